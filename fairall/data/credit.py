@@ -1,0 +1,48 @@
+"""German Credit: the Statlog table that travels with the package (german.LICENSE.md)."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.table import Table
+
+COLUMNS = [
+    "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
+    "investment_as_income_percentage", "personal_status", "other_debtors", "residence_since", "property", "age",
+    "installment_plans", "housing", "number_of_credits", "skill_level", "people_liable_for", "telephone",
+    "foreign_worker", "credit",
+]  # fmt: skip
+REAL = ["month", "credit_amount", "investment_as_income_percentage", "residence_since", "age"]
+COUNT = ["number_of_credits", "people_liable_for"]
+CATEGORICAL = [
+    "status", "credit_history", "purpose", "savings", "employment", "other_debtors", "property",
+    "installment_plans", "housing", "skill_level", "telephone", "foreign_worker",
+]  # fmt: skip
+MALE = ["A91", "A93", "A94"]
+
+
+def load() -> Table:
+    """The 1000 applicants: 5 real features, 2 counts, 10 categorical and 2 binary ones.
+
+    Categories are coded 1..K in the string order of the raw A-codes. The label is good credit risk, the
+    advantaged group the men.
+    """
+    with files("fairall.data").joinpath("german.data").open() as file:
+        raw = pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
+    features = [Feature(name, Kind.REAL) for name in REAL] + [Feature(name, Kind.COUNT) for name in COUNT]
+    x = raw[REAL + COUNT].astype(float)
+    for name in CATEGORICAL:
+        categories = sorted(raw[name].unique())
+        codes = tuple(float(code) for code in range(1, len(categories) + 1))
+        features.append(Feature(name, Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL, codes))
+        x[name] = raw[name].map(dict(zip(categories, codes, strict=True)))
+    return Table(
+        schema=Schema(features),
+        x=x,
+        s=np.where(raw["personal_status"].isin(MALE), 1, -1),
+        label=(raw["credit"] == 1).to_numpy().astype(int),
+    )

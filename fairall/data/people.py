@@ -1,0 +1,78 @@
+"""People as tensors: a population with its labels, and applicants whose labels decisions have revealed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from fairall.randomness import SeedStreams
+
+
+@dataclass(frozen=True)
+class People:
+    """N people, known in full; what a learner may not see is hidden by whoever hands them out.
+
+    Attributes:
+        x: features, shape (N, D); real ones standardised, counts as they are, categories as their codes.
+        s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,).
+        label: proxy label ỹ in {0, 1}, shape (N,).
+        ground_truth: y in {0, 1}, shape (N,), where it is known (synthetic data).
+        counterfactual_x: x had s been −s, shape (N, D), where it is known (synthetic data).
+    """
+
+    x: Tensor
+    s: Tensor
+    label: Tensor
+    ground_truth: Tensor | None = None
+    counterfactual_x: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def rows(self, index: Tensor) -> People:
+        """The people at `index`, of any shape (..., ); x becomes (..., D)."""
+        return People(*(_at(getattr(self, field.name), index) for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class Decided:
+    """Applicants after a decision: labels are revealed for the accepted only.
+
+    Attributes:
+        x: features, shape (E, B, D).
+        s: sensitive attribute in {−1, +1}, shape (E, B).
+        propensity: π(d=1 | x, s) each was decided with, shape (E, B).
+        accepted: the decisions d, shape (E, B), bool.
+        label: ỹ in {0, 1} where accepted, 0 elsewhere, shape (E, B).
+    """
+
+    x: Tensor
+    s: Tensor
+    propensity: Tensor
+    accepted: Tensor
+    label: Tensor
+
+    @classmethod
+    def reveal(cls, people: People, propensity: Tensor, accepted: Tensor) -> Decided:
+        """Applicants (E, B) with what decisions (E, B) taken with `propensity` (E, B) reveal of them."""
+        revealed = torch.where(accepted, people.label, torch.zeros_like(people.label))
+        return cls(people.x, people.s, propensity, accepted, revealed)
+
+    def minibatches(self, n_batches: int, streams: SeedStreams) -> list[Decided]:
+        """All rows once, shuffled per replicate, in `n_batches` parts as equal as can be."""
+        order = streams.permutations(self.s.shape[1])
+        return [self._rows(rows) for rows in order.tensor_split(n_batches, dim=1)]
+
+    def _rows(self, rows: Tensor) -> Decided:
+        return Decided(*(take(getattr(self, field.name), rows) for field in fields(self)))
+
+
+def take(values: Tensor, rows: Tensor) -> Tensor:
+    """Rows of each replicate: values (E, B, ...) at rows (E, n) give (E, n, ...)."""
+    return values[torch.arange(len(rows)).unsqueeze(-1), rows]
+
+
+def _at(values: Tensor | None, index: Tensor) -> Tensor | None:
+    return None if values is None else values[index]

@@ -1,0 +1,49 @@
+"""What determines a result, as a short hash: same identity, same numbers."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy
+import torch
+
+import fairall
+
+# Where results are kept, how they are shown: not what they are.
+IRRELEVANT = ("outputs_dir", "force", "tracking", "objective")
+# Folders of the package whose code shows results but does not make them.
+DISPLAY = ("report",)
+
+
+@functools.cache
+def code_and_versions() -> str:
+    """Hash of the code that computes and of the versions of the numeric libraries beneath it."""
+    package = Path(fairall.__file__).parent
+    digest = hashlib.sha256(f"{torch.__version__} {numpy.__version__}".encode())
+    for path in sorted(package.rglob("*.py")):
+        relative = path.relative_to(package)
+        if relative.parts[0] not in DISPLAY:
+            digest.update(relative.as_posix().encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def run_id(config: dict[str, Any], data_fingerprint: str) -> str:
+    """Identity of a run: 12 hexadecimal digits.
+
+    Args:
+        config: the resolved configuration as plain containers.
+        data_fingerprint: hash of the data's content.
+    """
+    relevant = {key: value for key, value in config.items() if key not in IRRELEVANT}
+    determined_by = repr((_sorted(relevant), data_fingerprint, code_and_versions()))
+    return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
+
+
+def _sorted(node: Any) -> Any:
+    if isinstance(node, dict):
+        return [(key, _sorted(value)) for key, value in sorted(node.items())]
+    return node

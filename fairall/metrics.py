@@ -1,0 +1,163 @@
+"""The measures of the paper (definitions 2.1 to 2.4, D.1, D.2) as pure functions; no state, no files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def utility(propensity: Tensor, label: Tensor, cost: float) -> Tensor:
+    """UT = mean of π·(ỹ − c) (definition 2.1); with y for ỹ the ground-truth utility.
+
+    Args:
+        propensity: acceptance probabilities π(d=1 | x, s), or decisions in {0, 1}, shape (E, N).
+        label: ỹ or y in {0, 1}, shape (N,) or (E, N).
+        cost: c in (0, 1).
+
+    Returns:
+        Shape (E,), in [−c, 1 − c].
+    """
+    return (propensity * (label - cost)).mean(-1)
+
+
+def dpu(propensity: Tensor, s: Tensor) -> Tensor:
+    """Demographic-parity unfairness |E[π | S=+1] − E[π | S=−1]| (definition 2.2).
+
+    Args:
+        propensity: acceptance probabilities π(d=1 | x, s), or decisions in {0, 1}, shape (..., N).
+        s: sensitive attribute in {−1, +1}, shape (N,) or (..., N).
+
+    Returns:
+        Shape (...), in [0, 1]; NaN where a group is absent.
+    """
+    advantaged = (s > 0).to(propensity.dtype).expand_as(propensity)
+    disadvantaged = 1.0 - advantaged
+    rate_advantaged = (propensity * advantaged).sum(-1) / advantaged.sum(-1)
+    rate_disadvantaged = (propensity * disadvantaged).sum(-1) / disadvantaged.sum(-1)
+    return (rate_advantaged - rate_disadvantaged).abs()
+
+
+def cfu(propensity: Tensor, counterfactual: Tensor) -> Tensor:
+    """Counterfactual unfairness, mean |π(x, s) − π(x_cf, −s)| (definition 2.3).
+
+    Args:
+        propensity: π of the people as they are, shape (E, N).
+        counterfactual: π of the same people had their sensitive attribute been the other, shape (E, N).
+
+    Returns:
+        Shape (E,), in [0, 1].
+    """
+    return (propensity - counterfactual).abs().mean(-1)
+
+
+def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
+    """Utility per applicant realised up to each step, Σ over accepted of (ỹ − c) / (N·t) (definition D.1).
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        label: ỹ of the applicants, shape (T, E, N).
+        cost: c in (0, 1).
+
+    Returns:
+        Shape (T, E).
+    """
+    per_step = (accepted * (label - cost)).mean(-1)
+    return per_step.cumsum(0) / _steps(per_step)
+
+
+def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
+    """Running mean of each step's |difference of acceptance rates| (definition D.2, as printed).
+
+    A step in which a group is absent says nothing and is left out. With N = 64 applicants a policy that
+    treats both groups alike still reads about 0.10: see `effective_dpu_pooled`.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        s: sensitive attribute of the applicants, shape (T, E, N).
+
+    Returns:
+        Shape (T, E), in [0, 1]; NaN until both groups have been seen in one step.
+    """
+    per_step = dpu(accepted.to(s.dtype), s)
+    seen = ~per_step.isnan()
+    return per_step.nan_to_num(0.0).cumsum(0) / seen.cumsum(0)
+
+
+def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
+    """|Difference of the acceptance rates pooled over all steps so far|, which has no noise floor.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        s: sensitive attribute of the applicants, shape (T, E, N).
+
+    Returns:
+        Shape (T, E), in [0, 1]; NaN until both groups have been seen.
+    """
+    rates = []
+    for group in (s > 0, s < 0):
+        rates.append((accepted & group).sum(-1).cumsum(0) / group.sum(-1).cumsum(0))
+    return (rates[0] - rates[1]).abs()
+
+
+def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
+    """μ_M: mean of a measure over time steps t1..t2, both included (definition 2.4).
+
+    Args:
+        series: the measure at time steps 0..T, shape (T + 1, E).
+        window: (t1, t2) with 0 ≤ t1 < t2 ≤ T.
+
+    Returns:
+        Shape (E,).
+    """
+    return _window(series, window).mean(0)
+
+
+def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
+    """TV_M: standard deviation over time steps t1..t2 with n − 1 = t2 − t1 below (definition 2.4).
+
+    Args:
+        series: the measure at time steps 0..T, shape (T + 1, E).
+        window: (t1, t2) with 0 ≤ t1 < t2 ≤ T.
+
+    Returns:
+        Shape (E,).
+    """
+    return _window(series, window).std(0, correction=1)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure over seeds.
+
+    Attributes:
+        mean: over seeds.
+        std: over seeds, with n − 1; None for one seed.
+        interval: bootstrap 95 % interval of the mean; None for one seed.
+    """
+
+    mean: float
+    std: float | None
+    interval: tuple[float, float] | None
+
+    @classmethod
+    def over_seeds(cls, values: np.ndarray, *, resamples: int) -> Spread | None:
+        """Spread of values (E,); None where a seed has no value."""
+        if np.isnan(values).any():
+            return None
+        if len(values) == 1:
+            return cls(float(values[0]), None, None)
+        picks = np.random.default_rng(0).integers(len(values), size=(resamples, len(values)))
+        low, high = np.quantile(values[picks].mean(-1), [0.025, 0.975])
+        return cls(float(values.mean()), float(values.std(ddof=1)), (float(low), float(high)))
+
+
+def _steps(series: Tensor) -> Tensor:
+    return torch.arange(1, len(series) + 1, dtype=series.dtype).unsqueeze(-1)
+
+
+def _window(series: Tensor, window: tuple[int, int]) -> Tensor:
+    first, last = window
+    return series[first : last + 1]

@@ -1,0 +1,1 @@
+"""The learners and what they share."""

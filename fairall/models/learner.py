@@ -1,0 +1,127 @@
+"""What every method is to the online loop."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from fairall.config import ProtocolConfig, ScheduleConfig
+from fairall.data.features import Schema
+from fairall.data.people import Decided, People
+from fairall.randomness import SeedStreams
+
+Advance = Callable[..., None]
+"""Tells the progress display that one unit of work is done, with current figures as keywords."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a learner is told of the problem it learns in.
+
+    Attributes:
+        schema: the features of x.
+        cost: c in (0, 1), the cost of a positive decision.
+        seeds: the E seeds trained together.
+        schedule: how long everything lasts.
+        protocol: the switches in which the paper's text and the authors' code differ.
+    """
+
+    schema: Schema
+    cost: float
+    seeds: Sequence[int]
+    schedule: ScheduleConfig
+    protocol: ProtocolConfig
+
+
+class Learner(nn.Module, ABC):
+    """A policy that learns online from the decisions it takes; E replicates at once.
+
+    A new method subclasses it, takes its own configuration node and a `Setting`, and is chosen by `_target_`.
+    Modules, optimisers and streams that are attributes are checkpointed.
+    """
+
+    def __init__(self, config: Any, setting: Setting) -> None:
+        super().__init__()
+        self.config = config
+        self.setting = setting
+
+    @abstractmethod
+    def warm_up(self, decided: Decided, advance: Advance) -> None:
+        """Learns from people decided by the initial policy, before the first own decision.
+
+        Args:
+            decided: labelled and unlabelled people, B rows.
+            advance: to be called `setting.schedule.warm_up_epochs` times.
+        """
+
+    @abstractmethod
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """π(d=1 | x, s) of the current policy.
+
+        Args:
+            x: features, shape (E, B, D).
+            s: sensitive attribute in {−1, +1}, shape (E, B).
+            streams: draws whatever the policy averages over; equal streams give common random numbers.
+
+        Returns:
+            Shape (E, B), in [0, 1].
+        """
+
+    @abstractmethod
+    def update(self, decided: Decided) -> None:
+        """Learns from the B applicants of one time step and the decisions taken on them."""
+
+    def pretrain(self, pool: People, validation: People, cache: Path, advance: Advance) -> PretrainCurves | None:
+        """Learns offline from people without labels, before the warm-up; methods without a Phase I do nothing."""
+        return None
+
+    def pretrain_units(self) -> int:
+        """How often `pretrain` calls `advance`."""
+        return 0
+
+    def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
+        """The latent mean E[z | x, s], shape (E, B, Z), of methods that have one."""
+        return None
+
+    def reconstruction(self, x: Tensor, s: Tensor) -> Tensor | None:
+        """x (E, B, D) as it comes back through the latent, of methods that have one."""
+        return None
+
+    def training_state(self) -> dict[str, Any]:
+        """Everything that decides how training goes on, as plain containers of tensors."""
+        return {"modules": self.state_dict()} | {
+            name: part.state_dict() for name, part in vars(self).items() if _has_state(part)
+        }
+
+    def load_training_state(self, state: dict[str, Any]) -> None:
+        """Goes on where `training_state` was taken."""
+        self.load_state_dict(state["modules"])
+        for name, part in vars(self).items():
+            if _has_state(part):
+                part.load_state_dict(state[name])
+
+
+@dataclass(frozen=True)
+class PretrainCurves:
+    """How Phase I went.
+
+    Attributes:
+        epochs: the V epochs at which it was measured.
+        train: β-weighted negative ELBO on the training rows, shape (V, E), in nats per person.
+        validation: the same on validation rows, shape (V, E).
+        best_epoch: the epoch whose weights were kept, shape (E,).
+    """
+
+    epochs: Tensor
+    train: Tensor
+    validation: Tensor
+    best_epoch: Tensor
+
+
+def _has_state(part: object) -> bool:
+    return hasattr(part, "state_dict") and not isinstance(part, nn.Module)

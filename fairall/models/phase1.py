@@ -1,0 +1,99 @@
+"""Phase I: the conditional VAE trained offline on people without labels (section 4.3)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairall.config import Phase1Config
+from fairall.data.people import People
+from fairall.models.learner import Advance, PretrainCurves
+from fairall.models.objectives import gaussian_kl
+from fairall.models.vae import ConditionalVAE
+from fairall.randomness import SeedStreams
+
+
+def train_phase1(
+    vae: ConditionalVAE,
+    pool: People,
+    validation: People,
+    config: Phase1Config,
+    *,
+    epochs: int,
+    streams: SeedStreams,
+    advance: Advance,
+) -> PretrainCurves:
+    """Maximises K(θ', φ'; x, s) and leaves in `vae` the weights of each seed's best validation epoch.
+
+    Args:
+        vae: a VAE without ũ, E replicates; trained in place.
+        pool: the unlabelled people to learn from.
+        validation: people to select the epoch on.
+        config: batch size, learning rate, β, and how validation is done.
+        epochs: passes over the pool.
+        streams: draws minibatches and noise.
+        advance: called once per epoch with the mean validation loss so far.
+    """
+    optimiser = torch.optim.Adam(vae.parameters(), lr=config.learning_rate, fused=True)
+    parameters = list(vae.parameters())
+    best = [parameter.detach().clone() for parameter in parameters]
+    n_seeds = parameters[0].shape[0]
+    best_loss = torch.full((n_seeds,), float("inf"))
+    best_epoch = torch.zeros(n_seeds, dtype=torch.long)
+    # The same noise at every validation: epochs are compared with common random numbers.
+    validation_noise = streams.normal(len(validation), config.validation_samples, vae.latent_size)
+    everyone = torch.arange(len(validation)).expand(n_seeds, -1)
+
+    measured_at, train_curve, validation_curve = [], [], []
+    for epoch in range(1, epochs + 1):
+        order = streams.permutations(len(pool))
+        noise = streams.normal(len(pool), 1, vae.latent_size)
+        epoch_loss = torch.zeros(n_seeds)
+        for rows, eps in zip(
+            order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
+        ):
+            loss = phase1_loss(vae, pool.x[rows], pool.s[rows], eps, beta=config.beta)
+            optimiser.zero_grad(set_to_none=True)
+            loss.mean(-1).sum().backward()
+            optimiser.step()
+            epoch_loss += loss.detach().sum(-1)
+        if epoch % config.validate_every == 0 or epoch == epochs:
+            with torch.no_grad():
+                held_out = phase1_loss(
+                    vae, validation.x[everyone], validation.s[everyone], validation_noise, beta=config.beta
+                ).mean(-1)
+            better = held_out < best_loss
+            best_loss = torch.where(better, held_out, best_loss)
+            best_epoch[better] = epoch
+            for kept, current in zip(best, parameters, strict=True):
+                kept[better] = current.detach()[better]
+            measured_at.append(epoch)
+            train_curve.append(epoch_loss / len(pool))
+            validation_curve.append(held_out)
+        advance(validation_loss=best_loss.mean().item())
+
+    with torch.no_grad():
+        for parameter, kept in zip(parameters, best, strict=True):
+            parameter.copy_(kept)
+    return PretrainCurves(
+        torch.tensor(measured_at), torch.stack(train_curve), torch.stack(validation_curve), best_epoch
+    )
+
+
+def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
+    """−K: β·KL(q(z | x, s) ‖ N(0, I)) − E_q[log p(x | z, s)] per person (eq. 6).
+
+    Args:
+        vae: a VAE without ũ.
+        x: features, shape (E, B, D).
+        s: sensitive attribute, shape (E, B).
+        noise: standard normal, L samples a person, shape (E, B, L, Z).
+        beta: weight of the KL term.
+
+    Returns:
+        Shape (E, B), in nats.
+    """
+    loc, scale = vae.encode(x, s)
+    z = loc.unsqueeze(2) + scale.unsqueeze(2) * noise
+    log_likelihood = vae.log_prob(vae.decode(z, s), x.unsqueeze(2)).mean(-1)
+    return beta * gaussian_kl(loc, scale) - log_likelihood

@@ -1,0 +1,53 @@
+"""Phase I trained once for everything that shares it: the result is kept by the content of what determines it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+
+from fairall.data.people import People
+from fairall.files import atomic
+from fairall.identity import code_and_versions
+from fairall.models.learner import PretrainCurves
+from fairall.models.vae import ConditionalVAE
+
+
+def phase1_key(pool: People, validation: People, *settings: object) -> str:
+    """Hash of the people (features and s only: Phase I sees no label), the settings, the code and versions."""
+    digest = hashlib.sha256(repr((settings, code_and_versions())).encode())
+    for people in (pool, validation):
+        digest.update(people.x.numpy().tobytes())
+        digest.update(people.s.numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def cached_phase1(
+    vae: ConditionalVAE, train: Callable[[], PretrainCurves], *, cache: Path, key: str
+) -> PretrainCurves:
+    """Loads the trained weights of `vae` and their curves, or trains and keeps them.
+
+    Of several processes that want the same result one trains, the others wait for it.
+
+    Args:
+        vae: freshly made; trained on return.
+        train: trains `vae` in place.
+        cache: folder of kept results.
+        key: see `phase1_key`.
+    """
+    path = cache / f"{key}.pt"
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / f"{key}.lock"):
+        if path.exists():
+            kept = torch.load(path, weights_only=True)
+            vae.load_state_dict(kept["vae"])
+            return PretrainCurves(**kept["curves"])
+        curves = train()
+        with atomic(path) as temporary:
+            kept_curves = {field.name: getattr(curves, field.name) for field in dataclasses.fields(curves)}
+            torch.save({"vae": vae.state_dict(), "curves": kept_curves}, temporary)
+        return curves

@@ -1,0 +1,84 @@
+"""The conditional VAE of both phases, and the transfer of weights between them (section 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from fairall.data.features import Schema
+from fairall.nn.likelihoods import MixedLikelihood
+from fairall.nn.stacked import StackedMLP
+from fairall.randomness import SeedStreams
+
+MIN_SCALE = 1e-4  # a posterior of zero width has no density
+
+
+class ConditionalVAE(nn.Module):
+    """E conditional VAEs side by side: q(z | x, s[, ũ]) and p(x[, ũ] | z, s).
+
+    With `utility` the encoder reads the proxy utility ũ (coded {0, 1}) as its last input and the decoder
+    gives the logit of p(ũ = 1 | z, s, d = 1) as its last output; without it, it is the VAE of Phase I.
+
+    Args:
+        schema: the features of x.
+        latent_size: Z.
+        hidden: hidden layers of encoder and of decoder.
+        streams: draws the initial weights.
+        utility: whether ũ is modelled too.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        latent_size: int,
+        hidden: Sequence[int],
+        streams: SeedStreams,
+        *,
+        utility: bool,
+    ) -> None:
+        super().__init__()
+        self.likelihood = MixedLikelihood(schema)
+        self.latent_size = latent_size
+        n_utility = int(utility)
+        self.encoder = StackedMLP(len(schema) + 1 + n_utility, hidden, 2 * latent_size, streams)
+        self.decoder = StackedMLP(latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams)
+
+    def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Location and scale of q(z | x, s[, ũ]).
+
+        Args:
+            x: features, shape (E, B, D).
+            s: sensitive attribute in {−1, +1}, shape (E, B).
+            utility: ũ in {0, 1}, shape (E, B); given exactly where the VAE models it.
+
+        Returns:
+            Two tensors of shape (E, B, Z); the scale is positive.
+        """
+        given = [x, s.unsqueeze(-1)] if utility is None else [x, s.unsqueeze(-1), utility.unsqueeze(-1)]
+        loc, raw_scale = self.encoder(torch.cat(given, dim=-1)).chunk(2, dim=-1)
+        return loc, F.softplus(raw_scale) + MIN_SCALE
+
+    def decode(self, z: Tensor, s: Tensor) -> Tensor:
+        """Decoder outputs for z (E, B, ..., Z) and s (E, B): shape (E, B, ..., P[+1]), ũ's logit last."""
+        s_column = s.reshape(*s.shape, *(1,) * (z.dim() - s.dim())).expand(*z.shape[:-1], 1)
+        flat = torch.cat([z, s_column], dim=-1).flatten(1, -2)
+        return self.decoder(flat).unflatten(1, z.shape[1:-1])
+
+    def utility_logit(self, outputs: Tensor) -> Tensor:
+        """Logit of p(ũ = 1 | z, s, d = 1), shape (...), from decoder outputs (..., P + 1)."""
+        return outputs[..., self.likelihood.n_outputs]
+
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """log p(x | z, s), shape (...), from decoder outputs (..., P[+1]) and x (..., D)."""
+        return self.likelihood.log_prob(outputs[..., : self.likelihood.n_outputs], x)
+
+    @torch.no_grad()
+    def transfer_from(self, phase1: ConditionalVAE) -> None:
+        """Starts from a Phase I VAE: φ', θ' are copied, the connections of ũ keep their random start."""
+        pretrained = dict(phase1.named_parameters())
+        for name, own in self.named_parameters():
+            known = pretrained[name]
+            own[tuple(slice(size) for size in known.shape)] = known

@@ -1,0 +1,1 @@
+"""Layers and likelihoods that train E replicates as one."""

@@ -1,0 +1,63 @@
+"""Fully connected nets of E replicates, one batched matrix product per layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from fairall.randomness import SeedStreams
+
+
+class StackedLinear(nn.Module):
+    """E affine maps side by side: weight (E, in, out), Xavier-uniform; bias (E, 1, out), zero."""
+
+    def __init__(self, n_in: int, n_out: int, streams: SeedStreams) -> None:
+        super().__init__()
+        bound = math.sqrt(6.0 / (n_in + n_out))
+        weight = (2.0 * streams.uniform(n_in, n_out) - 1.0) * bound
+        self.weight = nn.Parameter(weight)
+        self.bias = nn.Parameter(torch.zeros(weight.shape[0], 1, n_out))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Maps x (E, B, in) to (E, B, out)."""
+        return torch.baddbmm(self.bias, x, self.weight)
+
+
+class StackedMLP(nn.Module):
+    """E multilayer perceptrons side by side: ReLU, and dropout after each hidden layer.
+
+    Args:
+        n_in: size of the input.
+        hidden: sizes of the hidden layers.
+        n_out: size of the output.
+        streams: draws the initial weights, replicate by replicate.
+        dropout: probability that a hidden unit is dropped in training.
+    """
+
+    def __init__(
+        self, n_in: int, hidden: Sequence[int], n_out: int, streams: SeedStreams, *, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        sizes = [n_in, *hidden, n_out]
+        self.layers = nn.ModuleList(
+            StackedLinear(a, b, streams) for a, b in zip(sizes[:-1], sizes[1:], strict=True)
+        )
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+        """Maps x (E, B, in) to (E, B, out).
+
+        Args:
+            x: inputs, shape (E, B, in).
+            dropout_streams: draws the dropout masks; without it nothing is dropped (evaluation).
+        """
+        *hidden, last = self.layers
+        for layer in hidden:
+            x = torch.relu(layer(x))
+            if dropout_streams is not None and self.dropout > 0.0:
+                kept = dropout_streams.uniform(*x.shape[1:]) >= self.dropout
+                x = x * kept / (1.0 - self.dropout)
+        return last(x)

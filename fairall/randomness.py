@@ -1,0 +1,68 @@
+"""Random numbers for stacked replicates: every seed draws from a generator of its own."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class SeedStreams:
+    """One generator per seed, drawn from together.
+
+    A stream is named by its purpose, so that, say, the draws of Phase II are the same whether Phase I was
+    trained or read from the cache. What one seed draws never depends on which seeds run beside it.
+
+    Args:
+        seeds: the E seeds, one per replicate.
+        purpose: what the numbers are for; two purposes are independent.
+    """
+
+    def __init__(self, seeds: Sequence[int], purpose: str) -> None:
+        self.generators = [_generator(seed, purpose) for seed in seeds]
+
+    def normal(self, *shape: int, counts: Sequence[int] | None = None) -> Tensor:
+        """Standard normal draws, shape (E, *shape); see `uniform` for `counts`."""
+        return self._fill(Tensor.normal_, shape, counts)
+
+    def uniform(self, *shape: int, counts: Sequence[int] | None = None) -> Tensor:
+        """Uniform draws on [0, 1), shape (E, *shape).
+
+        Args:
+            shape: shape of what one seed draws.
+            counts: how many of the first `shape[0]` rows each seed draws, length E; the rest are zero.
+                Without it every seed draws all.
+        """
+        return self._fill(Tensor.uniform_, shape, counts)
+
+    def permutations(self, n: int) -> Tensor:
+        """A permutation of 0..n−1 per seed, shape (E, n)."""
+        return torch.stack([torch.randperm(n, generator=generator) for generator in self.generators])
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The generators' states, shape (E, bytes)."""
+        return {"states": torch.stack([generator.get_state() for generator in self.generators])}
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Goes on where `state_dict` was taken."""
+        for generator, own in zip(self.generators, state["states"], strict=True):
+            generator.set_state(own)
+
+    def _fill(self, draw, shape: tuple[int, ...], counts: Sequence[int] | None) -> Tensor:  # type: ignore[no-untyped-def]
+        if counts is None:
+            drawn = torch.empty(len(self.generators), *shape)
+            for own, generator in zip(drawn, self.generators, strict=True):
+                draw(own, generator=generator)
+            return drawn
+        drawn = torch.zeros(len(self.generators), *shape)
+        for own, count, generator in zip(drawn, counts, self.generators, strict=True):
+            draw(own[:count], generator=generator)
+        return drawn
+
+
+def _generator(seed: int, purpose: str) -> torch.Generator:
+    entropy = np.random.SeedSequence([seed, zlib.crc32(purpose.encode())])
+    return torch.Generator().manual_seed(int(entropy.generate_state(1, np.uint64)[0] >> np.uint64(1)))
