@@ -33,6 +33,7 @@ class FairAll(Learner):
     """
 
     config: FairAllConfig
+    config_type = FairAllConfig
 
     def __init__(self, config: FairAllConfig, setting: Setting) -> None:
         super().__init__(config, setting)

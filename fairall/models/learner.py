@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -43,7 +43,12 @@ class Learner(nn.Module, ABC):
 
     A new method subclasses it, takes its own configuration node and a `Setting`, and is chosen by `_target_`.
     Modules, optimisers and streams that are attributes are checkpointed.
+
+    Attributes:
+        config_type: dataclass of the configuration node, where it has a typed one.
     """
+
+    config_type: ClassVar[type | None] = None
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()

@@ -1,0 +1,17 @@
+"""`python -m fairall`, and the command `fairall`."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Runs the command line; a mistake of the user's ends in one line and exit code 1."""
+    # Before numpy and torch are imported, which read it once: one thread unless the user says otherwise.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    from fairall.cli import main as command_line
+
+    sys.exit(command_line())
+
+
+if __name__ == "__main__":
+    main()

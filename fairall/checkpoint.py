@@ -1,0 +1,93 @@
+"""The folder of a run: who may write to it, how far it got, and its result."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from filelock import FileLock
+
+from fairall.errors import FairAllError
+from fairall.files import atomic
+
+SECONDS_BETWEEN_CHECKPOINTS = 10.0
+
+
+class RunFolder:
+    """`outputs/runs/<model>/<dataset>/<id>/`: config.yaml, metrics.csv, summary.json, figures/, policy/,
+    checkpoint.pt and, last of all, DONE.
+    """  # fmt: skip
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._last_save = time.monotonic()
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Holds the folder for this process; another that wants it waits, and then finds the result."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path.with_suffix(".lock"))
+            lock.acquire()
+        except OSError as error:
+            raise FairAllError(
+                f"cannot write to {self.path}: {error.strerror or error}; "
+                "choose another place with outputs_dir=FOLDER"
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
+    @property
+    def done(self) -> bool:
+        """Whether the result is complete."""
+        return (self.path / "DONE").exists()
+
+    def clear(self) -> None:
+        """Forgets everything in the folder."""
+        (self.path / "DONE").unlink(missing_ok=True)
+        shutil.rmtree(self.path)
+        self.path.mkdir()
+
+    def save_checkpoint(self, state: Callable[[], dict[str, Any]], *, now: bool = False) -> None:
+        """Keeps what `state` gives if the last time is long enough ago, or `now`."""
+        if now or time.monotonic() - self._last_save >= SECONDS_BETWEEN_CHECKPOINTS:
+            with atomic(self.path / "checkpoint.pt") as temporary:
+                torch.save(state(), temporary)
+            self._last_save = time.monotonic()
+
+    def load_checkpoint(self) -> dict[str, Any] | None:
+        """The last state kept, if any."""
+        path = self.path / "checkpoint.pt"
+        return torch.load(path, weights_only=True) if path.exists() else None
+
+    def write_table(self, table: pd.DataFrame) -> None:
+        """metrics.csv."""
+        with atomic(self.path / "metrics.csv") as temporary:
+            table.to_csv(temporary, index=False, float_format="%.7g")
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """summary.json."""
+        with atomic(self.path / "summary.json") as temporary:
+            temporary.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+
+    def read_summary(self) -> dict[str, Any]:
+        """summary.json of a finished run."""
+        return json.loads((self.path / "summary.json").read_text())
+
+    def write_text(self, name: str, text: str) -> None:
+        """A text file of the folder."""
+        with atomic(self.path / name) as temporary:
+            temporary.write_text(text)
+
+    def finish(self) -> None:
+        """Marks the result complete."""
+        (self.path / "DONE").touch()

@@ -1,0 +1,164 @@
+"""One run from its configuration to its result."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+from hydra.utils import get_class
+from omegaconf import DictConfig, OmegaConf
+
+from fairall.checkpoint import RunFolder
+from fairall.config import Config, validate
+from fairall.data.people import Decided
+from fairall.data.prepare import PreparedData, prepare
+from fairall.evaluation import Evaluation
+from fairall.identity import run_id
+from fairall.models.learner import Learner, PretrainCurves, Setting
+from fairall.online import ApplicantStream, OnlineLearning
+from fairall.policy import Policy
+from fairall.report.display import Display
+from fairall.report.figures import draw_latent, draw_learning, draw_phase1
+from fairall.report.paper import paper_figures
+from fairall.representation import latent, representation_figures
+from fairall.summary import measure_table, summarise
+from fairall.tracking import Tracker, store_uri
+
+
+def run(composed: DictConfig) -> dict[str, Any]:
+    """Runs what the configuration says, or goes on with it, or finds it done; see README.md for what it leaves.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+
+    Returns:
+        The run's summary (`summary.summarise`).
+
+    Raises:
+        FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
+    """
+    plain: dict[str, Any] = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
+    config: Config = OmegaConf.to_object(composed)  # type: ignore[assignment]
+    validate(config)
+    torch.set_num_threads(config.threads)
+    data = prepare(config.dataset)
+    identity = run_id(plain, data.fingerprint())
+    outputs = Path(config.outputs_dir)
+    folder = RunFolder(outputs / "runs" / config.model.name / config.dataset.name / identity)
+    display = Display()
+    with folder.claimed():
+        if config.force:
+            folder.clear()
+        if folder.done:
+            summary = folder.read_summary()
+            display.say(f"Already done; force=true runs it anew: {folder.path}")
+        else:
+            with Tracker.following(plain, identity, shlex.join(["python", "-m", "fairall", *sys.argv[1:]])) as tracker:
+                summary = _learn_and_measure(config, plain, data, folder, display, tracker)
+            folder.finish()
+    _tell(plain, summary, folder.path, display)
+    return summary
+
+
+def _learn_and_measure(
+    config: Config,
+    plain: dict[str, Any],
+    data: PreparedData,
+    folder: RunFolder,
+    display: Display,
+    tracker: Tracker | None,
+) -> dict[str, Any]:
+    folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
+    seeds = list(range(config.seed, config.seed + config.seeds))
+    setting = Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
+    learner: Learner = get_class(config.model._target_)(config.model, setting)
+    people = getattr(data, config.evaluation.split)
+    online = OnlineLearning(
+        learner,
+        ApplicantStream(data.train, config.schedule.applicants, seeds),
+        Evaluation(people, config.cost.value, seeds),
+        seeds,
+    )
+
+    checkpoint = folder.load_checkpoint()
+    if checkpoint is None:
+        curves = _pretrain(learner, data, Path(config.outputs_dir) / "cache" / "phase1", display)
+        _warm_up(learner, config, data, display)
+    else:
+        curves = None if checkpoint["curves"] is None else PretrainCurves(**checkpoint["curves"])
+        online.load_state_dict(checkpoint["online"])
+
+    time_steps = config.schedule.time_steps
+
+    def state() -> dict[str, Any]:
+        kept = None if curves is None else {field.name: getattr(curves, field.name) for field in fields(curves)}
+        return {"online": online.state_dict(), "curves": kept}
+
+    with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
+        history = online.run(time_steps, advance, lambda: folder.save_checkpoint(state))
+    folder.save_checkpoint(state, now=True)
+
+    table = measure_table(history, seeds, config.cost.value)
+    summary = summarise(
+        table,
+        window=tuple(config.evaluation.window),
+        further=representation_figures(learner, data.schema, data.train, people, len(seeds)),
+        resamples=config.evaluation.bootstrap,
+    )
+    folder.write_table(table)
+    folder.write_summary(summary)
+    Policy(learner, data.scaler).save(folder.path / "policy", plain)
+
+    title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}, c = {config.cost.value:g}"
+    figures = folder.path / "figures"
+    draw_learning(
+        table, figures / "learning.png", title=title, split=config.evaluation.split, paper=paper_figures(plain)
+    )
+    if curves is not None:
+        draw_phase1(curves, figures / "phase1.png", title=f"Phase I: {title}")
+    z = latent(learner, people, len(seeds))
+    if z is not None:
+        draw_latent(
+            z[0],
+            people.s.numpy(),
+            people.label.numpy(),
+            figures / "latent.png",
+            title=f"{title}, seed {seeds[0]}, {config.evaluation.split} set",
+        )
+    if tracker is not None:
+        tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
+    return summary
+
+
+def _pretrain(learner: Learner, data: PreparedData, cache: Path, display: Display) -> PretrainCurves | None:
+    units = learner.pretrain_units()
+    if units == 0:
+        return None
+    with display.phase("Phase I", units) as advance:
+        return learner.pretrain(data.pool, data.validation, cache, advance)
+
+
+def _warm_up(learner: Learner, config: Config, data: PreparedData, display: Display) -> None:
+    """Shows the learner the first people of the pool as the initial policy decided on them (appendix D.2)."""
+    policy = get_class(config.initial_policy._target_)(config.initial_policy)
+    first = torch.arange(min(config.schedule.warm_up_applicants, len(data.pool)))
+    first = first.expand(config.seeds, -1)
+    propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[first]
+    accepted = torch.tensor(policy.decide(data.pool_table), dtype=torch.bool)[first]
+    with display.phase("Warm-up", config.schedule.warm_up_epochs) as advance:
+        learner.warm_up(Decided.reveal(data.pool.rows(first), propensity, accepted), advance)
+
+
+def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
+    names = {group: plain[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
+    title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
+    title += f", c = {plain['cost']['value']:g}, {plain['seeds']} seeds"
+    display.result(title, summary["aggregate"], paper_figures(plain), plain["evaluation"]["window"])
+    display.say(f"Results: {folder}")
+    if plain["tracking"]["enabled"]:
+        display.say(f"MLflow:  mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(plain)}")

@@ -1,0 +1,95 @@
+"""A learnt policy as a folder that can be deployed: load it, give it people, get acceptance probabilities."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from hydra.utils import get_class
+from omegaconf import OmegaConf
+
+from fairall.config import Config
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.prepare import Scaler
+from fairall.errors import FairAllError
+from fairall.models.learner import Learner, Setting
+from fairall.randomness import SeedStreams
+
+
+class Policy:
+    """The policies of all seeds of a finished run.
+
+    Attributes:
+        learner: trained, E replicates.
+        schema: the features it decides on.
+        scaler: how raw features are scaled.
+    """
+
+    def __init__(self, learner: Learner, scaler: Scaler) -> None:
+        self.learner = learner
+        self.schema = learner.setting.schema
+        self.scaler = scaler
+
+    def save(self, folder: Path, config: dict[str, Any]) -> None:
+        """Writes config.yaml (of the run, plain containers), features.json and weights.pt to `folder`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+        features = [
+            asdict(feature) | {"mean": mean, "scale": scale}
+            for feature, mean, scale in zip(self.schema, self.scaler.mean, self.scaler.scale, strict=True)
+        ]
+        (folder / "features.json").write_text(json.dumps(features, indent=1) + "\n")
+        torch.save(self.learner.state_dict(), folder / "weights.pt")
+
+    @classmethod
+    def load(cls, folder: Path) -> Policy:
+        """Reads what `save` wrote. Nothing is unpickled and no code of the folder runs."""
+        stored = OmegaConf.load(folder / "config.yaml")
+        config = OmegaConf.merge(OmegaConf.structured(Config), stored)
+        learner_class = get_class(config.model._target_)
+        model = config.model
+        if learner_class.config_type is not None:
+            model = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(learner_class.config_type), model))
+        columns = json.loads((folder / "features.json").read_text())
+        schema = Schema([Feature(c["name"], Kind(c["kind"]), tuple(c["codes"])) for c in columns])
+        setting = Setting(
+            schema=schema,
+            cost=config.cost.value,
+            seeds=range(config.seed, config.seed + config.seeds),
+            schedule=OmegaConf.to_object(config.schedule),
+            protocol=OmegaConf.to_object(config.protocol),
+        )
+        learner = learner_class(model, setting)
+        learner.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
+        scaler = Scaler(np.array([c["mean"] for c in columns]), np.array([c["scale"] for c in columns]))
+        return cls(learner, scaler)
+
+    def propensity(self, people: pd.DataFrame) -> np.ndarray:
+        """π(d=1 | x, s) of every seed's policy.
+
+        Args:
+            people: the raw features by name, categories as their codes, and a column `s` in {−1, +1}.
+
+        Returns:
+            Shape (E, N), in [0, 1]; the same for the same people.
+
+        Raises:
+            FairAllError: where a column is missing or s has another value.
+        """
+        missing = [name for name in [*self.schema.names, "s"] if name not in people]
+        if missing:
+            raise FairAllError(f"the policy needs the column {missing[0]!r}, which the table lacks")
+        if not people["s"].isin([-1, 1]).all():
+            raise FairAllError("column 's' holds the sensitive attribute and must be −1 or +1 in every row")
+        seeds = list(self.learner.setting.seeds)
+        x = self.scaler.transform(people[self.schema.names])
+        s = torch.tensor(people["s"].to_numpy(), dtype=torch.float32)
+        propensity = self.learner.propensity(
+            x.expand(len(seeds), -1, -1), s.expand(len(seeds), -1), SeedStreams(seeds, "deployment")
+        )
+        return propensity.numpy()

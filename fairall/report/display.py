@@ -1,0 +1,87 @@
+"""What a run tells the terminal: a bar per phase while it lasts, a table at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from fairall.models.learner import Advance
+
+HEADLINES = [
+    "effective_utility", "effective_dpu", "effective_dpu_pooled",
+    "mean_utility", "tv_utility", "mean_dpu", "tv_dpu",
+    "mean_utility_sampled", "tv_utility_sampled", "mean_dpu_sampled", "tv_dpu_sampled",
+    "mean_cfu", "tv_cfu", "mean_ground_truth_utility", "tv_ground_truth_utility",
+]  # fmt: skip
+LATENT = ["latent_s_auc", "latent_s_balanced_accuracy", "latent_label_auc", "latent_label_balanced_accuracy"]
+
+
+class Display:
+    """Progress on standard error, silent when that is no terminal; results on standard output."""
+
+    def __init__(self) -> None:
+        self._progress_console = Console(stderr=True)
+        self._console = Console(highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[Advance]:
+        """A bar of `total` units, `done` of them behind us; the function it gives takes the current figures as keywords."""
+        progress = Progress(
+            TextColumn("{task.description:<9}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[figures]}"),
+            console=self._progress_console,
+            disable=not self._progress_console.is_terminal,
+        )
+        with progress:
+            task = progress.add_task(name, total=total, completed=done, figures="")
+
+            def advance(**figures: float) -> None:
+                shown = "  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in figures.items())
+                progress.update(task, advance=1, figures=shown)
+
+            yield advance
+
+    def say(self, text: str) -> None:
+        """One line of plain text."""
+        self._console.print(text, markup=False)
+
+    def result(
+        self, title: str, aggregate: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
+    ) -> None:
+        """Every headline measure of a summary, the paper's figure beside it."""
+        table = Table(title=title, title_justify="left", caption_justify="left")
+        table.caption = (
+            f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
+            "_sampled: from drawn decisions, as the paper's mean_ and tv_ are."
+        )
+        for column in ("measure", "mean ± std", "95 % interval", "paper"):
+            table.add_column(column, justify="left" if column == "measure" else "right")
+        for name in HEADLINES + LATENT:
+            figures = aggregate.get(name)
+            if figures is not None:
+                scale = 1 if name in LATENT else 100
+                printed = paper.get(name.removesuffix("_sampled"))
+                table.add_row(
+                    name,
+                    _plus_minus(figures["mean"], figures["std"], scale),
+                    _interval(figures["interval"], scale),
+                    "" if printed is None else _plus_minus(*printed, scale, digits=1),
+                )
+        self._console.print(table)
+
+
+def _plus_minus(mean: float, std: float | None, scale: int, digits: int = 2) -> str:
+    spread = "" if std is None else f" ± {scale * std:.{digits}f}"
+    return f"{scale * mean:.{digits}f}{spread}"
+
+
+def _interval(interval: tuple[float, float] | None, scale: int) -> str:
+    return "" if interval is None else f"[{scale * interval[0]:.2f}, {scale * interval[1]:.2f}]"

@@ -1,0 +1,126 @@
+"""The figures of one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fairall.files import atomic
+from fairall.models.learner import PretrainCurves
+
+# Okabe and Ito's palette: told apart by colour-blind readers too.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "savefig.dpi": 150,
+    # Without it the file would differ between two equal runs.
+    "svg.hashsalt": "fairall",
+}
+
+
+def draw_learning(
+    table: pd.DataFrame, path: Path, *, title: str, split: str, paper: dict[str, tuple[float, float]]
+) -> None:
+    """Utility and DPU of the policy over time: mean, one standard deviation and the range over seeds.
+
+    Args:
+        table: of `summary.measure_table`.
+        path: PNG to write.
+        title: what run this is.
+        split: whom it was measured on.
+        paper: of `report.paper.paper_figures`.
+    """
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3.2), layout="constrained")
+        for axes, name, label, colour in zip(
+            figure.subplots(1, 2),
+            ("utility", "dpu"),
+            (f"utility on the {split} set ×100", f"demographic-parity unfairness ×100 ({split})"),
+            (BLUE, ORANGE),
+            strict=True,
+        ):
+            by_step = 100 * table.pivot(index="time_step", columns="seed", values=name)
+            mean, std = by_step.mean(axis=1), by_step.std(axis=1).fillna(0.0)
+            axes.fill_between(
+                by_step.index, by_step.min(axis=1), by_step.max(axis=1), color=colour, alpha=0.12, lw=0, label="range"
+            )
+            axes.fill_between(by_step.index, mean - std, mean + std, color=colour, alpha=0.3, lw=0, label="± 1 std")
+            axes.plot(by_step.index, mean, color=colour, label=f"mean of {by_step.shape[1]} seeds")
+            printed = paper.get(f"mean_{name}")
+            if printed is not None:
+                axes.axhline(100 * printed[0], color=GREY, ls="--", lw=1, label="paper, mean over t in [125, 200]")
+            axes.set(xlabel="time step t", ylabel=label, xlim=(0, by_step.index[-1]))
+            axes.legend(fontsize=7)
+        figure.suptitle(title, fontsize=9)
+        _save(figure, path)
+
+
+def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
+    """Training and validation loss of Phase I for each seed, and the epochs whose weights were kept."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(5, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for values, colour, label in ((curves.train, GREY, "training"), (curves.validation, BLUE, "validation")):
+            axes.plot(curves.epochs, values[:, 0], color=colour, lw=0.8, label=f"{label}, a line per seed")
+            axes.plot(curves.epochs, values[:, 1:], color=colour, lw=0.8)
+        kept = [
+            loss[curves.epochs == epoch].item()
+            for loss, epoch in zip(curves.validation.T, curves.best_epoch, strict=True)
+        ]
+        axes.scatter(curves.best_epoch, kept, color=ORANGE, s=18, zorder=3, label="kept: best validation epoch")
+        # Early epochs are off the scale of everything that matters later.
+        low = float(min(curves.train.min(), curves.validation.min()))
+        high = float(np.quantile(curves.validation.numpy(), 0.98))
+        axes.set(xlabel="Phase I epoch", ylabel="β-weighted negative ELBO (nats per person)")
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+        axes.legend(fontsize=7)
+        figure.suptitle(title, fontsize=9)
+        _save(figure, path)
+
+
+def draw_latent(
+    z: np.ndarray, s: np.ndarray, label: np.ndarray, path: Path, *, title: str, groups: str = "S"
+) -> None:
+    """Latent means of one seed on its two leading principal axes, coloured by s and by the label.
+
+    Args:
+        z: E[z | x, s], shape (N, Z).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+        label: ỹ in {0, 1}, shape (N,).
+        path: PNG to write.
+        title: what run this is.
+        groups: what to call the sensitive attribute.
+    """
+    centred = z - z.mean(0)
+    _, singular, axes_of_z = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ axes_of_z[:2].T
+    if points.shape[1] == 1:
+        points = np.column_stack([points, np.zeros(len(points))])
+    share = (singular[:2] ** 2).sum() / (singular**2).sum()
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3.6), layout="constrained")
+        for axes, values, meaning, names in zip(
+            figure.subplots(1, 2, sharex=True, sharey=True),
+            (s > 0, label > 0),
+            (f"by the sensitive attribute {groups}", "by the proxy label ỹ"),
+            (("−1", "+1"), ("0", "1")),
+            strict=True,
+        ):
+            for value, colour, name in zip((False, True), (ORANGE, BLUE), names, strict=True):
+                axes.scatter(*points[values == value].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
+            axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
+            axes.legend(fontsize=8)
+        figure.suptitle(f"{title}; {100 * share:.0f} % of the latent means' variance shown", fontsize=9)
+        _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with atomic(path) as temporary:
+        figure.savefig(temporary, metadata={"Software": None})

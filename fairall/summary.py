@@ -1,0 +1,88 @@
+"""From what happened in a run to its two result files: a row per seed and step, and figures with their spread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fairall import metrics
+from fairall.online import History
+
+POLICY_MEASURES = [
+    f"{name}{suffix}"
+    for name in ("utility", "dpu", "cfu", "ground_truth_utility")
+    for suffix in ("", "_sampled")
+]
+DECISION_MEASURES = ["effective_utility", "effective_dpu", "effective_dpu_pooled", "acceptance_rate"]
+COLUMNS = ["seed", "time_step", *POLICY_MEASURES, *DECISION_MEASURES]
+
+
+def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFrame:
+    """One row per seed and time step 0..T with the columns `COLUMNS`.
+
+    Cells are NaN where the data do not allow a measure, and, for what decisions make, at time step 0.
+    """
+    accepted, label, s = (torch.stack(part) for part in (history.accepted, history.label, history.s))
+    series: dict[str, Tensor] = {
+        name: torch.stack([measured[name] for measured in history.measures]) for name in history.measures[0]
+    }
+    decided = {
+        "effective_utility": metrics.effective_utility(accepted, label, cost),
+        "effective_dpu": metrics.effective_dpu(accepted, s),
+        "effective_dpu_pooled": metrics.effective_dpu_pooled(accepted, s),
+        "acceptance_rate": accepted.to(label.dtype).mean(-1),
+    }
+    undecided = torch.full((1, len(seeds)), torch.nan)
+    series |= {name: torch.cat([undecided, values]) for name, values in decided.items()}
+
+    n_rows = len(history.measures)
+    table = pd.DataFrame({"seed": np.repeat(seeds, n_rows), "time_step": np.tile(np.arange(n_rows), len(seeds))})
+    for name in COLUMNS[2:]:
+        table[name] = series[name].T.reshape(-1).numpy() if name in series else np.nan
+    return table
+
+
+def summarise(
+    table: pd.DataFrame, *, window: tuple[int, int], further: dict[str, np.ndarray], resamples: int
+) -> dict[str, Any]:
+    """Figures of a run: per seed, and their mean, standard deviation and interval over seeds.
+
+    Args:
+        table: see `measure_table`.
+        window: t1 and t2 of the temporal measures.
+        further: other figures, one value per seed, shape (E,).
+        resamples: of the bootstrap.
+
+    Returns:
+        `per_seed`: a list with one dict per seed; `aggregate`: by figure its mean, std and interval, or None
+        where the data do not allow it. Plain units, not ×100.
+    """
+    seeds = table["seed"].unique()
+    by_step = {name: table.pivot(index="time_step", columns="seed", values=name) for name in COLUMNS[2:]}
+    figures: dict[str, np.ndarray] = {
+        name: by_step[name].iloc[-1].to_numpy() for name in DECISION_MEASURES if name != "acceptance_rate"
+    }
+    for name in POLICY_MEASURES:
+        series = torch.from_numpy(by_step[name].to_numpy())
+        figures[f"tv_{name}"] = metrics.temporal_variation(series, window).numpy()
+        figures[f"mean_{name}"] = metrics.temporal_mean(series, window).numpy()
+    figures |= further
+
+    aggregate: dict[str, Any] = {}
+    for name, values in figures.items():
+        spread = metrics.Spread.over_seeds(values, resamples=resamples)
+        aggregate[name] = None if spread is None else vars(spread)
+    per_seed = [
+        {"seed": int(seed)} | {name: _number(values[k]) for name, values in figures.items()}
+        for k, seed in enumerate(seeds)
+    ]
+    return {"aggregate": aggregate, "per_seed": per_seed}
+
+
+def _number(value: float) -> float | None:
+    """A float that JSON can hold."""
+    return None if np.isnan(value) else float(value)

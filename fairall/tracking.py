@@ -1,0 +1,177 @@
+"""MLflow, and nothing else that touches it: a parent run per command, a nested run per seed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from filelock import FileLock
+
+from fairall.summary import COLUMNS
+
+BATCH = 1000  # the most metrics MLflow takes in one call
+
+
+def store_uri(config: dict[str, Any]) -> str:
+    """Where the records are: `tracking.uri`, or sqlite inside `outputs_dir`."""
+    return config["tracking"]["uri"] or f"sqlite:///{Path(config['outputs_dir']).resolve() / 'mlflow.db'}"
+
+
+class Tracker:
+    """One parent run in MLflow.
+
+    Args:
+        config: of the run, as plain containers.
+        run_id: identity of the run, a tag by which its records are found again.
+        command: what the user typed.
+    """
+
+    def __init__(self, config: dict[str, Any], run_id: str, command: str) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        warnings.filterwarnings("ignore", module="mlflow")
+        import mlflow
+
+        # Alembic tells of every table it creates; MLflow of every model it logs.
+        for name in ("alembic", "mlflow"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        mlflow.set_tracking_uri(store_uri(config))
+        self._mlflow = mlflow
+        self._client = mlflow.MlflowClient()
+        outputs = Path(config["outputs_dir"]).resolve()
+        # Two processes creating the same database at once would corrupt it.
+        with FileLock(outputs / "mlflow.lock"):
+            self._experiment = self._experiment_id(config, outputs)
+            self._close_dead_runs()
+        names = {
+            group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")
+        }
+        tags = {
+            "mlflow.runName": f"{names['model']} {names['dataset']} {run_id}",
+            "fairall.run_id": run_id,
+            "fairall.command": command,
+            "fairall.cost": str(config["cost"]["value"]),
+            "fairall.process": _process(),
+        } | {f"fairall.{group}": name for group, name in names.items()}
+        self.run_id = self._client.create_run(self._experiment, tags=tags).info.run_id
+        self._log_parameters(config)
+
+    @classmethod
+    @contextmanager
+    def following(cls, config: dict[str, Any], run_id: str, command: str) -> Iterator[Tracker | None]:
+        """The records of one run, closed as FINISHED, FAILED or KILLED; None where tracking is off."""
+        if not config["tracking"]["enabled"]:
+            yield None
+            return
+        tracker = cls(config, run_id, command)
+        try:
+            yield tracker
+        except BaseException as error:
+            status = "FAILED" if isinstance(error, Exception) else "KILLED"
+            tracker._client.set_terminated(tracker.run_id, status)
+            raise
+        tracker._client.set_terminated(tracker.run_id, "FINISHED")
+
+    def log_result(self, table: pd.DataFrame, summary: dict[str, Any], folder: Path, cpu_seconds: float) -> None:
+        """Curves and figures, aggregated on the parent and per seed on nested runs, and the run's files.
+
+        Args:
+            table: of `summary.measure_table`.
+            summary: of `summary.summarise`.
+            folder: the run's folder.
+            cpu_seconds: of this process.
+        """
+        now = int(time.time() * 1000)
+        curves = table.groupby("time_step")[COLUMNS[2:]].mean().reset_index()
+        spread = {
+            f"{name}.{part}": values[part]
+            for name, values in summary["aggregate"].items()
+            if values is not None
+            for part in ("mean", "std")
+        }
+        self._log_metrics(self.run_id, curves, spread | {"cpu_seconds": cpu_seconds}, now)
+        for figures in summary["per_seed"]:
+            seed = figures["seed"]
+            tags = {"mlflow.parentRunId": self.run_id, "mlflow.runName": f"seed {seed}"}
+            nested = self._client.create_run(self._experiment, tags=tags).info.run_id
+            self._client.log_param(nested, "seed", seed)
+            self._log_metrics(nested, table[table["seed"] == seed], figures, now)
+            self._client.set_terminated(nested, "FINISHED")
+        for name in ("config.yaml", "metrics.csv", "summary.json"):
+            self._client.log_artifact(self.run_id, str(folder / name))
+        self._client.log_artifacts(self.run_id, str(folder / "figures"), "figures")
+        with self._mlflow.start_run(run_id=self.run_id):
+            self._mlflow.pyfunc.log_model(
+                name="policy",
+                python_model=str(Path(__file__).with_name("mlflow_policy.py")),
+                artifacts={"policy": str(folder / "policy")},
+                pip_requirements=["fairall"],
+            )
+
+    def _log_metrics(self, run: str, curves: pd.DataFrame, figures: dict[str, Any], now: int) -> None:
+        from mlflow.entities import Metric
+
+        batch = [
+            Metric(name, float(value), now, int(step))
+            for name in COLUMNS[2:]
+            for step, value in zip(curves["time_step"], curves[name], strict=True)
+            if value == value
+        ]
+        batch += [
+            Metric(f"summary.{name}", float(value), now, 0)
+            for name, value in figures.items()
+            if value is not None and name != "seed"
+        ]
+        for start in range(0, len(batch), BATCH):
+            self._client.log_batch(run, metrics=batch[start : start + BATCH])
+
+    def _log_parameters(self, config: Any) -> None:
+        from mlflow.entities import Param
+
+        parameters = [Param(name, str(value)[:500]) for name, value in _flat(config)]
+        self._client.log_batch(self.run_id, params=parameters)
+
+    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
+        known = self._client.get_experiment_by_name(config["tracking"]["experiment"])
+        if known is not None:
+            return known.experiment_id
+        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
+        return self._client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
+
+    def _close_dead_runs(self) -> None:
+        """Closes runs that a process of this machine left RUNNING when it was killed."""
+        running = self._client.search_runs([self._experiment], "attributes.status = 'RUNNING'")
+        for run in running:
+            host, _, pid = run.data.tags.get("fairall.process", "").rpartition(":")
+            if host == socket.gethostname() and not _alive(int(pid)):
+                self._client.set_terminated(run.info.run_id, "KILLED")
+
+
+def _process() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _flat(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from _flat(value, f"{prefix}{key}.")
+    else:
+        yield prefix.removesuffix("."), node
