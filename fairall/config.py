@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING
+from omegaconf import MISSING, OmegaConf
 
 from fairall.errors import FairAllError
+
+SCHEMA_SUFFIX = "_schema"  # marks choices of a group that hold types only
 
 
 @dataclass
@@ -173,9 +176,25 @@ def register_schemas() -> None:
 
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
-    store.store(group="model", name="fairall_schema", node=FairAllConfig)
-    store.store(group="initial_policy", name="logistic_schema", node=LogisticPolicyConfig)
-    store.store(group="initial_policy", name="random_schema", node=RandomPolicyConfig)
+    for group, name, node in (
+        ("model", "fairall", FairAllConfig),
+        ("initial_policy", "logistic", LogisticPolicyConfig),
+        ("initial_policy", "random", RandomPolicyConfig),
+    ):
+        store.store(group=group, name=name + SCHEMA_SUFFIX, node=node)
+
+
+def register_sweeps(folder: Path) -> None:
+    """Makes the files of sweeps/ choices of the group `sweeps`; they set values anywhere in the configuration.
+
+    A search path would have to name the folder above, and Hydra then takes everything there for configuration.
+    """
+    from hydra.core.config_store import ConfigStore
+
+    for path in folder.glob("*.yaml"):
+        ConfigStore.instance().store(
+            group="sweeps", name=path.stem, node=OmegaConf.load(path), package="_global_"
+        )
 
 
 def validate(config: Config) -> None:

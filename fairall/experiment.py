@@ -17,6 +17,7 @@ from fairall.checkpoint import RunFolder
 from fairall.config import Config, validate
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData, prepare
+from fairall.errors import FairAllError
 from fairall.evaluation import Evaluation
 from fairall.identity import run_id
 from fairall.models.learner import Learner, PretrainCurves, Setting
@@ -26,7 +27,7 @@ from fairall.report.display import Display
 from fairall.report.figures import draw_latent, draw_learning, draw_phase1
 from fairall.report.paper import paper_figures
 from fairall.representation import latent, representation_figures
-from fairall.summary import measure_table, summarise
+from fairall.summary import FIGURES, measure_table, summarise
 from fairall.tracking import Tracker, store_uri
 
 
@@ -45,6 +46,8 @@ def run(composed: DictConfig) -> dict[str, Any]:
     plain: dict[str, Any] = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
     config: Config = OmegaConf.to_object(composed)  # type: ignore[assignment]
     validate(config)
+    if config.objective not in FIGURES:
+        raise FairAllError(f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}")
     torch.set_num_threads(config.threads)
     data = prepare(config.dataset)
     identity = run_id(plain, data.fingerprint())

@@ -1,4 +1,79 @@
-"""Turns what Hydra and OmegaConf raise into one line with the nearest name that exists."""
+"""Turns what Hydra and OmegaConf raise into one line that says what to do, with the nearest name there is."""
 
 from __future__ import annotations
-def explain(error): return repr(error)+" || "+repr(error.__cause__)+" || "+str(vars(error))
+
+import difflib
+from collections.abc import Iterator, Sequence
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
+
+from fairall.config import SCHEMA_SUFFIX
+from fairall.resources import configuration_root
+
+GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
+
+
+def explain(error: Exception, overrides: Sequence[str]) -> str:
+    """One line about an exception of Hydra, OmegaConf or our own.
+
+    Args:
+        error: what was raised.
+        overrides: the words of the command line.
+    """
+    cause = error.__cause__ or error
+    if isinstance(error, OverrideParseException):
+        return f"cannot read {error.override!r}: {_first_line(error.message)}"
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _unknown_choice(error)
+    if isinstance(cause, MissingMandatoryValue):
+        return f"{cause.full_key} has no value: give it one with {cause.full_key}=VALUE"
+    if isinstance(error, ConfigCompositionException) and isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        return _unknown_key(str(cause.full_key), overrides)
+    if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
+        return f"{_first_line(error).removeprefix('Error merging override ')}: {_first_line(cause)}"
+    return _first_line(error)
+
+
+def _unknown_choice(error: MissingConfigException) -> str:
+    group, _, choice = str(error.missing_cfg_file).rpartition("/")
+    if not group:
+        return f"there is no configuration {choice!r}"
+    choices = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
+    listed = f"there are {', '.join(choices)}" if choices else "there are none yet"
+    return f"{group}={choice}: no such {group}{_nearest(choice, choices)}; {listed}"
+
+
+def _unknown_key(key: str, overrides: Sequence[str]) -> str:
+    known = [*_keys(_compose_without(key, overrides)), *GROUPS_ONLY]
+    return f"{key}: no such key{_nearest(key, known)}; --help lists them all"
+
+
+def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
+    """The configuration but for the bad key, so that the nearest one is looked for in the chosen groups."""
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
+        chosen = [word for word in overrides if "=" in word and word.split("=")[0].lstrip("+~") != key]
+        try:
+            return compose("config", overrides=chosen)
+        except HydraException:
+            return compose("config")
+
+
+def _keys(node: DictConfig, prefix: str = "") -> Iterator[str]:
+    for key, value in OmegaConf.to_container(node, resolve=False).items():  # type: ignore[union-attr]
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from _keys(OmegaConf.create(value), f"{prefix}{key}.")
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f", did you mean {close[0]}?" if close else ""
+
+
+def _first_line(message: object) -> str:
+    return str(message).strip().split("\n")[0]

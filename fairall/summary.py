@@ -18,6 +18,10 @@ POLICY_MEASURES = [
     for suffix in ("", "_sampled")
 ]
 DECISION_MEASURES = ["effective_utility", "effective_dpu", "effective_dpu_pooled", "acceptance_rate"]
+FIGURES = [
+    *(name for name in DECISION_MEASURES if name != "acceptance_rate"),
+    *(f"{part}_{name}" for name in POLICY_MEASURES for part in ("tv", "mean")),
+]
 COLUMNS = ["seed", "time_step", *POLICY_MEASURES, *DECISION_MEASURES]
 
 
