@@ -21,9 +21,11 @@ SECONDS_BETWEEN_CHECKPOINTS = 10.0
 
 
 class RunFolder:
-    """`outputs/runs/<model>/<dataset>/<id>/`: config.yaml, metrics.csv, summary.json, figures/, policy/,
-    checkpoint.pt and, last of all, DONE.
-    """  # fmt: skip
+    """What a run leaves: config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
+
+    Args:
+        path: `outputs/runs/<model>/<dataset>/<id>`.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -185,9 +185,9 @@ def register_schemas() -> None:
 
 
 def register_sweeps(folder: Path) -> None:
-    """Makes the files of sweeps/ choices of the group `sweeps`; they set values anywhere in the configuration.
+    """Makes the files of sweeps/ choices of the group `sweeps`, which may set any value.
 
-    A search path would have to name the folder above, and Hydra then takes everything there for configuration.
+    A search path would have to name the folder above, and Hydra takes everything there for a choice.
     """
     from hydra.core.config_store import ConfigStore
 
@@ -239,7 +239,10 @@ def _validate_fairall(model: FairAllConfig) -> None:
     for name in ("vae_arch", "clf_arch"):
         sizes = getattr(model, name)
         _require(
-            len(sizes) >= 1 and min(sizes) >= 1, f"model.{name}", sizes, "a list of sizes of at least 1, as [64,64]"
+            len(sizes) >= 1 and min(sizes) >= 1,
+            f"model.{name}",
+            sizes,
+            "a list of sizes of at least 1, as [64,64]",
         )
     _require(model.learning_rate > 0, "model.learning_rate", model.learning_rate, "positive")
     _require(0 <= model.clf_dropout < 1, "model.clf_dropout", model.clf_dropout, "at least 0 and below 1")

@@ -7,7 +7,7 @@ import sys
 import time
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from hydra.utils import get_class
@@ -32,7 +32,7 @@ from fairall.tracking import Tracker, store_uri
 
 
 def run(composed: DictConfig) -> dict[str, Any]:
-    """Runs what the configuration says, or goes on with it, or finds it done; see README.md for what it leaves.
+    """Runs what the configuration says, or goes on with it, or finds it done; README.md says what it leaves.
 
     Args:
         composed: by Hydra, of type `Config`.
@@ -43,11 +43,13 @@ def run(composed: DictConfig) -> dict[str, Any]:
     Raises:
         FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
     """
-    plain: dict[str, Any] = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)  # type: ignore[assignment]
-    config: Config = OmegaConf.to_object(composed)  # type: ignore[assignment]
+    plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
+    config = cast(Config, OmegaConf.to_object(composed))
     validate(config)
     if config.objective not in FIGURES:
-        raise FairAllError(f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}")
+        raise FairAllError(
+            f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
+        )
     torch.set_num_threads(config.threads)
     data = prepare(config.dataset)
     identity = run_id(plain, data.fingerprint())
@@ -61,7 +63,9 @@ def run(composed: DictConfig) -> dict[str, Any]:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
         else:
-            with Tracker.following(plain, identity, shlex.join(["python", "-m", "fairall", *sys.argv[1:]])) as tracker:
+            with Tracker.following(
+                plain, identity, shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
+            ) as tracker:
                 summary = _learn_and_measure(config, plain, data, folder, display, tracker)
             folder.finish()
     _tell(plain, summary, folder.path, display)
@@ -99,7 +103,9 @@ def _learn_and_measure(
     time_steps = config.schedule.time_steps
 
     def state() -> dict[str, Any]:
-        kept = None if curves is None else {field.name: getattr(curves, field.name) for field in fields(curves)}
+        kept = (
+            None if curves is None else {field.name: getattr(curves, field.name) for field in fields(curves)}
+        )
         return {"online": online.state_dict(), "curves": kept}
 
     with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
@@ -109,7 +115,7 @@ def _learn_and_measure(
     table = measure_table(history, seeds, config.cost.value)
     summary = summarise(
         table,
-        window=tuple(config.evaluation.window),
+        window=(config.evaluation.window[0], config.evaluation.window[1]),
         further=representation_figures(learner, data.schema, data.train, people, len(seeds)),
         resamples=config.evaluation.bootstrap,
     )
@@ -117,10 +123,15 @@ def _learn_and_measure(
     folder.write_summary(summary)
     Policy(learner, data.scaler).save(folder.path / "policy", plain)
 
-    title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}, c = {config.cost.value:g}"
+    title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}"
+    title += f", c = {config.cost.value:g}"
     figures = folder.path / "figures"
     draw_learning(
-        table, figures / "learning.png", title=title, split=config.evaluation.split, paper=paper_figures(plain)
+        table,
+        figures / "learning.png",
+        title=title,
+        split=config.evaluation.split,
+        paper=paper_figures(plain),
     )
     if curves is not None:
         draw_phase1(curves, figures / "phase1.png", title=f"Phase I: {title}")

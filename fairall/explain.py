@@ -7,9 +7,19 @@ from collections.abc import Iterator, Sequence
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import ConfigCompositionException, HydraException, MissingConfigException, OverrideParseException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, MissingMandatoryValue, OmegaConfBaseException
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from omegaconf import DictConfig
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 
 from fairall.config import SCHEMA_SUFFIX
 from fairall.resources import configuration_root
@@ -30,8 +40,10 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_choice(error)
     if isinstance(cause, MissingMandatoryValue):
-        return f"{cause.full_key} has no value: give it one with {cause.full_key}=VALUE"
-    if isinstance(error, ConfigCompositionException) and isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        return f"{cause.full_key!s} has no value: give it one with {cause.full_key!s}=VALUE"
+    if isinstance(error, ConfigCompositionException) and isinstance(
+        cause, ConfigKeyError | ConfigAttributeError
+    ):
         return _unknown_key(str(cause.full_key), overrides)
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
         return f"{_first_line(error).removeprefix('Error merging override ')}: {_first_line(cause)}"
@@ -64,10 +76,11 @@ def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
 
 
 def _keys(node: DictConfig, prefix: str = "") -> Iterator[str]:
-    for key, value in OmegaConf.to_container(node, resolve=False).items():  # type: ignore[union-attr]
+    for key in map(str, node):
         yield f"{prefix}{key}"
-        if isinstance(value, dict):
-            yield from _keys(OmegaConf.create(value), f"{prefix}{key}.")
+        child = node._get_node(key)
+        if isinstance(child, DictConfig) and not child._is_missing() and not child._is_none():
+            yield from _keys(child, f"{prefix}{key}.")
 
 
 def _nearest(name: str, names: Sequence[str]) -> str:

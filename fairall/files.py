@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which takes its place when the block ends well and vanishes when not."""
+    """A temporary path beside `path`, which takes its place when the block ends well, else vanishes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)

@@ -39,9 +39,8 @@ class LogisticPolicy(InitialPolicy):
         """See `InitialPolicy.propensity`; FairAllError where a scored column is not in the table."""
         for name in self.config.score:
             if name not in table.x:
-                raise FairAllError(
-                    f"initial_policy.score names {name!r}, which is no feature; they are {', '.join(table.x)}"
-                )
+                features = ", ".join(table.schema.names)
+                raise FairAllError(f"initial_policy.score: {name!r} is no feature; they are {features}")
         score = sum(weight * table.x[name].to_numpy() for name, weight in self.config.score.items())
         advantaged = self.config.advantaged * (table.s == 1)
         return expit(self.config.intercept + advantaged + self.config.slope * score)

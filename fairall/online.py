@@ -15,7 +15,7 @@ from fairall.randomness import SeedStreams
 
 
 class ApplicantStream:
-    """Endless applicants from a finite population: shuffled, used up, shuffled anew, for each seed on its own.
+    """Endless applicants from a finite population: shuffled, used up, shuffled anew, seed by seed.
 
     Args:
         people: the population, N people.

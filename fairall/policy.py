@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import torch
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
-from fairall.config import Config
+from fairall.config import Config, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.prepare import Scaler
 from fairall.errors import FairAllError
@@ -50,19 +50,21 @@ class Policy:
     def load(cls, folder: Path) -> Policy:
         """Reads what `save` wrote. Nothing is unpickled and no code of the folder runs."""
         stored = OmegaConf.load(folder / "config.yaml")
-        config = OmegaConf.merge(OmegaConf.structured(Config), stored)
+        config: Any = OmegaConf.merge(OmegaConf.structured(Config), stored)
         learner_class = get_class(config.model._target_)
         model = config.model
         if learner_class.config_type is not None:
-            model = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(learner_class.config_type), model))
+            model = OmegaConf.to_object(
+                OmegaConf.merge(OmegaConf.structured(learner_class.config_type), model)
+            )
         columns = json.loads((folder / "features.json").read_text())
         schema = Schema([Feature(c["name"], Kind(c["kind"]), tuple(c["codes"])) for c in columns])
         setting = Setting(
             schema=schema,
             cost=config.cost.value,
             seeds=range(config.seed, config.seed + config.seeds),
-            schedule=OmegaConf.to_object(config.schedule),
-            protocol=OmegaConf.to_object(config.protocol),
+            schedule=cast(ScheduleConfig, OmegaConf.to_object(config.schedule)),
+            protocol=cast(ProtocolConfig, OmegaConf.to_object(config.protocol)),
         )
         learner = learner_class(model, setting)
         learner.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))

@@ -1,4 +1,4 @@
-"""From what happened in a run to its two result files: a row per seed and step, and figures with their spread."""
+"""From what happened in a run to its figures: a row per seed and step, and a summary over seeds."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
     series |= {name: torch.cat([undecided, values]) for name, values in decided.items()}
 
     n_rows = len(history.measures)
-    table = pd.DataFrame({"seed": np.repeat(seeds, n_rows), "time_step": np.tile(np.arange(n_rows), len(seeds))})
+    table = pd.DataFrame(
+        {"seed": np.repeat(seeds, n_rows), "time_step": np.tile(np.arange(n_rows), len(seeds))}
+    )
     for name in COLUMNS[2:]:
         table[name] = series[name].T.reshape(-1).numpy() if name in series else np.nan
     return table

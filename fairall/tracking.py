@@ -51,9 +51,7 @@ class Tracker:
         with FileLock(outputs / "mlflow.lock"):
             self._experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
-        names = {
-            group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")
-        }
+        names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
         tags = {
             "mlflow.runName": f"{names['model']} {names['dataset']} {run_id}",
             "fairall.run_id": run_id,
@@ -80,7 +78,9 @@ class Tracker:
             raise
         tracker._client.set_terminated(tracker.run_id, "FINISHED")
 
-    def log_result(self, table: pd.DataFrame, summary: dict[str, Any], folder: Path, cpu_seconds: float) -> None:
+    def log_result(
+        self, table: pd.DataFrame, summary: dict[str, Any], folder: Path, cpu_seconds: float
+    ) -> None:
         """Curves and figures, aggregated on the parent and per seed on nested runs, and the run's files.
 
         Args:

@@ -12,9 +12,9 @@ from fairall.data.table import Table
 
 COLUMNS = [
     "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
-    "investment_as_income_percentage", "personal_status", "other_debtors", "residence_since", "property", "age",
-    "installment_plans", "housing", "number_of_credits", "skill_level", "people_liable_for", "telephone",
-    "foreign_worker", "credit",
+    "investment_as_income_percentage", "personal_status", "other_debtors", "residence_since", "property",
+    "age", "installment_plans", "housing", "number_of_credits", "skill_level", "people_liable_for",
+    "telephone", "foreign_worker", "credit",
 ]  # fmt: skip
 REAL = ["month", "credit_amount", "investment_as_income_percentage", "residence_since", "age"]
 COUNT = ["number_of_credits", "people_liable_for"]

@@ -33,7 +33,8 @@ class People:
 
     def rows(self, index: Tensor) -> People:
         """The people at `index`, of any shape (..., ); x becomes (..., D)."""
-        return People(*(_at(getattr(self, field.name), index) for field in fields(self)))
+        known = {name: values for name, values in vars(self).items() if values is not None}
+        return People(**{name: values[index] for name, values in known.items()})
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,3 @@ class Decided:
 def take(values: Tensor, rows: Tensor) -> Tensor:
     """Rows of each replicate: values (E, B, ...) at rows (E, n) give (E, n, ...)."""
     return values[torch.arange(len(rows)).unsqueeze(-1), rows]
-
-
-def _at(values: Tensor | None, index: Tensor) -> Tensor | None:
-    return None if values is None else values[index]

@@ -58,7 +58,9 @@ class FairAll(Learner):
         """Phase I epochs, 0 without a Phase I."""
         return 0 if self.config.phase1 is None else self.setting.schedule.phase1_epochs
 
-    def pretrain(self, pool: People, validation: People, cache: Path, advance: Advance) -> PretrainCurves | None:
+    def pretrain(
+        self, pool: People, validation: People, cache: Path, advance: Advance
+    ) -> PretrainCurves | None:
         """Phase I, or its cached result, and the transfer of its weights."""
         config = self.config.phase1
         if config is None:
@@ -117,7 +119,7 @@ class FairAll(Learner):
 
     @torch.no_grad()
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor:
-        """x (E, B, D) decoded from its latent mean."""
+        """X (E, B, D) decoded from its latent mean."""
         outputs = self.vae.decode(self.representation(x, s), s)
         return self.vae.likelihood.reconstruct(outputs[..., : self.vae.likelihood.n_outputs])
 
@@ -197,7 +199,7 @@ class FairAll(Learner):
 
     @torch.no_grad()
     def _policy_examples(self, batch: Decided) -> tuple[Tensor, Tensor]:
-        """z (E, B, Z) of every applicant, and the decision (E, B) the decoder's ũ asks for (section 4.2)."""
+        """Z (E, B, Z) of every applicant, and the decision (E, B) the decoder's ũ asks for (section 4.2)."""
         estimated = torch.sigmoid(self._classify(batch.x, batch.s))
         guessed = (self.streams.uniform(*estimated.shape[1:]) < estimated).to(batch.label.dtype)
         loc, scale = self.vae.encode(batch.x, batch.s, torch.where(batch.accepted, batch.label, guessed))
@@ -235,5 +237,7 @@ class _Pack:
     @classmethod
     def of(cls, mask: Tensor) -> _Pack:
         counts = mask.sum(-1)
-        rows = torch.argsort(mask.to(torch.uint8), dim=-1, descending=True, stable=True)[:, : int(counts.max())]
+        rows = torch.argsort(mask.to(torch.uint8), dim=-1, descending=True, stable=True)[
+            :, : int(counts.max())
+        ]
         return cls(rows, torch.arange(rows.shape[1]) < counts.unsqueeze(-1), counts.tolist())

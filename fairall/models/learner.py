@@ -81,8 +81,10 @@ class Learner(nn.Module, ABC):
     def update(self, decided: Decided) -> None:
         """Learns from the B applicants of one time step and the decisions taken on them."""
 
-    def pretrain(self, pool: People, validation: People, cache: Path, advance: Advance) -> PretrainCurves | None:
-        """Learns offline from people without labels, before the warm-up; methods without a Phase I do nothing."""
+    def pretrain(
+        self, pool: People, validation: People, cache: Path, advance: Advance
+    ) -> PretrainCurves | None:
+        """Learns offline from people without labels, before the warm-up; by default not at all."""
         return None
 
     def pretrain_units(self) -> int:
@@ -94,7 +96,7 @@ class Learner(nn.Module, ABC):
         return None
 
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor | None:
-        """x (E, B, D) as it comes back through the latent, of methods that have one."""
+        """X (E, B, D) as it comes back through the latent, of methods that have one."""
         return None
 
     def training_state(self) -> dict[str, Any]:

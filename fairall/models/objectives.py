@@ -30,8 +30,8 @@ def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> T
 def ips_risk(loss: Tensor, propensity: Tensor, accepted: Tensor) -> Tensor:
     """Inverse-propensity-scored mean of a loss over the labelled rows (section 2.1).
 
-    Times the labelled share of the batch this is the Horvitz-Thompson estimate, unbiased for the mean loss over
-    all applicants; the mean over labelled rows is the expectation over A^L that the paper's J takes.
+    Times the labelled share of the batch this is the Horvitz-Thompson estimate, unbiased for the mean loss
+    over all applicants; the mean over labelled rows is the expectation over A^L that the paper's J takes.
 
     Args:
         loss: loss per row, shape (E, B); ignored on rejected rows.

@@ -1,4 +1,4 @@
-"""Phase I trained once for everything that shares it: the result is kept by the content of what determines it."""
+"""Phase I trained once for all that share it: kept by the content of what determines it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairall.models.vae import ConditionalVAE
 
 
 def phase1_key(pool: People, validation: People, *settings: object) -> str:
-    """Hash of the people (features and s only: Phase I sees no label), the settings, the code and versions."""
+    """Hash of x and s of the people (Phase I sees no label), the settings, the code and the versions."""
     digest = hashlib.sha256(repr((settings, code_and_versions())).encode())
     for people in (pool, validation):
         digest.update(people.x.numpy().tobytes())

@@ -72,7 +72,7 @@ class ConditionalVAE(nn.Module):
         return outputs[..., self.likelihood.n_outputs]
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """log p(x | z, s), shape (...), from decoder outputs (..., P[+1]) and x (..., D)."""
+        """Log p(x | z, s), shape (...), from decoder outputs (..., P[+1]) and x (..., D)."""
         return self.likelihood.log_prob(outputs[..., : self.likelihood.n_outputs], x)
 
     @torch.no_grad()

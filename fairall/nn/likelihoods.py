@@ -6,7 +6,7 @@ import math
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairall.data.features import Kind, Schema
 
@@ -14,7 +14,7 @@ MIN_RATE = 1e-6  # keeps precisions and Poisson rates away from zero, where thei
 MAX_LOGIT = 30.0  # odds are bounded by e^60, so that exponentials of logits are exact in float32
 
 
-class MixedLikelihood(nn.Module):
+class MixedLikelihood:
     """Independent likelihoods of the features given the decoder's outputs.
 
     Real features are Gaussian in natural parameters: the decoder gives η1 and −softplus⁻¹ of η2, and
@@ -26,25 +26,18 @@ class MixedLikelihood(nn.Module):
     """
 
     def __init__(self, schema: Schema) -> None:
-        super().__init__()
         self.n_features = len(schema)
-        real, count, binary, categorical = (schema.columns(kind) for kind in Kind)
-        sizes = [len(schema[i].codes) for i in categorical]
-        self.block_sizes = [len(real), len(real), len(count), len(binary), sum(sizes)]
-        self._column_buffer("real", real)
-        self._column_buffer("count", count)
-        self._column_buffer("binary", binary)
-        self._column_buffer("categorical", categorical)
-        # A categorical column repeated once per code, its codes, and which logits belong to which feature.
-        repeated = [i for i, size in zip(categorical, sizes, strict=True) for _ in range(size)]
-        self._column_buffer("repeated", repeated)
-        codes = [code for i in categorical for code in schema[i].codes]
-        self.register_buffer("codes", torch.tensor(codes), persistent=False)
-        self.register_buffer(
-            "binary_codes", torch.tensor([schema[i].codes for i in binary]).reshape(-1, 2), persistent=False
+        self.real, self.count, self.binary, self.categorical = (
+            torch.tensor(schema.columns(kind), dtype=torch.long) for kind in Kind
         )
-        membership = torch.block_diag(*(torch.ones(size, 1) for size in sizes)) if sizes else torch.zeros(0, 0)
-        self.register_buffer("membership", membership, persistent=False)
+        self.binary_codes = torch.tensor([schema[i].codes for i in self.binary]).reshape(-1, 2)
+        # A categorical column repeated once per code, its codes, and which logits belong to which feature.
+        self.sizes = [len(schema[i].codes) for i in self.categorical]
+        self.repeated = self.categorical.repeat_interleave(torch.tensor(self.sizes, dtype=torch.long))
+        self.codes = torch.tensor([code for i in self.categorical for code in schema[i].codes])
+        self.membership = torch.block_diag(*(torch.ones(size, 1) for size in self.sizes))
+        n_real, n_count, n_binary = len(self.real), len(self.count), len(self.binary)
+        self.block_sizes = [n_real, n_real, n_count, n_binary, len(self.codes)]
 
     @property
     def n_outputs(self) -> int:
@@ -52,7 +45,7 @@ class MixedLikelihood(nn.Module):
         return sum(self.block_sizes)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """log p(x | z, s), summed over features.
+        """Log p(x | z, s), summed over features.
 
         Args:
             outputs: decoder outputs, shape (..., P).
@@ -66,7 +59,9 @@ class MixedLikelihood(nn.Module):
         if self.real.numel():
             value = x[..., self.real]
             eta2 = -F.softplus(raw_eta2) - MIN_RATE
-            density = value * (eta1 + eta2 * value) + eta1.square() / (4.0 * eta2) + 0.5 * torch.log(-2.0 * eta2)
+            density = (
+                value * (eta1 + eta2 * value) + eta1.square() / (4.0 * eta2) + 0.5 * torch.log(-2.0 * eta2)
+            )
             total = total + density.sum(-1) - 0.5 * math.log(2.0 * math.pi) * self.real.numel()
         if self.count.numel():
             value = x[..., self.count]
@@ -97,13 +92,11 @@ class MixedLikelihood(nn.Module):
         x[..., self.count] = F.softplus(raw_rate) + MIN_RATE
         x[..., self.binary] = torch.where(binary_logit > 0, self.binary_codes[:, 1], self.binary_codes[:, 0])
         if self.categorical.numel():
-            sizes = self.membership.sum(0).long().tolist()
             modes = [
                 codes[part.argmax(-1)]
-                for part, codes in zip(logits.split(sizes, -1), self.codes.split(sizes), strict=True)
+                for part, codes in zip(
+                    logits.split(self.sizes, -1), self.codes.split(self.sizes), strict=True
+                )
             ]
             x[..., self.categorical] = torch.stack(modes, -1)
         return x
-
-    def _column_buffer(self, name: str, columns: list[int]) -> None:
-        self.register_buffer(name, torch.tensor(columns, dtype=torch.long), persistent=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -42,9 +43,7 @@ class StackedMLP(nn.Module):
     ) -> None:
         super().__init__()
         sizes = [n_in, *hidden, n_out]
-        self.layers = nn.ModuleList(
-            StackedLinear(a, b, streams) for a, b in zip(sizes[:-1], sizes[1:], strict=True)
-        )
+        self.layers = nn.ModuleList(StackedLinear(a, b, streams) for a, b in itertools.pairwise(sizes))
         self.dropout = dropout
 
     def forward(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:

@@ -30,7 +30,7 @@ class Display:
 
     @contextmanager
     def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[Advance]:
-        """A bar of `total` units, `done` of them behind us; the function it gives takes the current figures as keywords."""
+        """A bar of `total` units, `done` of them behind us; current figures are keywords of what it gives."""
         progress = Progress(
             TextColumn("{task.description:<9}"),
             BarColumn(),

@@ -49,13 +49,23 @@ def draw_learning(
             by_step = 100 * table.pivot(index="time_step", columns="seed", values=name)
             mean, std = by_step.mean(axis=1), by_step.std(axis=1).fillna(0.0)
             axes.fill_between(
-                by_step.index, by_step.min(axis=1), by_step.max(axis=1), color=colour, alpha=0.12, lw=0, label="range"
+                by_step.index,
+                by_step.min(axis=1),
+                by_step.max(axis=1),
+                color=colour,
+                alpha=0.12,
+                lw=0,
+                label="range",
             )
-            axes.fill_between(by_step.index, mean - std, mean + std, color=colour, alpha=0.3, lw=0, label="± 1 std")
+            axes.fill_between(
+                by_step.index, mean - std, mean + std, color=colour, alpha=0.3, lw=0, label="± 1 std"
+            )
             axes.plot(by_step.index, mean, color=colour, label=f"mean of {by_step.shape[1]} seeds")
             printed = paper.get(f"mean_{name}")
             if printed is not None:
-                axes.axhline(100 * printed[0], color=GREY, ls="--", lw=1, label="paper, mean over t in [125, 200]")
+                axes.axhline(
+                    100 * printed[0], color=GREY, ls="--", lw=1, label="paper, mean over t in [125, 200]"
+                )
             axes.set(xlabel="time step t", ylabel=label, xlim=(0, by_step.index[-1]))
             axes.legend(fontsize=7)
         figure.suptitle(title, fontsize=9)
@@ -67,14 +77,19 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(5, 3.2), layout="constrained")
         axes = figure.subplots()
-        for values, colour, label in ((curves.train, GREY, "training"), (curves.validation, BLUE, "validation")):
+        for values, colour, label in (
+            (curves.train, GREY, "training"),
+            (curves.validation, BLUE, "validation"),
+        ):
             axes.plot(curves.epochs, values[:, 0], color=colour, lw=0.8, label=f"{label}, a line per seed")
             axes.plot(curves.epochs, values[:, 1:], color=colour, lw=0.8)
         kept = [
             loss[curves.epochs == epoch].item()
             for loss, epoch in zip(curves.validation.T, curves.best_epoch, strict=True)
         ]
-        axes.scatter(curves.best_epoch, kept, color=ORANGE, s=18, zorder=3, label="kept: best validation epoch")
+        axes.scatter(
+            curves.best_epoch, kept, color=ORANGE, s=18, zorder=3, label="kept: best validation epoch"
+        )
         # Early epochs are off the scale of everything that matters later.
         low = float(min(curves.train.min(), curves.validation.min()))
         high = float(np.quantile(curves.validation.numpy(), 0.98))

@@ -1,0 +1,37 @@
+# Every target sets up what it needs in .venv, once, and again when a requirement changes.
+PYTHON ?= python3
+BIN := .venv/bin
+# `make run ARGS="model=fairall_I_II dataset=credit seeds=3"` runs another command.
+ARGS ?= model=fairall_I_II dataset=credit
+
+.PHONY: run test check ui clean
+
+run: .venv/installed
+	$(BIN)/python -m fairall $(ARGS)
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest -m "not slow"
+
+check: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+ui: .venv/installed
+	$(BIN)/mlflow ui --host 127.0.0.1 --backend-store-uri sqlite:///$(CURDIR)/outputs/mlflow.db
+
+# Keeps what runs have left; `rm -r outputs/*` is yours to type.
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/installed: setup.cfg pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	# torch on its own first: its exact version is what keeps gigabytes of GPU libraries away.
+	$(BIN)/pip install --quiet -c constraints.txt torch
+	$(BIN)/pip install --quiet -c constraints.txt -e .
+	touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/pip install --quiet -c constraints.txt -e '.[dev]'
+	touch $@

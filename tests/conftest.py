@@ -1,0 +1,101 @@
+"""What many tests need: composed configurations, small people, and where raw data is."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import pytest
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from fairall.config import Config, register_schemas, register_sweeps
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import People
+from fairall.data.prepare import PreparedData, prepare
+from fairall.models.learner import Setting
+from fairall.resources import configuration_root
+
+ComposeConfig = Callable[..., Config]
+
+torch.set_num_threads(1)
+register_schemas()
+register_sweeps(configuration_root() / "sweeps")
+
+
+@pytest.fixture(scope="session")
+def compose_config() -> ComposeConfig:
+    """The typed configuration of a command line."""
+
+    def composed(*overrides: str) -> Config:
+        with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
+            return cast(Config, OmegaConf.to_object(compose("config", overrides=list(overrides))))
+
+    return composed
+
+
+@pytest.fixture(scope="session")
+def credit(compose_config: ComposeConfig) -> PreparedData:
+    """German Credit, ready."""
+    return prepare(compose_config().dataset)
+
+
+@pytest.fixture
+def schema() -> Schema:
+    """One feature of each kind, and a second categorical one."""
+    return Schema(
+        [
+            Feature("height", Kind.REAL),
+            Feature("visits", Kind.COUNT),
+            Feature("member", Kind.BINARY, (1.0, 2.0)),
+            Feature("colour", Kind.CATEGORICAL, (1.0, 2.0, 3.0)),
+            Feature("size", Kind.CATEGORICAL, (0.0, 1.0, 2.0, 5.0)),
+        ]
+    )
+
+
+@pytest.fixture
+def people() -> Callable[[int], People]:
+    """People with the features of `schema`."""
+
+    def made(n: int) -> People:
+        generator = torch.Generator().manual_seed(n)
+
+        def integers(high: int) -> torch.Tensor:
+            return torch.randint(high, (n,), generator=generator)
+
+        x = torch.stack(
+            [
+                torch.randn(n, generator=generator),
+                integers(6).float(),
+                1.0 + integers(2),
+                1.0 + integers(3),
+                torch.tensor([0.0, 1.0, 2.0, 5.0])[integers(4)],
+            ],
+            dim=-1,
+        )
+        return People(x, 2.0 * integers(2) - 1.0, integers(2).float())
+
+    return made
+
+
+@pytest.fixture
+def setting(schema: Schema, compose_config: ComposeConfig) -> Callable[..., Setting]:
+    """The setting of a learner for people of `schema`."""
+
+    def made(seeds: list[int], *overrides: str) -> Setting:
+        config = compose_config("preset=quick", *overrides)
+        return Setting(schema, config.cost.value, seeds, config.schedule, config.protocol)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def raw_data() -> Path:
+    """The folder of raw files, `$FAIRALL_DATA` or ../shared/data."""
+    given = os.environ.get("FAIRALL_DATA")
+    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"raw data files are needed, and {folder} is not there; set FAIRALL_DATA")
+    return folder

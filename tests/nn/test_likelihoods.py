@@ -1,0 +1,94 @@
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, distributions
+
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import People
+from fairall.nn.likelihoods import MIN_RATE, MixedLikelihood
+
+
+def _gaussian(outputs: Tensor) -> distributions.Distribution:
+    eta1, raw = outputs.unbind(-1)
+    eta2 = -F.softplus(raw) - MIN_RATE
+    return distributions.Normal(-eta1 / (2 * eta2), torch.sqrt(-1 / (2 * eta2)))
+
+
+def _poisson(outputs: Tensor) -> distributions.Distribution:
+    return distributions.Poisson(F.softplus(outputs[..., 0]) + MIN_RATE)
+
+
+def _bernoulli(outputs: Tensor) -> distributions.Distribution:
+    return distributions.Bernoulli(logits=outputs[..., 0])
+
+
+def _categorical(outputs: Tensor) -> distributions.Distribution:
+    return distributions.Categorical(logits=outputs)
+
+
+# Feature, the values it takes, the same values as torch.distributions codes them, and the distribution.
+CASES = {
+    "real": (Feature("f", Kind.REAL), [-1.5, 0.0, 2.0], [-1.5, 0.0, 2.0], _gaussian),
+    "count": (Feature("f", Kind.COUNT), [0.0, 1.0, 7.0], [0.0, 1.0, 7.0], _poisson),
+    "binary": (Feature("f", Kind.BINARY, (1.0, 2.0)), [1.0, 2.0, 1.0], [0.0, 1.0, 0.0], _bernoulli),
+    "categorical": (
+        Feature("f", Kind.CATEGORICAL, (1.0, 2.0, 4.0)),
+        [4.0, 1.0, 2.0],
+        [2.0, 0.0, 1.0],
+        _categorical,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_log_prob_is_that_of_torch_distributions(case: str) -> None:
+    feature, values, coded, distribution = CASES[case]
+    likelihood = MixedLikelihood(Schema([feature]))
+    outputs = 2 * torch.randn(4, 3, likelihood.n_outputs)
+    measured = likelihood.log_prob(outputs, torch.tensor(values).unsqueeze(-1))
+    expected = distribution(outputs).log_prob(torch.tensor(coded))
+    torch.testing.assert_close(measured, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_kinds_add_up(schema: Schema, people: Callable[[int], People]) -> None:
+    likelihood = MixedLikelihood(schema)
+    assert likelihood.n_outputs == 2 + 1 + 1 + 3 + 4
+    x = people(20).x
+    outputs = torch.randn(20, likelihood.n_outputs)
+    blocks = [[0, 1], [2], [3], [4, 5, 6], [7, 8, 9, 10]]
+    parts = [
+        MixedLikelihood(Schema([feature])).log_prob(outputs[:, block], x[:, i : i + 1])
+        for i, (feature, block) in enumerate(zip(schema, blocks, strict=True))
+    ]
+    torch.testing.assert_close(likelihood.log_prob(outputs, x), sum(parts))
+
+
+def test_gradient_by_finite_differences(schema: Schema, people: Callable[[int], People]) -> None:
+    likelihood = MixedLikelihood(schema)
+    x = people(6).x.double()
+    outputs = torch.randn(6, likelihood.n_outputs, dtype=torch.double, requires_grad=True)
+    # The constants are float32; their rounding is the same on both sides of a difference.
+    likelihood.membership = likelihood.membership.double()
+    assert torch.autograd.gradcheck(lambda o: likelihood.log_prob(o, x), (outputs,))
+
+
+def test_extreme_outputs_stay_finite(schema: Schema, people: Callable[[int], People]) -> None:
+    likelihood = MixedLikelihood(schema)
+    for size in (-1e4, 1e4):
+        outputs = torch.full((5, likelihood.n_outputs), size, requires_grad=True)
+        total = likelihood.log_prob(outputs, people(5).x).sum()
+        (gradient,) = torch.autograd.grad(total, outputs)
+        assert total.isfinite()
+        assert gradient.isfinite().all()
+
+
+def test_reconstruction_gives_means_and_modes(schema: Schema) -> None:
+    likelihood = MixedLikelihood(schema)
+    outputs = torch.tensor([[2.0, 0.5, 3.0, -1.0, 0.0, 5.0, 1.0, 0.0, 0.0, 1.0, 9.0]])
+    restored = likelihood.reconstruct(outputs)[0]
+    mean = _gaussian(outputs[0, :2])
+    torch.testing.assert_close(restored[0], mean.mean)
+    torch.testing.assert_close(restored[1], F.softplus(torch.tensor(3.0)) + MIN_RATE)
+    assert restored[2:].tolist() == [1.0, 2.0, 5.0]
