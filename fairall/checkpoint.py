@@ -17,18 +17,18 @@ from filelock import FileLock
 from fairall.errors import FairAllError
 from fairall.files import atomic
 
-SECONDS_BETWEEN_CHECKPOINTS = 10.0
-
 
 class RunFolder:
     """What a run leaves: config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
 
     Args:
         path: `outputs/runs/<model>/<dataset>/<id>`.
+        checkpoint_seconds: the least time between two checkpoints.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, checkpoint_seconds: float) -> None:
         self.path = path
+        self._checkpoint_seconds = checkpoint_seconds
         self._last_save = time.monotonic()
 
     @contextmanager
@@ -61,7 +61,7 @@ class RunFolder:
 
     def save_checkpoint(self, state: Callable[[], dict[str, Any]], *, now: bool = False) -> None:
         """Keeps what `state` gives if the last time is long enough ago, or `now`."""
-        if now or time.monotonic() - self._last_save >= SECONDS_BETWEEN_CHECKPOINTS:
+        if now or time.monotonic() - self._last_save >= self._checkpoint_seconds:
             with atomic(self.path / "checkpoint.pt") as temporary:
                 torch.save(state(), temporary)
             self._last_save = time.monotonic()

@@ -168,6 +168,7 @@ class Config:
     objective: str = MISSING
     outputs_dir: str = MISSING
     force: bool = MISSING
+    checkpoint_seconds: float = MISSING
 
 
 def register_schemas() -> None:

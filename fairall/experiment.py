@@ -54,7 +54,10 @@ def run(composed: DictConfig) -> dict[str, Any]:
     data = prepare(config.dataset)
     identity = run_id(plain, data.fingerprint())
     outputs = Path(config.outputs_dir)
-    folder = RunFolder(outputs / "runs" / config.model.name / config.dataset.name / identity)
+    folder = RunFolder(
+        outputs / "runs" / config.model.name / config.dataset.name / identity,
+        checkpoint_seconds=config.checkpoint_seconds,
+    )
     display = Display()
     with folder.claimed():
         if config.force:

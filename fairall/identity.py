@@ -13,7 +13,7 @@ import torch
 import fairall
 
 # Where results are kept, how they are shown: not what they are.
-IRRELEVANT = ("outputs_dir", "force", "tracking", "objective")
+IRRELEVANT = ("outputs_dir", "force", "checkpoint_seconds", "tracking", "objective")
 # Folders of the package whose code shows results but does not make them.
 DISPLAY = ("report",)
 

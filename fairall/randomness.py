@@ -49,7 +49,7 @@ class SeedStreams:
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
         """Goes on where `state_dict` was taken."""
         for generator, own in zip(self.generators, state["states"], strict=True):
-            generator.set_state(own)
+            generator.set_state(own.clone())  # torch reads from the start of the storage, not of the view
 
     def _fill(self, draw, shape: tuple[int, ...], counts: Sequence[int] | None) -> Tensor:  # type: ignore[no-untyped-def]
         if counts is None:

@@ -92,7 +92,7 @@ class Tracker:
         now = int(time.time() * 1000)
         curves = table.groupby("time_step")[COLUMNS[2:]].mean().reset_index()
         spread = {
-            f"{name}.{part}": values[part]
+            f"summary.{name}.{part}": values[part]
             for name, values in summary["aggregate"].items()
             if values is not None
             for part in ("mean", "std")
@@ -103,7 +103,8 @@ class Tracker:
             tags = {"mlflow.parentRunId": self.run_id, "mlflow.runName": f"seed {seed}"}
             nested = self._client.create_run(self._experiment, tags=tags).info.run_id
             self._client.log_param(nested, "seed", seed)
-            self._log_metrics(nested, table[table["seed"] == seed], figures, now)
+            own = {f"summary.{name}": value for name, value in figures.items() if name != "seed"}
+            self._log_metrics(nested, table[table["seed"] == seed], own, now)
             self._client.set_terminated(nested, "FINISHED")
         for name in ("config.yaml", "metrics.csv", "summary.json"):
             self._client.log_artifact(self.run_id, str(folder / name))
@@ -125,11 +126,7 @@ class Tracker:
             for step, value in zip(curves["time_step"], curves[name], strict=True)
             if value == value
         ]
-        batch += [
-            Metric(f"summary.{name}", float(value), now, 0)
-            for name, value in figures.items()
-            if value is not None and name != "seed"
-        ]
+        batch += [Metric(name, float(value), now, 0) for name, value in figures.items() if value is not None]
         for start in range(0, len(batch), BATCH):
             self._client.log_batch(run, metrics=batch[start : start + BATCH])
 

@@ -24,6 +24,11 @@ register_schemas()
 register_sweeps(configuration_root() / "sweeps")
 
 
+@pytest.fixture(autouse=True)
+def _same_draws_every_time() -> None:
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session")
 def compose_config() -> ComposeConfig:
     """The typed configuration of a command line."""

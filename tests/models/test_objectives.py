@@ -1,4 +1,5 @@
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_nobody_labelled_is_no_loss_and_no_nan() -> None:
     assert gradient.tolist() == [[0.0, 0.0]]
 
 
-def _gradcheck(function: object, *inputs: Tensor) -> bool:
+def _gradcheck(function: Callable[..., Tensor], *inputs: Tensor) -> bool:
     return torch.autograd.gradcheck(function, tuple(i.double().requires_grad_() for i in inputs))
 
 

@@ -1,0 +1,1 @@
+"""What things cost: CPU seconds of whole commands, measured from outside."""

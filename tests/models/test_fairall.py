@@ -1,0 +1,307 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from scipy import integrate, stats
+from torch import Tensor
+
+from fairall.config import FairAllConfig
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import Decided, People
+from fairall.data.prepare import PreparedData
+from fairall.models.fairall import FairAll
+from fairall.models.learner import Setting
+from fairall.models.vae import ConditionalVAE
+from fairall.nn.likelihoods import MIN_RATE
+from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
+
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
+
+
+@pytest.fixture
+def config(compose_config: ComposeConfig) -> FairAllConfig:
+    return replace(
+        compose_config().model,
+        latent_size=2,
+        vae_arch=[8],
+        clf_arch=[8, 8],
+        elbo_samples=3,
+        kl_samples=4,
+        phase1=None,
+    )
+
+
+def decided(people: People, accepted: Tensor) -> Decided:
+    """The same people for every replicate, decided as `accepted` (E, B) says with propensity ½."""
+    stacked = people.rows(torch.arange(len(people)).expand(len(accepted), -1))
+    return Decided.reveal(stacked, torch.full(accepted.shape, 0.5), accepted)
+
+
+def linear_gaussian_learner(config: FairAllConfig, setting: Setting) -> FairAll:
+    """A learner of one real feature, linear encoder and decoder, Z = 1, constant η2 and posterior scale."""
+    learner = FairAll(replace(config, latent_size=1, vae_arch=[], alpha=0.0, beta=0.7), setting)
+    with torch.no_grad():
+        # Encoder inputs x, s, ũ to location and raw scale; decoder inputs z, s to η1, raw η2 and ũ's logit.
+        (encoder,), (decoder,) = learner.vae.encoder.layers, learner.vae.decoder.layers
+        encoder.weight[:] = torch.tensor([[0.5, 0.0], [0.2, 0.0], [-0.8, 0.0]])
+        encoder.bias[:] = torch.tensor([0.1, -0.3])
+        decoder.weight[:] = torch.tensor([[0.9, 0.0, 1.3], [-0.4, 0.0, 0.6]])
+        decoder.bias[:] = torch.tensor([0.2, 0.4, -0.5])
+    return learner
+
+
+def expected_likelihood(x: float, s: float, u: float, labelled: bool) -> tuple[float, float, float]:
+    """E_q[log p(x | z, s) (+ log p(ũ | z, s))] of the model above, and q's location and scale."""
+    loc = 0.5 * x + 0.2 * s - 0.8 * u + 0.1
+    scale = F.softplus(torch.tensor(-0.3)).item() + 1e-4
+    eta2 = -F.softplus(torch.tensor(0.4)).item() - MIN_RATE
+    # η1 is linear in z, so that its first two moments give the Gaussian part in closed form.
+    mean = 0.9 * loc - 0.4 * s + 0.2
+    second = mean**2 + (0.9 * scale) ** 2
+    log_x = mean * x + eta2 * x**2 + second / (4 * eta2) + 0.5 * np.log(-2 * eta2) - 0.5 * np.log(2 * np.pi)
+    if not labelled:
+        return log_x, loc, scale
+
+    def log_u(z: float) -> float:
+        logit = 1.3 * z + 0.6 * s - 0.5
+        return stats.norm.pdf(z, loc, scale) * -np.logaddexp(0, -logit if u else logit)
+
+    return log_x + integrate.quad(log_u, loc - 9 * scale, loc + 9 * scale)[0], loc, scale
+
+
+@pytest.fixture
+def two_people() -> People:
+    return People(torch.tensor([[0.7], [-1.2]]), torch.tensor([1.0, -1.0]), torch.tensor([1.0, 0.0]))
+
+
+@pytest.fixture
+def one_feature(setting: MakeSetting) -> Setting:
+    return replace(setting([0]), schema=Schema([Feature("x", Kind.REAL)]))
+
+
+def test_labelled_elbo_is_its_closed_form(
+    config: FairAllConfig, one_feature: Setting, two_people: People
+) -> None:
+    learner = linear_gaussian_learner(replace(config, elbo_samples=200_000), one_feature)
+    measured = -learner.loss(decided(two_people, torch.ones(1, 2, dtype=torch.bool)))
+    exact = []
+    for x, s, u in ((0.7, 1.0, 1.0), (-1.2, -1.0, 0.0)):
+        likelihood, loc, scale = expected_likelihood(x, s, u, labelled=True)
+        kl = 0.5 * (loc**2 + scale**2 - 2 * np.log(scale) - 1)
+        exact.append(likelihood - 0.7 * kl)
+    assert measured.item() == pytest.approx(np.mean(exact), abs=0.01)
+
+
+def test_unlabelled_elbo_is_its_quadrature(
+    config: FairAllConfig, one_feature: Setting, two_people: People
+) -> None:
+    learner = linear_gaussian_learner(replace(config, elbo_samples=1, kl_samples=200_000), one_feature)
+    learner.config = replace(learner.config, elbo_samples=200_000)
+    nobody = decided(two_people, torch.zeros(1, 2, dtype=torch.bool))
+    measured = -learner.loss(nobody)
+    logits = learner._classify(nobody.x, nobody.s)[0].tolist()
+    exact = []
+    for (x, s), logit in zip(((0.7, 1.0), (-1.2, -1.0)), logits, strict=True):
+        good = 1 / (1 + np.exp(-logit))
+        (like0, loc0, scale), (like1, loc1, _) = (
+            expected_likelihood(x, s, u, labelled=False) for u in (0.0, 1.0)
+        )
+
+        def kl(z: float, good: float = good, a: float = loc0, b: float = loc1, scale: float = scale) -> float:
+            density = (1 - good) * stats.norm.pdf(z, a, scale) + good * stats.norm.pdf(z, b, scale)
+            return density * np.log(density / stats.norm.pdf(z))
+
+        exact.append((1 - good) * like0 + good * like1 - 0.7 * integrate.quad(kl, -9, 9)[0])
+    assert measured.item() == pytest.approx(np.mean(exact), abs=0.01)
+
+
+def test_everybody_accepted_leaves_no_unlabelled_term(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    everybody = decided(people(9), torch.ones(2, 9, dtype=torch.bool))
+    learner = FairAll(config, setting([0, 1]))
+    loss = learner.loss(everybody).sum()
+    # Were there an unlabelled term, its weight in the KL would come from the classifier's gradient.
+    learner.config = replace(config, alpha=0.0)
+    learner.setting = replace(
+        learner.setting, protocol=replace(learner.setting.protocol, classifier_in_unlabelled_elbo=True)
+    )
+    for weight, gradient in zip(
+        learner.classifier.parameters(),
+        torch.autograd.grad(learner.loss(everybody).sum(), list(learner.classifier.parameters())),
+        strict=True,
+    ):
+        assert gradient.shape == weight.shape
+        assert (gradient == 0).all()
+    assert loss.isfinite()
+
+
+@pytest.mark.parametrize("switch", [False, True])
+def test_unlabelled_gradient_reaches_the_classifier_as_the_protocol_says(
+    switch: bool, config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    given = setting([0], f"protocol.classifier_in_unlabelled_elbo={switch}")
+    learner = FairAll(replace(config, alpha=0.0), given)
+    learner.loss(decided(people(9), torch.zeros(1, 9, dtype=torch.bool))).sum().backward()
+    gradients = [weight.grad for weight in learner.classifier.parameters()]
+    assert any(g is not None and (g != 0).any() for g in gradients) is switch
+
+
+def test_loss_gradient_by_finite_differences(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    batch = decided(people(8), torch.tensor([[True, False] * 4, [False] * 7 + [True]]))
+    learner = FairAll(replace(config, clf_dropout=0.0), setting([0, 1], "protocol=text"))
+
+    def loss() -> Tensor:
+        learner.streams = SeedStreams([0, 1], "the same noise each time")
+        return learner.loss(batch).sum()
+
+    parameters = [*learner.vae.parameters(), *learner.classifier.parameters()]
+    gradients = torch.autograd.grad(loss(), parameters)
+    step = 1e-2
+    generator = torch.Generator().manual_seed(0)
+    directions = [torch.randn(p.shape, generator=generator) for p in parameters]
+    directional = sum((g * d).sum() for g, d in zip(gradients, directions, strict=True))
+    values = []
+    with torch.no_grad():
+        for sign in (1, -1):
+            for p, d in zip(parameters, directions, strict=True):
+                p.add_(d, alpha=sign * step)
+            values.append(loss())
+            for p, d in zip(parameters, directions, strict=True):
+                p.sub_(d, alpha=sign * step)
+    torch.testing.assert_close(directional, (values[0] - values[1]) / (2 * step), rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "text"])
+def test_nobody_accepted_or_a_group_absent_trains_on(
+    protocol: str, config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    accepted = torch.ones(3, 12, dtype=torch.bool)
+    accepted[0] = False
+    accepted[1, ::2] = False
+    crowd = people(12)
+    men = People(crowd.x, torch.ones(12), crowd.label)
+    learner = FairAll(config, setting([0, 1, 2], f"protocol={protocol}"))
+    before = [p.detach().clone() for p in learner.parameters()]
+    for _ in range(5):
+        learner.update(decided(men, accepted))
+    assert all(parameter.isfinite().all() for parameter in learner.parameters())
+    changed = [(old != new).any() for old, new in zip(before, learner.parameters(), strict=True)]
+    assert all(changed)
+    propensity = learner.propensity(men.x.expand(3, -1, -1), men.s.expand(3, -1), SeedStreams([0, 1, 2], "p"))
+    assert propensity.isfinite().all()
+    assert ((propensity >= 0) & (propensity <= 1)).all()
+
+
+def test_transfer_keeps_phase1_and_leaves_new_connections_random(schema: Schema) -> None:
+    phase1 = ConditionalVAE(schema, 2, [8], SeedStreams([0, 1], "phase1"), utility=False)
+    vae = ConditionalVAE(schema, 2, [8], SeedStreams([0, 1], "phase2"), utility=True)
+    new_input = vae.encoder.layers[0].weight[:, -1].clone()
+    vae.transfer_from(phase1)
+    x, s = torch.randn(2, 4, len(schema)), torch.ones(2, 4)
+    torch.testing.assert_close(vae.encoder.layers[0].weight[:, -1], new_input, rtol=0, atol=0)
+    assert (new_input != 0).all()
+    # With ũ = 0 the new input is silent: both encoders agree, and so do the decoders on x.
+    loc, scale = vae.encode(x, s, torch.zeros(2, 4))
+    torch.testing.assert_close((loc, scale), phase1.encode(x, s))
+    torch.testing.assert_close(vae.decode(loc, s)[..., :-1], phase1.decode(loc, s))
+
+
+def test_propensity_weighs_both_branches_exactly_and_repeats(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairAll(replace(config, propensity_samples=4000), setting([0]))
+    crowd = people(3)
+    x, s = crowd.x[None], crowd.s[None]
+    measured = learner.propensity(x, s, SeedStreams([0], "evaluation"))
+    torch.testing.assert_close(measured, learner.propensity(x, s, SeedStreams([0], "evaluation")))
+    with torch.no_grad():
+        good = torch.sigmoid(learner._classify(x, s))
+        by_branch = []
+        for u in (0.0, 1.0):
+            loc, scale = learner.vae.encode(x, s, torch.full((1, 3), u))
+            z = loc.unsqueeze(2) + scale.unsqueeze(2) * torch.randn(1, 3, 4000, 2)
+            by_branch.append(torch.sigmoid(learner.policy(z.flatten(1, 2))).reshape(1, 3, 4000).mean(-1))
+    expected = (1 - good) * by_branch[0] + good * by_branch[1]
+    torch.testing.assert_close(measured, expected, atol=0.02, rtol=0)
+
+
+def test_policy_learns_what_the_decoder_says(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairAll(replace(config, clf_dropout=0.0), setting([0, 1]))
+    # One group: the decoder reads s, which the policy may not.
+    crowd = decided(replace(people(64), s=torch.ones(64)), torch.ones(2, 64, dtype=torch.bool))
+    for _ in range(150):
+        learner._policy_epoch(crowd)
+    z, target = learner._policy_examples(crowd)
+    with torch.no_grad():
+        guess = (learner.policy(z).squeeze(-1) > 0).float()
+    assert 0.1 < target.mean() < 0.9
+    assert (guess == target).float().mean() > 0.9
+
+
+# Seed 3 alone and among ten.
+
+
+def test_warm_up_and_online_updates_of_a_seed_do_not_depend_on_its_company(
+    credit: PreparedData, compose_config: ComposeConfig
+) -> None:
+    config = replace(compose_config().model, phase1=None, elbo_samples=10, kl_samples=20)
+    full = compose_config()
+    learners = {
+        "among": (3, FairAll(config, Setting(credit.schema, 0.5, range(10), full.schedule, full.protocol))),
+        "alone": (0, FairAll(config, Setting(credit.schema, 0.5, [3], full.schedule, full.protocol))),
+    }
+    trajectories = {}
+    for company, (k, learner) in learners.items():
+        n_seeds = len(learner.setting.seeds)
+        starts = [p[k].detach().clone() for p in learner.parameters()]
+        rows = SeedStreams(learner.setting.seeds, "applicants").permutations(len(credit.train))[:, :64]
+        applicants = credit.train.rows(rows)
+        streams = SeedStreams(learner.setting.seeds, "decisions")
+        propensity = learner.propensity(applicants.x, applicants.s, streams)
+        accepted = streams.uniform(64) < propensity
+        batch = Decided.reveal(applicants, propensity, accepted)
+        losses = []
+        for _ in range(7):  # 21 updates of 3 minibatches
+            for part in batch.minibatches(3, learner.streams):
+                learner.model_optimiser.zero_grad()
+                loss = learner.loss(part)
+                loss.sum().backward()
+                learner.model_optimiser.step()
+                losses.append(loss.detach()[k])
+            learner._policy_epoch(batch)
+        test = credit.test.rows(torch.arange(150).expand(n_seeds, -1))
+        after = learner.propensity(test.x, test.s, SeedStreams(learner.setting.seeds, "evaluation"))[k]
+        trajectories[company] = (starts, rows[k], accepted[k], torch.stack(losses), after)
+    among, alone = trajectories["among"], trajectories["alone"]
+    for a, b in zip(among[0], alone[0], strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    assert (among[1] == alone[1]).all()
+    assert (among[2] == alone[2]).all()
+    torch.testing.assert_close(among[3], alone[3], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(among[4], alone[4], rtol=0, atol=1e-4)
+
+
+def test_phase1_of_a_seed_does_not_depend_on_its_company(
+    credit: PreparedData, compose_config: ComposeConfig, tmp_path: Path
+) -> None:
+    config = compose_config()
+    schedule = replace(config.schedule, phase1_epochs=5)  # 20 updates
+    model = replace(config.model, phase1=replace(config.model.phase1, validate_every=1))
+    curves = {}
+    for k, seeds in ((3, range(10)), (0, [3])):
+        learner = FairAll(model, Setting(credit.schema, 0.5, list(seeds), schedule, config.protocol))
+        learned = learner.pretrain(credit.pool, credit.validation, tmp_path / str(k), lambda **_: None)
+        assert learned is not None
+        curves[k] = (learned.train[:, k], learned.validation[:, k], learner.vae.encoder.layers[0].weight[k])
+    torch.testing.assert_close(curves[3], curves[0], rtol=1e-4, atol=1e-4)

@@ -1,0 +1,229 @@
+"""Commands as a user types them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fairall.policy import Policy
+from fairall.summary import COLUMNS, FIGURES
+
+QUICK = ["model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false"]
+
+
+def fairall(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "fairall", *words], cwd=cwd, capture_output=True, text=True, timeout=300
+    )
+
+
+def run_folder(outputs: Path) -> Path:
+    (folder,) = (path for path in outputs.glob("runs/*/*/*") if path.is_dir())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the quick command has been run once; it is not the checkout."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    ended = fairall(*QUICK, cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    assert "effective_utility" in ended.stdout
+    assert "20.3 ± 0.5" in ended.stdout
+    return folder
+
+
+def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
+    folder = run_folder(quick / "outputs")
+    assert folder.parts[-3:-1] == ("fairall_I_II", "credit")
+    left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert left == {
+        "config.yaml",
+        "metrics.csv",
+        "summary.json",
+        "checkpoint.pt",
+        "DONE",
+        "figures/learning.png",
+        "figures/phase1.png",
+        "figures/latent.png",
+        "policy/config.yaml",
+        "policy/features.json",
+        "policy/weights.pt",
+    }
+    assert {path.name for path in quick.iterdir()} == {"outputs"}
+
+
+def test_metrics_have_a_row_per_seed_and_step(quick: Path) -> None:
+    table = pd.read_csv(run_folder(quick / "outputs") / "metrics.csv")
+    assert list(table.columns) == COLUMNS
+    assert [*zip(table["seed"], table["time_step"], strict=True)] == [
+        (k, t) for k in (0, 1) for t in range(9)
+    ]
+    start = table[table["time_step"] == 0]
+    assert start[["effective_utility", "effective_dpu", "acceptance_rate"]].isna().all(axis=None)
+    assert table[["utility", "dpu", "utility_sampled", "dpu_sampled"]].notna().all(axis=None)
+    # Credit has neither counterfactuals nor a ground truth.
+    assert table[["cfu", "ground_truth_utility"]].isna().all(axis=None)
+
+
+def test_summary_follows_from_the_metrics(quick: Path) -> None:
+    folder = run_folder(quick / "outputs")
+    table, summary = pd.read_csv(folder / "metrics.csv"), json.loads((folder / "summary.json").read_text())
+    for k, figures in enumerate(summary["per_seed"]):
+        own = table[table["seed"] == k].set_index("time_step")
+        assert figures["effective_utility"] == pytest.approx(own["effective_utility"].loc[8], abs=1e-6)
+        assert figures["mean_utility"] == pytest.approx(own["utility"].loc[4:8].mean(), abs=1e-6)
+        assert figures["tv_dpu"] == pytest.approx(own["dpu"].loc[4:8].std(), abs=1e-6)
+        assert figures["mean_cfu"] is None
+    for name in FIGURES:
+        values = [figures[name] for figures in summary["per_seed"]]
+        if None not in values:
+            assert summary["aggregate"][name]["mean"] == pytest.approx(sum(values) / 2)
+    assert summary["aggregate"]["mean_cfu"] is None
+    assert 0 <= summary["aggregate"]["latent_s_auc"]["mean"] <= 1
+
+
+def test_the_same_command_returns_at_once_and_force_gives_the_same_numbers(quick: Path) -> None:
+    folder = run_folder(quick / "outputs")
+    first, written = (folder / "metrics.csv").read_bytes(), (folder / "DONE").stat().st_mtime_ns
+    again = fairall(*QUICK, cwd=quick)
+    assert again.stdout.startswith("Already done")
+    assert (folder / "DONE").stat().st_mtime_ns == written
+    forced = fairall(*QUICK, "force=true", cwd=quick)
+    assert forced.returncode == 0, forced.stderr
+    assert (folder / "DONE").stat().st_mtime_ns > written
+    assert (folder / "metrics.csv").read_bytes() == first
+
+
+def test_another_cost_or_initial_policy_reuses_phase1(quick: Path) -> None:
+    cache = quick / "outputs" / "cache" / "phase1"
+    (trained,) = cache.glob("*.pt")
+    before = trained.stat().st_mtime_ns
+    for words in (["cost.value=0.3"], ["initial_policy=lenient"]):
+        ended = fairall(*QUICK, *words, f"outputs_dir={quick / 'outputs'}", cwd=quick)
+        assert ended.returncode == 0, ended.stderr
+        # The paper prints nothing for a cost of 0.3.
+        assert ("20.3" in ended.stdout or "20.7" in ended.stdout) is (words != ["cost.value=0.3"])
+    assert [*cache.glob("*.pt")] == [trained]
+    assert trained.stat().st_mtime_ns == before
+
+
+def test_saved_policy_decides_on_raw_people(quick: Path) -> None:
+    from fairall.data.credit import load
+    from fairall.errors import FairAllError
+
+    folder = next((quick / "outputs" / "runs" / "fairall_I_II" / "credit").glob("*/policy"))
+    table = load()
+    people = table.x.head(20).assign(s=table.s[:20])
+    propensity = Policy.load(folder).propensity(people)
+    assert propensity.shape == (2, 20)
+    assert ((propensity >= 0) & (propensity <= 1)).all()
+    assert (propensity == Policy.load(folder).propensity(people)).all()
+    with pytest.raises(FairAllError, match="'age'"):
+        Policy.load(folder).propensity(people.drop(columns="age"))
+    with pytest.raises(FairAllError, match="−1 or \\+1"):
+        Policy.load(folder).propensity(people.assign(s=0))
+
+
+def test_killed_and_started_again_it_ends_with_the_same_numbers(tmp_path: Path) -> None:
+    # Long enough for a checkpoint before the kill and for something left to do after it.
+    words = [*QUICK, "schedule.time_steps=150", "checkpoint_seconds=0"]
+    undisturbed = fairall(*words, "outputs_dir=undisturbed", cwd=tmp_path)
+    assert undisturbed.returncode == 0, undisturbed.stderr
+    command = [sys.executable, "-m", "fairall", *words, "outputs_dir=killed"]
+    process = subprocess.Popen(command, cwd=tmp_path)
+    deadline = time.monotonic() + 120
+    while not [*tmp_path.glob("killed/runs/*/*/*/checkpoint.pt")]:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    killed = run_folder(tmp_path / "killed")
+    assert not (killed / "DONE").exists()
+    resumed = fairall(*words, "outputs_dir=killed", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    for name in ("metrics.csv", "summary.json", "figures/phase1.png"):
+        expected = (run_folder(tmp_path / "undisturbed") / name).read_bytes()
+        assert (killed / name).read_bytes() == expected, name
+
+
+def test_two_at_once_share_one_result(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fairall", *QUICK]
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    ended = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert sorted(out.startswith("Already done") for out, _ in ended) == [False, True]
+    assert (run_folder(tmp_path / "outputs") / "DONE").exists()
+
+
+def test_a_sweep_runs_every_grid_point(tmp_path: Path) -> None:
+    ended = fairall(
+        "--multirun", "sweeps=credit_alpha_beta", *QUICK, "hydra.sweeper.params={model.alpha: 'choice(1,5)'}",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    folders = [*(tmp_path / "outputs").glob("runs/*/*/*/DONE")]
+    assert len(folders) == 2 * 3  # alpha as given here, beta as in the file
+    assert len([*(tmp_path / "outputs" / "cache" / "phase1").glob("*.pt")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["model=fairal_I_II"], "no such model, did you mean fairall_I_II?"),
+        (["dataset=credt"], "no such dataset, did you mean credit?"),
+        (["preset=quik"], "no such preset, did you mean quick?"),
+        (["--multirun", "sweeps=nonsense"], "no such sweeps; there are credit_alpha_beta"),
+        (["modle=fairall_I_II"], "no such key, did you mean model?"),
+        (["model.alhpa=3"], "model.alhpa: no such key, did you mean model.alpha?"),
+        (["seeds=ten"], "seeds=ten: Value 'ten' of type 'str' could not be converted to Integer"),
+        (["seeds=0"], "seeds=0 is not possible: it must be at least 1"),
+        (["cost.value=1.2"], "cost.value=1.2 is not possible: it must be between 0 and 1"),
+        (["cost=fixed"], "cost.value has no value: give it one with cost.value=VALUE"),
+        (["objective=fun"], "objective=fun is not possible: it must be one of effective_utility, "),
+        (["seeds=["], "cannot read 'seeds=['"),
+        (["outputs_dir=/dev/null/outputs"], "choose another place with outputs_dir=FOLDER"),
+        (
+            ["dataset.initial_policies.harsh.intercept=low"],
+            "Value 'low' of type 'str' could not be converted",
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
+    ended = fairall(*words, "tracking.enabled=false", cwd=tmp_path)
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("fairall: ")
+    assert ended.stderr.count("\n") == 1
+    assert said in ended.stderr
+    assert not [*tmp_path.iterdir()], "nothing half-written is left behind"
+
+
+def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
+    ended = fairall("--help", cwd=tmp_path)
+    assert ended.returncode == 0
+    assert "initial_policy: harsh, lenient" in ended.stdout
+    assert "sweeps: credit_alpha_beta" in ended.stdout
+    assert "time_steps: 200" in ended.stdout
+    assert "site-packages" not in ended.stdout
+
+
+def test_start_of_the_command_line_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, fairall.cli; "
+        "print([name for name in ('torch', 'mlflow', 'pandas', 'aif360', 'sklearn') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"

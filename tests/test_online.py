@@ -1,0 +1,97 @@
+import io
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairall.config import Config
+from fairall.data.people import Decided
+from fairall.data.prepare import PreparedData
+from fairall.evaluation import Evaluation
+from fairall.models.fairall import FairAll
+from fairall.models.learner import Advance, Learner, Setting
+from fairall.online import ApplicantStream, OnlineLearning
+from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
+
+
+class Coin(Learner):
+    """Accepts with a fixed probability and remembers what it was shown."""
+
+    def __init__(self, probability: float) -> None:
+        super().__init__(None, None)  # type: ignore[arg-type]
+        self.probability = probability
+        self.seen: list[Decided] = []
+
+    def warm_up(self, decided: Decided, advance: Advance) -> None:
+        raise NotImplementedError
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return torch.full(s.shape, self.probability)
+
+    def update(self, decided: Decided) -> None:
+        self.seen.append(decided)
+
+
+def online(learner: Learner, data: PreparedData, seeds: list[int]) -> OnlineLearning:
+    return OnlineLearning(
+        learner, ApplicantStream(data.train, 64, seeds), Evaluation(data.test, 0.5, seeds), seeds
+    )
+
+
+def run(process: OnlineLearning, time_steps: int) -> Any:
+    return process.run(time_steps, lambda **_: None, lambda: None)
+
+
+def test_everyone_applies_once_per_pass_in_an_order_of_the_seeds_own(credit: PreparedData) -> None:
+    stream = ApplicantStream(credit.train, 70, [0, 1])
+    people = torch.stack([stream.next().x for _ in range(20)])  # two passes over 700
+    both = people.transpose(0, 1).reshape(2, 2, 700, -1)
+    assert not (both[0, 0] == both[1, 0]).all()
+    assert not (both[0, 0] == both[0, 1]).all()
+    for one_pass in both.flatten(0, 1):
+        assert torch.equal(one_pass.sort(0).values, credit.train.x.sort(0).values)
+
+
+def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(credit: PreparedData) -> None:
+    learner = Coin(0.3)
+    history = run(online(learner, credit, [0, 1, 2]), 30)
+    accepted, label = torch.stack(history.accepted), torch.stack(history.label)
+    assert abs(accepted.float().mean() - 0.3) < 0.02
+    for t, decided in enumerate(learner.seen):
+        assert (decided.label[~decided.accepted] == 0).all()
+        assert (decided.label[decided.accepted] == label[t][decided.accepted]).all()
+    assert label[~accepted].mean() > 0.5
+
+
+def test_evaluations_share_their_random_numbers(credit: PreparedData) -> None:
+    history = run(online(Coin(0.4), credit, [0, 1]), 3)
+    for later in history.measures[1:]:
+        assert (later["utility_sampled"] == history.measures[0]["utility_sampled"]).all()
+    assert len(history.measures) == 4
+
+
+def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:
+    return FairAll(
+        config.model, Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
+    )
+
+
+def test_going_on_from_a_saved_state_changes_nothing(
+    credit: PreparedData, compose_config: ComposeConfig
+) -> None:
+    config = compose_config("preset=quick", "model.elbo_samples=2", "model.kl_samples=3")
+    seeds = [0, 1]
+    undisturbed = online(fairall(config, credit, seeds), credit, seeds)
+    run(undisturbed, 3)
+    buffer = io.BytesIO()
+    torch.save(undisturbed.state_dict(), buffer)
+    run(undisturbed, 6)
+
+    resumed = online(fairall(config, credit, seeds), credit, seeds)
+    buffer.seek(0)
+    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    run(resumed, 6)
+    for a, b in zip(undisturbed.history.measures, resumed.history.measures, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    torch.testing.assert_close(undisturbed.history.accepted, resumed.history.accepted)

@@ -1,0 +1,116 @@
+"""What a run tells MLflow."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import pandas as pd
+import pytest
+
+from fairall.tracking import Tracker, store_uri
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tracked")
+    subprocess.run(
+        [sys.executable, "-m", "fairall", "preset=quick"], cwd=folder, check=True, capture_output=True
+    )
+    return folder / "outputs"
+
+
+@pytest.fixture
+def client(outputs: Path) -> mlflow.MlflowClient:
+    uri = f"sqlite:///{outputs / 'mlflow.db'}"
+    mlflow.set_tracking_uri(uri)
+    return mlflow.MlflowClient(uri)
+
+
+def runs(client: mlflow.MlflowClient) -> tuple[Any, list[Any]]:
+    """The parent run and its nested runs."""
+    experiment = client.get_experiment_by_name("fairall")
+    found = client.search_runs([experiment.experiment_id])
+    (parent,) = (run for run in found if "mlflow.parentRunId" not in run.data.tags)
+    nested = [run for run in found if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    assert len(found) == 1 + len(nested)
+    return parent, nested
+
+
+def test_one_finished_parent_with_a_nested_run_per_seed(client: mlflow.MlflowClient) -> None:
+    parent, nested = runs(client)
+    assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
+    assert sorted(run.data.params["seed"] for run in nested) == ["0", "1"]
+    assert parent.data.params["model.alpha"] == "5.0"
+    assert parent.data.tags["fairall.command"] == "python -m fairall preset=quick"
+    assert parent.data.tags["fairall.dataset"] == "credit"
+
+
+def test_curves_and_figures_are_those_of_the_files(client: mlflow.MlflowClient, outputs: Path) -> None:
+    parent, nested = runs(client)
+    (path,) = outputs.glob("runs/*/*/*/metrics.csv")
+    table = pd.read_csv(path)
+    for run in nested:
+        own = table[table["seed"] == int(run.data.params["seed"])]
+        curve = client.get_metric_history(run.info.run_id, "utility")
+        assert [(m.step, pytest.approx(m.value, abs=1e-6)) for m in curve] == [
+            *zip(own["time_step"], own["utility"], strict=True)
+        ]
+        assert run.data.metrics["summary.mean_utility"] == pytest.approx(
+            own["utility"].iloc[4:].mean(), abs=1e-6
+        )
+    mean = table.groupby("time_step")["effective_utility"].mean().dropna()
+    curve = client.get_metric_history(parent.info.run_id, "effective_utility")
+    assert [m.value for m in curve] == pytest.approx(mean.tolist(), abs=1e-6)
+    assert parent.data.metrics["cpu_seconds"] > 0
+
+
+def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
+    parent, _ = runs(client)
+    top = {item.path for item in client.list_artifacts(parent.info.run_id)}
+    assert {"config.yaml", "metrics.csv", "summary.json", "figures"} <= top
+    drawn = {item.path for item in client.list_artifacts(parent.info.run_id, "figures")}
+    assert drawn == {"figures/learning.png", "figures/phase1.png", "figures/latent.png"}
+
+
+def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) -> None:
+    from fairall.data.credit import load
+
+    parent, _ = runs(client)
+    table = load()
+    model = mlflow.pyfunc.load_model(f"runs:/{parent.info.run_id}/policy")
+    predicted = model.predict(table.x.head(5).assign(s=table.s[:5]))
+    assert list(predicted.columns) == ["seed_0", "seed_1"]
+    assert predicted.shape == (5, 2)
+    assert ((predicted >= 0) & (predicted <= 1)).all(axis=None)
+
+
+def config_for(folder: Path) -> dict[str, Any]:
+    names = {group: {"name": group} for group in ("model", "dataset", "initial_policy", "protocol")}
+    tracking = {"enabled": True, "uri": None, "experiment": "fairall"}
+    return names | {"cost": {"value": 0.5}, "tracking": tracking, "outputs_dir": str(folder)}
+
+
+def test_a_failed_run_is_marked_and_a_dead_one_closed(client: mlflow.MlflowClient, outputs: Path) -> None:
+    config = config_for(outputs)
+    assert store_uri(config) == mlflow.get_tracking_uri()
+    following = Tracker.following(config, "failing", "c")
+    tracker = following.__enter__()
+    assert tracker is not None
+    failing = tracker.run_id
+    assert not following.__exit__(ValueError, ValueError("broken"), None)
+    assert client.get_run(failing).info.status == "FAILED"
+
+    dead = Tracker(config, "dead", "c").run_id
+    host, _, _ = client.get_run(dead).data.tags["fairall.process"].rpartition(":")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    client.set_tag(dead, "fairall.process", f"{host}:{gone.pid}")
+    with Tracker.following(config, "next", "c") as tracker:
+        assert tracker is not None
+        assert client.get_run(dead).info.status == "KILLED"
+        assert client.get_run(tracker.run_id).info.status == "RUNNING"
+    assert client.get_run(tracker.run_id).info.status == "FINISHED"
+    for run_id in (failing, dead, tracker.run_id):
+        client.delete_run(run_id)
