@@ -137,7 +137,7 @@ def _learn_and_measure(
         paper=paper_figures(plain),
     )
     if curves is not None:
-        draw_phase1(curves, figures / "phase1.png", title=f"Phase I: {title}")
+        draw_phase1(curves, figures / "phase1.png", title=f"Phase I on {config.dataset.name}")
     z = latent(learner, people, len(seeds))
     if z is not None:
         draw_latent(

@@ -42,7 +42,7 @@ def draw_learning(
         for axes, name, label, colour in zip(
             figure.subplots(1, 2),
             ("utility", "dpu"),
-            (f"utility on the {split} set ×100", f"demographic-parity unfairness ×100 ({split})"),
+            (f"utility on the {split} set ×100", f"DPU on the {split} set ×100"),
             (BLUE, ORANGE),
             strict=True,
         ):
@@ -93,16 +93,14 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         # Early epochs are off the scale of everything that matters later.
         low = float(min(curves.train.min(), curves.validation.min()))
         high = float(np.quantile(curves.validation.numpy(), 0.98))
-        axes.set(xlabel="Phase I epoch", ylabel="β-weighted negative ELBO (nats per person)")
+        axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         axes.legend(fontsize=7)
         figure.suptitle(title, fontsize=9)
         _save(figure, path)
 
 
-def draw_latent(
-    z: np.ndarray, s: np.ndarray, label: np.ndarray, path: Path, *, title: str, groups: str = "S"
-) -> None:
+def draw_latent(z: np.ndarray, s: np.ndarray, label: np.ndarray, path: Path, *, title: str) -> None:
     """Latent means of one seed on its two leading principal axes, coloured by s and by the label.
 
     Args:
@@ -111,7 +109,6 @@ def draw_latent(
         label: ỹ in {0, 1}, shape (N,).
         path: PNG to write.
         title: what run this is.
-        groups: what to call the sensitive attribute.
     """
     centred = z - z.mean(0)
     _, singular, axes_of_z = np.linalg.svd(centred, full_matrices=False)
@@ -124,8 +121,8 @@ def draw_latent(
         for axes, values, meaning, names in zip(
             figure.subplots(1, 2, sharex=True, sharey=True),
             (s > 0, label > 0),
-            (f"by the sensitive attribute {groups}", "by the proxy label ỹ"),
-            (("−1", "+1"), ("0", "1")),
+            ("by the sensitive attribute", "by the proxy label"),
+            (("S = −1", "S = +1"), ("ỹ = 0", "ỹ = 1")),
             strict=True,
         ):
             for value, colour, name in zip((False, True), (ORANGE, BLUE), names, strict=True):
