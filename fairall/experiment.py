@@ -174,8 +174,12 @@ def _warm_up(learner: Learner, config: Config, data: PreparedData, display: Disp
 def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
     names = {group: plain[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
     title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
-    title += f", c = {plain['cost']['value']:g}, {plain['seeds']} seeds"
+    title += f", c = {plain['cost']['value']:g}, {_count(plain['seeds'], 'seed')}"
     display.result(title, summary["aggregate"], paper_figures(plain), plain["evaluation"]["window"])
     display.say(f"Results: {folder}")
     if plain["tracking"]["enabled"]:
         display.say(f"MLflow:  mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(plain)}")
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"

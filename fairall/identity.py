@@ -14,8 +14,8 @@ import fairall
 
 # Where results are kept, how they are shown: not what they are.
 IRRELEVANT = ("outputs_dir", "force", "checkpoint_seconds", "tracking", "objective")
-# Folders of the package whose code shows results but does not make them.
-DISPLAY = ("report",)
+# Folders and files of the package whose code shows results, or asks for them, but does not make them.
+DISPLAY = ("report", "__main__.py", "cli.py", "explain.py", "mlflow_policy.py", "tracking.py")
 
 
 @functools.cache

@@ -90,8 +90,7 @@ class FairAll(Learner):
     def warm_up(self, decided: Decided, advance: Advance) -> None:
         """Trains VAE and classifier for the warm-up's epochs, then the policy for as many."""
         for _ in range(self.setting.schedule.warm_up_epochs):
-            self._model_epoch(decided)
-            advance()
+            advance(loss=self._model_epoch(decided))
         for _ in range(self.setting.schedule.warm_up_epochs):
             self._policy_epoch(decided)
 
@@ -179,11 +178,14 @@ class FairAll(Learner):
             - masked_mean(unlabelled_elbo, unlabelled.valid)
         )
 
-    def _model_epoch(self, decided: Decided) -> None:
+    def _model_epoch(self, decided: Decided) -> float:
+        """One pass over the rows; returns J of the last minibatch, averaged over seeds."""
         for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):
             self.model_optimiser.zero_grad(set_to_none=True)
-            self.loss(batch).sum().backward()
+            loss = self.loss(batch)
+            loss.sum().backward()
             self.model_optimiser.step()
+        return loss.detach().mean().item()
 
     def _policy_epoch(self, decided: Decided) -> None:
         for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):

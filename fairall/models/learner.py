@@ -61,7 +61,7 @@ class Learner(nn.Module, ABC):
 
         Args:
             decided: labelled and unlabelled people, B rows.
-            advance: to be called `setting.schedule.warm_up_epochs` times.
+            advance: to be called `setting.schedule.warm_up_epochs` times, with current figures as keywords.
         """
 
     @abstractmethod

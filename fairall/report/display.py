@@ -33,7 +33,7 @@ class Display:
         """A bar of `total` units, `done` of them behind us; current figures are keywords of what it gives."""
         progress = Progress(
             TextColumn("{task.description:<9}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
             TextColumn("{task.fields[figures]}"),

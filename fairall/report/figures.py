@@ -60,7 +60,7 @@ def draw_learning(
             axes.fill_between(
                 by_step.index, mean - std, mean + std, color=colour, alpha=0.3, lw=0, label="± 1 std"
             )
-            axes.plot(by_step.index, mean, color=colour, label=f"mean of {by_step.shape[1]} seeds")
+            axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
             printed = paper.get(f"mean_{name}")
             if printed is not None:
                 axes.axhline(
