@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,12 +21,10 @@ from fairall.evaluation import Evaluation
 from fairall.identity import run_id
 from fairall.models.learner import Learner, PretrainCurves, Setting
 from fairall.online import ApplicantStream, OnlineLearning
-from fairall.policy import Policy
 from fairall.report.display import Display
-from fairall.report.figures import draw_latent, draw_learning, draw_phase1
 from fairall.report.paper import paper_figures
-from fairall.representation import latent, representation_figures
-from fairall.summary import FIGURES, measure_table, summarise
+from fairall.result import Learned, write_result
+from fairall.summary import FIGURES
 from fairall.tracking import Tracker, store_uri
 
 
@@ -66,35 +63,29 @@ def run(composed: DictConfig) -> dict[str, Any]:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
         else:
-            with Tracker.following(
-                plain, identity, shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
-            ) as tracker:
-                summary = _learn_and_measure(config, plain, data, folder, display, tracker)
+            command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
+            with Tracker.following(plain, identity, command) as tracker:
+                folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
+                learned = _learn(config, data, folder, display)
+                table, summary = write_result(learned, config, plain, data, folder)
+                if tracker is not None:
+                    tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
             folder.finish()
     _tell(plain, summary, folder.path, display)
     return summary
 
 
-def _learn_and_measure(
-    config: Config,
-    plain: dict[str, Any],
-    data: PreparedData,
-    folder: RunFolder,
-    display: Display,
-    tracker: Tracker | None,
-) -> dict[str, Any]:
-    folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
+def _learn(config: Config, data: PreparedData, folder: RunFolder, display: Display) -> Learned:
+    """Phase I, warm-up and Phase II, or what the last checkpoint leaves to do of them."""
     seeds = list(range(config.seed, config.seed + config.seeds))
     setting = Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
     learner: Learner = get_class(config.model._target_)(config.model, setting)
-    people = getattr(data, config.evaluation.split)
     online = OnlineLearning(
         learner,
         ApplicantStream(data.train, config.schedule.applicants, seeds),
-        Evaluation(people, config.cost.value, seeds),
+        Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds),
         seeds,
     )
-
     checkpoint = folder.load_checkpoint()
     if checkpoint is None:
         curves = _pretrain(learner, data, Path(config.outputs_dir) / "cache" / "phase1", display)
@@ -103,53 +94,14 @@ def _learn_and_measure(
         curves = None if checkpoint["curves"] is None else PretrainCurves(**checkpoint["curves"])
         online.load_state_dict(checkpoint["online"])
 
-    time_steps = config.schedule.time_steps
-
     def state() -> dict[str, Any]:
-        kept = (
-            None if curves is None else {field.name: getattr(curves, field.name) for field in fields(curves)}
-        )
-        return {"online": online.state_dict(), "curves": kept}
+        return {"online": online.state_dict(), "curves": None if curves is None else dict(vars(curves))}
 
+    time_steps = config.schedule.time_steps
     with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
         history = online.run(time_steps, advance, lambda: folder.save_checkpoint(state))
     folder.save_checkpoint(state, now=True)
-
-    table = measure_table(history, seeds, config.cost.value)
-    summary = summarise(
-        table,
-        window=(config.evaluation.window[0], config.evaluation.window[1]),
-        further=representation_figures(learner, data.schema, data.train, people, len(seeds)),
-        resamples=config.evaluation.bootstrap,
-    )
-    folder.write_table(table)
-    folder.write_summary(summary)
-    Policy(learner, data.scaler).save(folder.path / "policy", plain)
-
-    title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}"
-    title += f", c = {config.cost.value:g}"
-    figures = folder.path / "figures"
-    draw_learning(
-        table,
-        figures / "learning.png",
-        title=title,
-        split=config.evaluation.split,
-        paper=paper_figures(plain),
-    )
-    if curves is not None:
-        draw_phase1(curves, figures / "phase1.png", title=f"Phase I on {config.dataset.name}")
-    z = latent(learner, people, len(seeds))
-    if z is not None:
-        draw_latent(
-            z[0],
-            people.s.numpy(),
-            people.label.numpy(),
-            figures / "latent.png",
-            title=f"{title}, seed {seeds[0]}, {config.evaluation.split} set",
-        )
-    if tracker is not None:
-        tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
-    return summary
+    return Learned(learner, history, curves, seeds)
 
 
 def _pretrain(learner: Learner, data: PreparedData, cache: Path, display: Display) -> PretrainCurves | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +47,5 @@ def cached_phase1(
             return PretrainCurves(**kept["curves"])
         curves = train()
         with atomic(path) as temporary:
-            kept_curves = {field.name: getattr(curves, field.name) for field in dataclasses.fields(curves)}
-            torch.save({"vae": vae.state_dict(), "curves": kept_curves}, temporary)
+            torch.save({"vae": vae.state_dict(), "curves": dict(vars(curves))}, temporary)
         return curves

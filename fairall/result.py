@@ -1,0 +1,100 @@
+"""What a run learnt, and the files it leaves of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairall.checkpoint import RunFolder
+from fairall.config import Config
+from fairall.data.prepare import PreparedData
+from fairall.models.learner import Learner, PretrainCurves
+from fairall.online import History
+from fairall.policy import Policy
+from fairall.report.figures import draw_latent, draw_learning, draw_phase1
+from fairall.report.paper import paper_figures
+from fairall.representation import latent, representation_figures
+from fairall.summary import measure_table, summarise
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The end of a run.
+
+    Attributes:
+        learner: after the last time step.
+        history: measures and decisions of all steps.
+        curves: of Phase I, for methods that have one.
+        seeds: the E seeds.
+    """
+
+    learner: Learner
+    history: History
+    curves: PretrainCurves | None
+    seeds: list[int]
+
+
+def write_result(
+    learned: Learned, config: Config, plain: dict[str, Any], data: PreparedData, folder: RunFolder
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Writes metrics.csv, summary.json, policy/ and figures/; returns the table and the summary.
+
+    Args:
+        learned: what the run ended with.
+        config: of the run.
+        plain: the same as plain containers.
+        data: everyone the run met.
+        folder: of the run.
+    """
+    table = measure_table(learned.history, learned.seeds, config.cost.value)
+    summary = summarise(
+        table,
+        window=(config.evaluation.window[0], config.evaluation.window[1]),
+        further=_further_figures(learned, config, data),
+        resamples=config.evaluation.bootstrap,
+    )
+    folder.write_table(table)
+    folder.write_summary(summary)
+    Policy(learned.learner, data.scaler).save(folder.path / "policy", plain)
+    _draw(learned, config, plain, data, table, folder)
+    return table, summary
+
+
+def _further_figures(learned: Learned, config: Config, data: PreparedData) -> dict[str, np.ndarray]:
+    people = getattr(data, config.evaluation.split)
+    figures = representation_figures(learned.learner, data.schema, data.train, people, len(learned.seeds))
+    if learned.curves is not None:
+        figures |= {
+            "phase1_best_epoch": learned.curves.best_epoch.numpy(),
+            "phase1_validation_loss": learned.curves.validation.min(0).values.numpy(),
+        }
+    return figures
+
+
+def _draw(
+    learned: Learned,
+    config: Config,
+    plain: dict[str, Any],
+    data: PreparedData,
+    table: pd.DataFrame,
+    folder: RunFolder,
+) -> None:
+    drawings, split = folder.path / "figures", config.evaluation.split
+    title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}"
+    title += f", c = {config.cost.value:g}"
+    draw_learning(table, drawings / "learning.png", title=title, split=split, paper=paper_figures(plain))
+    if learned.curves is not None:
+        draw_phase1(learned.curves, drawings / "phase1.png", title=f"Phase I on {config.dataset.name}")
+    people = getattr(data, split)
+    z = latent(learned.learner, people, len(learned.seeds))
+    if z is not None:
+        draw_latent(
+            z[0],
+            people.s.numpy(),
+            people.label.numpy(),
+            drawings / "latent.png",
+            title=f"{title}, seed {learned.seeds[0]}, {split} set",
+        )
