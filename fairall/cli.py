@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
+from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
@@ -15,17 +18,50 @@ from fairall.errors import FairAllError
 from fairall.explain import explain
 from fairall.resources import configuration_root
 
+# What a user can mend; anything else is a defect, and its traceback is wanted.
+MISTAKES = (FairAllError, HydraException, OmegaConfBaseException)
+
 
 @hydra.main(version_base="1.3", config_path=str(configuration_root() / "conf"), config_name="config")
 def _task(composed: DictConfig) -> float:
     """One job; returns the objective that a sweep optimises."""
+    hydra_config = HydraConfig.get()
+    if hydra_config.mode == RunMode.MULTIRUN:
+        return _trial(composed, worst=_worst(hydra_config))
     try:
-        from fairall.experiment import run
-
-        return run(composed)["aggregate"][composed.objective]["mean"]
-    except (FairAllError, OmegaConfBaseException) as error:
+        if hydra_config.runtime.choices.get("sweeps"):
+            raise FairAllError(
+                f"sweeps={hydra_config.runtime.choices.sweeps} is a grid of runs: add --multirun"
+            )
+        return _objective(composed)
+    except MISTAKES as error:
         # Not an exception of the job: Hydra would add lines of its own.
         raise SystemExit(_say(error)) from None
+
+
+def _trial(composed: DictConfig, *, worst: float) -> float:
+    """One job of several: what goes wrong in it is told, and does not end the others."""
+    try:
+        return _objective(composed)
+    except MISTAKES as error:
+        _say(error)
+    except Exception:
+        traceback.print_exc()
+    return worst
+
+
+def _objective(composed: DictConfig) -> float:
+    from fairall.experiment import run
+
+    figures = run(composed)["aggregate"][composed.objective]
+    if figures is None:
+        raise FairAllError(f"objective={composed.objective} has no value in this run: see its summary.json")
+    return figures["mean"]
+
+
+def _worst(hydra_config: DictConfig) -> float:
+    """The objective of a failed trial."""
+    return float("inf") if hydra_config.sweeper.get("direction") == "minimize" else float("-inf")
 
 
 def main() -> int:
@@ -36,10 +72,10 @@ def main() -> int:
     register_sweeps(configuration_root() / "sweeps")
     try:
         _task()
-    except (HydraException, OmegaConfBaseException) as error:
+    except MISTAKES as error:
         return _say(error)
     except KeyboardInterrupt:
-        print("fairall: interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
         return 130
     return 0
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import MISSING, OmegaConf
+from omegaconf import MISSING, DictConfig, OmegaConf
 
 from fairall.errors import FairAllError
 
@@ -127,6 +127,7 @@ class Phase1Config:
     batch_size: int = MISSING
     learning_rate: float = MISSING
     beta: float = MISSING
+    elbo_samples: int = MISSING
     validate_every: int = MISSING
     validation_samples: int = MISSING
 
@@ -198,6 +199,22 @@ def register_sweeps(folder: Path) -> None:
         )
 
 
+def refuse_unknown(node: DictConfig, prefix: str = "") -> None:
+    """Refuses keys that were added to typed nodes, which `+key=value` would otherwise slip in.
+
+    Raises:
+        FairAllError: naming the key.
+    """
+    node_type = OmegaConf.get_type(node)
+    known = {item.name for item in fields(node_type)} if is_dataclass(node_type) else None
+    for key in map(str, node):
+        if known is not None and key not in known:
+            raise FairAllError(f"{prefix}{key}: no such key; --help lists them all")
+        child = node._get_node(key)
+        if isinstance(child, DictConfig) and not child._is_none() and not child._is_interpolation():
+            refuse_unknown(child, f"{prefix}{key}.")
+
+
 def validate(config: Config) -> None:
     """Checks what types cannot say.
 
@@ -224,6 +241,14 @@ def validate(config: Config) -> None:
         window,
         f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
     )
+    for name in ("held_out", "pool"):
+        share = getattr(config.dataset.split, name)
+        _require(0.0 < share < 1.0, f"dataset.split.{name}", share, "between 0 and 1, both excluded")
+    for key, state in (
+        ("dataset.split.random_state", config.dataset.split.random_state),
+        ("initial_policy.random_state", config.initial_policy.random_state),
+    ):
+        _require(0 <= state < 2**32, key, state, "at least 0 and below 2**32")
     _one_of("evaluation.split", evaluation.split, ("test", "validation"))
     _one_of("protocol.policy_target", config.protocol.policy_target, ("hard", "sampled"))
     _one_of("protocol.policy_loss", config.protocol.policy_loss, ("cost_sensitive", "plain"))
@@ -251,7 +276,7 @@ def _validate_fairall(model: FairAllConfig) -> None:
         _require(getattr(model, name) >= 0, f"model.{name}", getattr(model, name), "0 or more")
     if model.phase1 is None:
         return
-    for name in ("batch_size", "validate_every", "validation_samples"):
+    for name in ("batch_size", "elbo_samples", "validate_every", "validation_samples"):
         value = getattr(model.phase1, name)
         _require(value >= 1, f"model.phase1.{name}", value, "at least 1")
     _require(

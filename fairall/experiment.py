@@ -13,7 +13,7 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.checkpoint import RunFolder
-from fairall.config import Config, validate
+from fairall.config import Config, refuse_unknown, validate
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData, prepare
 from fairall.errors import FairAllError
@@ -40,6 +40,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
     Raises:
         FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
     """
+    refuse_unknown(composed)
     plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
     config = cast(Config, OmegaConf.to_object(composed))
     validate(config)
@@ -89,7 +90,7 @@ def _learn(config: Config, data: PreparedData, folder: RunFolder, display: Displ
     checkpoint = folder.load_checkpoint()
     if checkpoint is None:
         curves = _pretrain(learner, data, Path(config.outputs_dir) / "cache" / "phase1", display)
-        _warm_up(learner, config, data, display)
+        warm_up(learner, config, data, display)
     else:
         curves = None if checkpoint["curves"] is None else PretrainCurves(**checkpoint["curves"])
         online.load_state_dict(checkpoint["online"])
@@ -112,7 +113,7 @@ def _pretrain(learner: Learner, data: PreparedData, cache: Path, display: Displa
         return learner.pretrain(data.pool, data.validation, cache, advance)
 
 
-def _warm_up(learner: Learner, config: Config, data: PreparedData, display: Display) -> None:
+def warm_up(learner: Learner, config: Config, data: PreparedData, display: Display) -> None:
     """Shows the learner the first people of the pool as the initial policy decided on them (appendix D.2)."""
     policy = get_class(config.initial_policy._target_)(config.initial_policy)
     first = torch.arange(min(config.schedule.warm_up_applicants, len(data.pool)))
@@ -129,7 +130,9 @@ def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display:
     title += f", c = {plain['cost']['value']:g}, {_count(plain['seeds'], 'seed')}"
     display.result(title, summary["aggregate"], paper_figures(plain), plain["evaluation"]["window"])
     display.say(f"Results: {folder}")
-    if plain["tracking"]["enabled"]:
+    if plain["tracking"]["uri"]:
+        display.say(f"MLflow:  {plain['tracking']['uri']}")
+    elif (Path(plain["outputs_dir"]) / "mlflow.db").exists():
         display.say(f"MLflow:  mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(plain)}")
 
 

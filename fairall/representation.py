@@ -57,6 +57,8 @@ def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
 def _readability(
     z_train: np.ndarray, z_held_out: np.ndarray, known: np.ndarray, asked: np.ndarray
 ) -> tuple[float, float]:
+    if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
+        return np.nan, np.nan  # a seed that diverged
     scale = z_train.std(0) + 1e-6
     model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(z_train / scale, known)
     score = model.decision_function(z_held_out / scale)

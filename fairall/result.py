@@ -90,7 +90,7 @@ def _draw(
         draw_phase1(learned.curves, drawings / "phase1.png", title=f"Phase I on {config.dataset.name}")
     people = getattr(data, split)
     z = latent(learned.learner, people, len(learned.seeds))
-    if z is not None:
+    if z is not None and np.isfinite(z[0]).all():
         draw_latent(
             z[0],
             people.s.numpy(),

@@ -7,17 +7,20 @@ import os
 import socket
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from filelock import FileLock
 
+from fairall.errors import FairAllError
 from fairall.summary import COLUMNS
 
 BATCH = 1000  # the most metrics MLflow takes in one call
+PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
 
 
 def store_uri(config: dict[str, Any]) -> str:
@@ -36,19 +39,22 @@ class Tracker:
 
     def __init__(self, config: dict[str, Any], run_id: str, command: str) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        # A server that is away should be noticed in seconds; MLflow's own patience is minutes.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
         warnings.filterwarnings("ignore", module="mlflow")
         import mlflow
 
-        # Alembic tells of every table it creates; MLflow of every model it logs.
-        for name in ("alembic", "mlflow"):
+        # They tell of every table created, every model logged and every second try.
+        for name in ("alembic", "mlflow", "urllib3"):
             logging.getLogger(name).setLevel(logging.ERROR)
         mlflow.set_tracking_uri(store_uri(config))
         self._mlflow = mlflow
-        self._client = mlflow.MlflowClient()
         outputs = Path(config["outputs_dir"]).resolve()
-        # Two processes creating the same database at once would corrupt it.
+        # Making a client creates the database; two processes that did so at once would corrupt it.
         with FileLock(outputs / "mlflow.lock"):
+            self._client = mlflow.MlflowClient()
             self._experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
         names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
@@ -57,7 +63,7 @@ class Tracker:
             "fairall.run_id": run_id,
             "fairall.command": command,
             "fairall.cost": str(config["cost"]["value"]),
-            "fairall.process": _process(),
+            PROCESS_TAG: _process(),
         } | {f"fairall.{group}": name for group, name in names.items()}
         self.run_id = self._client.create_run(self._experiment, tags=tags).info.run_id
         self._log_parameters(config)
@@ -69,7 +75,7 @@ class Tracker:
         if not config["tracking"]["enabled"]:
             yield None
             return
-        tracker = cls(config, run_id, command)
+        tracker = _reaching(config, lambda: cls(config, run_id, command))
         try:
             yield tracker
         except BaseException as error:
@@ -100,7 +106,11 @@ class Tracker:
         self._log_metrics(self.run_id, curves, spread | {"cpu_seconds": cpu_seconds}, now)
         for figures in summary["per_seed"]:
             seed = figures["seed"]
-            tags = {"mlflow.parentRunId": self.run_id, "mlflow.runName": f"seed {seed}"}
+            tags = {
+                "mlflow.parentRunId": self.run_id,
+                "mlflow.runName": f"seed {seed}",
+                PROCESS_TAG: _process(),
+            }
             nested = self._client.create_run(self._experiment, tags=tags).info.run_id
             self._client.log_param(nested, "seed", seed)
             own = {f"summary.{name}": value for name, value in figures.items() if name != "seed"}
@@ -114,7 +124,8 @@ class Tracker:
                 name="policy",
                 python_model=str(Path(__file__).with_name("mlflow_policy.py")),
                 artifacts={"policy": str(folder / "policy")},
-                pip_requirements=["fairall"],
+                # What the policy runs on; this package itself is on no index and has to be installed.
+                pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
             )
 
     def _log_metrics(self, run: str, curves: pd.DataFrame, figures: dict[str, Any], now: int) -> None:
@@ -152,9 +163,24 @@ class Tracker:
         """Closes runs that a process of this machine left RUNNING when it was killed."""
         running = self._client.search_runs([self._experiment], "attributes.status = 'RUNNING'")
         for run in running:
-            host, _, pid = run.data.tags.get("fairall.process", "").rpartition(":")
+            host, _, pid = run.data.tags.get(PROCESS_TAG, "").rpartition(":")
             if host == socket.gethostname() and not _alive(int(pid)):
                 self._client.set_terminated(run.info.run_id, "KILLED")
+
+
+def _reaching(config: dict[str, Any], connect: Callable[[], Tracker]) -> Tracker:
+    """What `connect` gives; FairAllError where there is no MLflow to be reached."""
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return connect()
+    except (MlflowException, SQLAlchemyError, OSError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise FairAllError(
+            f"tracking.uri: cannot use {store_uri(config)} ({reason}); "
+            "give another with tracking.uri=URI or go without: tracking.enabled=false"
+        ) from error
 
 
 def _process() -> str:

@@ -61,6 +61,8 @@ def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig
         ("evaluation.window=[5,300]", "evaluation.window"),
         ("evaluation.window=[5]", "evaluation.window"),
         ("evaluation.split=train", "evaluation.split"),
+        ("dataset.split.pool=2", "dataset.split.pool"),
+        ("initial_policy.random_state=-1", "initial_policy.random_state"),
         ("protocol.policy_target=soft", "protocol.policy_target"),
         ("protocol.policy_loss=hinge", "protocol.policy_loss"),
         ("model.latent_size=0", "model.latent_size"),

@@ -1,6 +1,7 @@
 import io
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -8,10 +9,13 @@ from fairall.config import Config
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
 from fairall.evaluation import Evaluation
+from fairall.experiment import warm_up
+from fairall.initial_policy import LogisticPolicy
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Advance, Learner, Setting
 from fairall.online import ApplicantStream, OnlineLearning
 from fairall.randomness import SeedStreams
+from fairall.report.display import Display
 from tests.conftest import ComposeConfig
 
 
@@ -62,6 +66,40 @@ def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(
         assert (decided.label[~decided.accepted] == 0).all()
         assert (decided.label[decided.accepted] == label[t][decided.accepted]).all()
     assert label[~accepted].mean() > 0.5
+
+
+def test_learner_is_told_the_propensity_it_decided_with(credit: PreparedData) -> None:
+    learner = Coin(0.3)
+    run(online(learner, credit, [0]), 2)
+    assert all((decided.propensity == torch.tensor(0.3)).all() for decided in learner.seen)
+
+
+def test_evaluation_is_at_its_cost_on_its_people(credit: PreparedData) -> None:
+    measured = Evaluation(credit.validation, 0.2, [0, 1]).measure(Coin(0.4))
+    expected = 0.4 * (credit.validation.label.mean() - 0.2)
+    torch.testing.assert_close(measured["utility"], expected.expand(2))
+    assert measured["dpu"].tolist() == pytest.approx([0.0, 0.0], abs=1e-6)
+
+
+def test_warm_up_shows_the_first_of_the_pool_as_the_initial_policy_decided(
+    credit: PreparedData, compose_config: ComposeConfig
+) -> None:
+    config = compose_config("preset=quick")
+    shown = []
+
+    class Warmed(Coin):
+        def warm_up(self, decided: Decided, advance: Advance) -> None:
+            shown.append(decided)
+
+    warm_up(Warmed(0.5), config, credit, Display())
+    (decided,) = shown
+    policy = LogisticPolicy(config.initial_policy)
+    torch.testing.assert_close(decided.x, credit.pool.x[:128].expand(2, -1, -1))
+    propensity = torch.tensor(policy.propensity(credit.pool_table)[:128], dtype=torch.float32)
+    torch.testing.assert_close(decided.propensity, propensity.expand(2, -1))
+    accepted = torch.tensor(policy.decide(credit.pool_table)[:128]) == 1
+    assert (decided.accepted == accepted).all()
+    assert (decided.label == credit.pool.label[:128] * accepted).all()
 
 
 def test_evaluations_share_their_random_numbers(credit: PreparedData) -> None:

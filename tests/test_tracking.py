@@ -86,6 +86,33 @@ def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) 
     assert ((predicted >= 0) & (predicted <= 1)).all(axis=None)
 
 
+def test_two_different_runs_at_once_in_a_new_folder_are_both_recorded(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "fairall", "preset=quick", "schedule.time_steps=5"]
+    both = [
+        subprocess.Popen(
+            [*command, "evaluation.window=[1,5]", f"cost.value={cost}"], cwd=tmp_path, stderr=subprocess.PIPE
+        )
+        for cost in (0.4, 0.6)
+    ]
+    ended = [process.communicate(timeout=300)[1].decode() for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'outputs' / 'mlflow.db'}")
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    assert len(found) == 2 * (1 + 2)
+    assert {run.info.status for run in found} == {"FINISHED"}
+
+
+@pytest.mark.parametrize("uri", ["nonsense://x", "sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
+def test_an_mlflow_out_of_reach_is_one_line(uri: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "fairall", "preset=quick", f"tracking.uri={uri}"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"fairall: tracking.uri: cannot use {uri}")
+    assert ended.stderr.count("\n") == 1
+
+
 def config_for(folder: Path) -> dict[str, Any]:
     names = {group: {"name": group} for group in ("model", "dataset", "initial_policy", "protocol")}
     tracking = {"enabled": True, "uri": None, "experiment": "fairall"}

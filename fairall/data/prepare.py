@@ -66,8 +66,9 @@ class PreparedData:
     pool_table: Table
 
     def fingerprint(self) -> str:
-        """Hash of the content: every value of every role."""
+        """Hash of the content: every value of every role, and the scale that the raw ones had."""
         digest = hashlib.sha256(repr(list(self.schema)).encode())
+        digest.update(self.scaler.mean.tobytes() + self.scaler.scale.tobytes())
         for people in (self.train, self.validation, self.test, self.pool):
             for values in vars(people).values():
                 if values is not None:

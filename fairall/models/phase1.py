@@ -7,6 +7,7 @@ from torch import Tensor
 
 from fairall.config import Phase1Config
 from fairall.data.people import People
+from fairall.errors import FairAllError
 from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl
 from fairall.models.vae import ConditionalVAE
@@ -33,6 +34,9 @@ def train_phase1(
         epochs: passes over the pool.
         streams: draws minibatches and noise.
         advance: called once per epoch with the mean validation loss so far.
+
+    Raises:
+        FairAllError: where a seed never had a finite validation loss.
     """
     optimiser = torch.optim.Adam(vae.parameters(), lr=config.learning_rate, fused=True)
     parameters = list(vae.parameters())
@@ -47,7 +51,7 @@ def train_phase1(
     measured_at, train_curve, validation_curve = [], [], []
     for epoch in range(1, epochs + 1):
         order = streams.permutations(len(pool))
-        noise = streams.normal(len(pool), 1, vae.latent_size)
+        noise = streams.normal(len(pool), config.elbo_samples, vae.latent_size)
         epoch_loss = torch.zeros(n_seeds)
         for rows, eps in zip(
             order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
@@ -72,6 +76,11 @@ def train_phase1(
             validation_curve.append(held_out)
         advance(validation_loss=best_loss.mean().item())
 
+    if (best_epoch == 0).any():
+        raise FairAllError(
+            "Phase I diverged: the validation loss was never finite; lower model.phase1.learning_rate, "
+            f"which is {config.learning_rate:g}"
+        )
     with torch.no_grad():
         for parameter, kept in zip(parameters, best, strict=True):
             parameter.copy_(kept)

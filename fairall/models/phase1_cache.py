@@ -10,6 +10,7 @@ import torch
 from filelock import FileLock
 
 from fairall.data.people import People
+from fairall.errors import FairAllError
 from fairall.files import atomic
 from fairall.identity import code_and_versions
 from fairall.models.learner import PretrainCurves
@@ -17,8 +18,8 @@ from fairall.models.vae import ConditionalVAE
 
 
 def phase1_key(pool: People, validation: People, *settings: object) -> str:
-    """Hash of x and s of the people (Phase I sees no label), the settings, the code and the versions."""
-    digest = hashlib.sha256(repr((settings, code_and_versions())).encode())
+    """Hash of x and s of the people (Phase I sees no label), settings, threads, code and versions."""
+    digest = hashlib.sha256(repr((settings, torch.get_num_threads(), code_and_versions())).encode())
     for people in (pool, validation):
         digest.update(people.x.numpy().tobytes())
         digest.update(people.s.numpy().tobytes())
@@ -39,8 +40,13 @@ def cached_phase1(
         key: see `phase1_key`.
     """
     path = cache / f"{key}.pt"
-    cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f"{key}.lock"):
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(cache / f"{key}.lock")
+        lock.acquire()
+    except OSError as error:
+        raise FairAllError(f"cannot write to {cache}: {error.strerror or error}") from error
+    with lock:
         if path.exists():
             kept = torch.load(path, weights_only=True)
             vae.load_state_dict(kept["vae"])

@@ -64,7 +64,11 @@ def draw_learning(
             printed = paper.get(f"mean_{name}")
             if printed is not None:
                 axes.axhline(
-                    100 * printed[0], color=GREY, ls="--", lw=1, label="paper, mean over t in [125, 200]"
+                    100 * printed[0],
+                    color=GREY,
+                    ls="--",
+                    lw=1,
+                    label="paper (sampled), t in [125, 200]",
                 )
             axes.set(xlabel="time step t", ylabel=label, xlim=(0, by_step.index[-1]))
             axes.legend(fontsize=7)

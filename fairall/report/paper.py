@@ -21,10 +21,18 @@ def paper_figures(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
         config: of a run, as plain containers.
 
     Returns:
-        Empty where the paper prints nothing for the model, data set, initial policy or cost.
+        Empty where the paper prints nothing for the model, data set, initial policy, cost or length of run;
+        without the temporal figures where those here are of other people or another time.
     """
-    if config["cost"]["value"] != config["dataset"]["cost"]:
+    printed, dataset = _printed(), config["dataset"]["name"]
+    conditions = printed["conditions"]
+    if (config["cost"]["value"], config["schedule"]["time_steps"]) != (
+        conditions["cost"].get(dataset),
+        conditions["time_steps"],
+    ):
         return {}
-    cell = _printed().get(config["initial_policy"]["name"], {}).get(config["model"]["name"], {})
-    printed = cell.get(config["dataset"]["name"], {})
-    return {name: (mean / 100, std / 100) for name, (mean, std) in printed.items()}
+    cell = printed.get(config["initial_policy"]["name"], {}).get(config["model"]["name"], {})
+    figures = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}
+    if config["evaluation"]["split"] == "test" and config["evaluation"]["window"] == conditions["window"]:
+        return figures
+    return {name: figure for name, figure in figures.items() if name.startswith("effective_")}

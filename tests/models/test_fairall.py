@@ -13,6 +13,7 @@ from fairall.config import FairAllConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepare import PreparedData
+from fairall.evaluation import Evaluation
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
 from fairall.models.vae import ConditionalVAE
@@ -119,6 +120,27 @@ def test_unlabelled_elbo_is_its_quadrature(
 
         exact.append((1 - good) * like0 + good * like1 - 0.7 * integrate.quad(kl, -9, 9)[0])
     assert measured.item() == pytest.approx(np.mean(exact), abs=0.01)
+
+
+def test_loss_adds_the_weighted_risk_of_the_classifier(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    cost, alpha = 0.3, 4.0
+    given = replace(setting([0]), cost=cost)
+    accepted = torch.tensor([[True, True, False, True]])
+    batch = replace(decided(people(4), accepted), propensity=torch.tensor([[0.9, 0.2, 0.5, 0.4]]))
+
+    def loss(alpha: float) -> Tensor:
+        learner = FairAll(replace(config, clf_dropout=0.0, alpha=alpha), given)
+        learner.streams = SeedStreams([0], "the same noise each time")
+        return learner.loss(batch)
+
+    learner = FairAll(replace(config, clf_dropout=0.0), given)
+    q = torch.sigmoid(learner._classify(batch.x, batch.s))
+    y = batch.label
+    entropy = -(cost * (1 - y) * torch.log(1 - q) + (1 - cost) * y * torch.log(q))
+    risk = (entropy / batch.propensity)[accepted].mean()
+    torch.testing.assert_close((loss(alpha) - loss(0.0)).squeeze(), alpha * risk, rtol=1e-4, atol=1e-4)
 
 
 def test_everybody_accepted_leaves_no_unlabelled_term(
@@ -249,6 +271,85 @@ def test_policy_learns_what_the_decoder_says(
     assert (guess == target).float().mean() > 0.9
 
 
+@pytest.mark.parametrize("protocol", ["corrected", "text"])
+def test_policy_target_and_loss_are_the_protocols(
+    protocol: str, config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    cost = 0.3
+    learner = FairAll(
+        replace(config, clf_dropout=0.0), replace(setting([0], f"protocol={protocol}"), cost=cost)
+    )
+    everybody = decided(people(400), torch.ones(1, 400, dtype=torch.bool))
+    z, target = learner._policy_examples(everybody)
+    with torch.no_grad():
+        good = torch.sigmoid(learner.vae.utility_logit(learner.vae.decode(z, everybody.s)))
+    assert ((good > cost) & (good < 0.5)).any(), "people on whom a threshold of ½ would differ"
+    if protocol == "corrected":
+        assert (target == (good >= cost)).all()
+    else:
+        assert 0.1 < (target == (good >= cost)).float().mean() < 0.95
+        assert abs(target.mean() - good.mean()) < 0.08
+
+    # The gradient of the first update is that of the protocol's loss.
+    one = learner.streams.state_dict()
+    (batch,) = everybody.minibatches(1, learner.streams)
+    z, target = learner._policy_examples(batch)
+    weight = torch.where(target > 0, 1 - cost, cost) if protocol == "corrected" else torch.ones(1, 400)
+    loss = F.binary_cross_entropy_with_logits(
+        learner.policy(z, learner.streams).squeeze(-1), target, weight=weight
+    )
+    expected = torch.autograd.grad(loss, list(learner.policy.parameters()))
+    learner.streams.load_state_dict(one)
+    learner.setting = replace(
+        learner.setting, schedule=replace(learner.setting.schedule, batches_per_epoch=1)
+    )
+    learner._policy_epoch(everybody)
+    measured = [parameter.grad for parameter in learner.policy.parameters()]
+    torch.testing.assert_close(measured, list(expected))
+
+
+def test_policy_sees_the_revealed_label_of_the_accepted(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairAll(config, setting([0]))
+    with torch.no_grad():
+        learner.vae.encoder.layers[0].weight[:, -1] = 50.0  # a latent that is all about ũ
+    crowd = people(30)
+    latents = []
+    for label in (torch.zeros(30), torch.ones(30)):
+        learner.streams = SeedStreams([0], "the same noise each time")
+        accepted = torch.arange(30).unsqueeze(0) < 15
+        latents.append(learner._policy_examples(decided(replace(crowd, label=label), accepted))[0][0])
+    moved = (latents[0] - latents[1]).abs().sum(-1) > 1e-3
+    assert moved[:15].all()
+    assert not moved[15:].any()
+
+
+def test_warm_up_trains_the_policy_too(
+    config: FairAllConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairAll(config, setting([0], "schedule.warm_up_epochs=2"))
+    before = [p.detach().clone() for p in learner.policy.parameters()]
+    told = []
+    learner.warm_up(decided(people(12), torch.ones(1, 12, dtype=torch.bool)), lambda **now: told.append(now))
+    assert len(told) == 2
+    assert all((a != b).any() for a, b in zip(before, learner.policy.parameters(), strict=True))
+
+
+def test_pretraining_hands_its_weights_to_phase2(
+    credit: PreparedData, compose_config: ComposeConfig, tmp_path: Path
+) -> None:
+    config = compose_config("preset=quick", "schedule.phase1_epochs=3", "model.phase1.validate_every=1")
+    setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
+    learner = FairAll(config.model, setting)
+    learner.pretrain(credit.pool, credit.validation, tmp_path, lambda **_: None)
+    (kept,) = tmp_path.glob("*.pt")
+    phase1 = torch.load(kept, weights_only=True)["vae"]
+    own = learner.vae.state_dict()
+    for name, known in phase1.items():
+        torch.testing.assert_close(own[name][tuple(slice(n) for n in known.shape)], known, rtol=0, atol=0)
+
+
 # Seed 3 alone and among ten.
 
 
@@ -263,7 +364,6 @@ def test_warm_up_and_online_updates_of_a_seed_do_not_depend_on_its_company(
     }
     trajectories = {}
     for company, (k, learner) in learners.items():
-        n_seeds = len(learner.setting.seeds)
         starts = [p[k].detach().clone() for p in learner.parameters()]
         rows = SeedStreams(learner.setting.seeds, "applicants").permutations(len(credit.train))[:, :64]
         applicants = credit.train.rows(rows)
@@ -280,8 +380,8 @@ def test_warm_up_and_online_updates_of_a_seed_do_not_depend_on_its_company(
                 learner.model_optimiser.step()
                 losses.append(loss.detach()[k])
             learner._policy_epoch(batch)
-        test = credit.test.rows(torch.arange(150).expand(n_seeds, -1))
-        after = learner.propensity(test.x, test.s, SeedStreams(learner.setting.seeds, "evaluation"))[k]
+        measured = Evaluation(credit.test, 0.5, learner.setting.seeds).measure(learner)
+        after = torch.stack([measured[name][k] for name in ("utility", "dpu")])
         trajectories[company] = (starts, rows[k], accepted[k], torch.stack(losses), after)
     among, alone = trajectories["among"], trajectories["alone"]
     for a, b in zip(among[0], alone[0], strict=True):

@@ -1,0 +1,20 @@
+from dataclasses import asdict
+
+import pytest
+
+from fairall.report.paper import paper_figures
+from tests.conftest import ComposeConfig
+
+
+def test_figures_stand_beside_the_papers_own_run_only(compose_config: ComposeConfig) -> None:
+    def figures(*overrides: str) -> dict[str, tuple[float, float]]:
+        return paper_figures(asdict(compose_config(*overrides)))
+
+    whole = figures()
+    assert whole["effective_utility"] == pytest.approx((0.203, 0.005))
+    assert whole["mean_dpu"] == pytest.approx((0.05, 0.05))
+    assert figures("initial_policy=lenient")["mean_utility"] == pytest.approx((0.193, 0.012))
+    for other in ("cost.value=0.3", "dataset.cost=0.3", "initial_policy=random", "preset=quick"):
+        assert figures(other) == {}, other
+    for other in ("evaluation.split=validation", "evaluation.window=[100,200]"):
+        assert set(figures(other)) == {"effective_utility", "effective_dpu"}, other
