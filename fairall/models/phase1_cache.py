@@ -42,11 +42,10 @@ def cached_phase1(
     path = cache / f"{key}.pt"
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(cache / f"{key}.lock")
-        lock.acquire()
+        held = FileLock(cache / f"{key}.lock").acquire()
     except OSError as error:
         raise FairAllError(f"cannot write to {cache}: {error.strerror or error}") from error
-    with lock:
+    with held:
         if path.exists():
             kept = torch.load(path, weights_only=True)
             vae.load_state_dict(kept["vae"])

@@ -13,7 +13,9 @@ from fairall.models.phase1_cache import cached_phase1, phase1_key
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
 
-CONFIG = Phase1Config(batch_size=16, learning_rate=3e-2, beta=0.8, validate_every=1, validation_samples=4)
+CONFIG = Phase1Config(
+    batch_size=16, learning_rate=3e-2, beta=0.8, elbo_samples=1, validate_every=1, validation_samples=4
+)
 SEEDS = [0, 1]
 
 
