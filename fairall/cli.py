@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -68,6 +69,8 @@ def main() -> int:
     """Runs the command line; returns the exit code."""
     # Hydra then raises what it would otherwise print over many lines.
     os.environ["HYDRA_FULL_ERROR"] = "1"
+    # A sweep's log is for its trials; the database library beneath it tells of each of its parts.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     register_schemas()
     register_sweeps(configuration_root() / "sweeps")
     try:
