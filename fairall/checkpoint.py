@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
-from filelock import FileLock
 
-from fairall.errors import FairAllError
-from fairall.files import atomic
+from fairall.files import atomic, locked
 
 
 class RunFolder:
@@ -31,22 +29,9 @@ class RunFolder:
         self._checkpoint_seconds = checkpoint_seconds
         self._last_save = time.monotonic()
 
-    @contextmanager
-    def claimed(self) -> Iterator[None]:
+    def claimed(self) -> AbstractContextManager[None]:
         """Holds the folder for this process; another that wants it waits, and then finds the result."""
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path.with_suffix(".lock"))
-            lock.acquire()
-        except OSError as error:
-            raise FairAllError(
-                f"cannot write to {self.path}: {error.strerror or error}; "
-                "choose another place with outputs_dir=FOLDER"
-            ) from error
-        try:
-            yield
-        finally:
-            lock.release()
+        return locked(self.path, self.path.with_suffix(".lock"))
 
     @property
     def done(self) -> bool:
@@ -71,24 +56,22 @@ class RunFolder:
         path = self.path / "checkpoint.pt"
         return torch.load(path, weights_only=True) if path.exists() else None
 
-    def write_table(self, table: pd.DataFrame) -> None:
-        """metrics.csv."""
-        with atomic(self.path / "metrics.csv") as temporary:
-            table.to_csv(temporary, index=False, float_format="%.7g")
-
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        """summary.json."""
-        with atomic(self.path / "summary.json") as temporary:
-            temporary.write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
-
-    def read_summary(self) -> dict[str, Any]:
-        """summary.json of a finished run."""
-        return json.loads((self.path / "summary.json").read_text())
-
     def write_text(self, name: str, text: str) -> None:
         """A text file of the folder."""
         with atomic(self.path / name) as temporary:
             temporary.write_text(text)
+
+    def write_table(self, table: pd.DataFrame) -> None:
+        """metrics.csv."""
+        self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """summary.json."""
+        self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+
+    def read_summary(self) -> dict[str, Any]:
+        """summary.json of a finished run."""
+        return json.loads((self.path / "summary.json").read_text())
 
     def finish(self) -> None:
         """Marks the result complete."""

@@ -30,10 +30,9 @@ def _task(composed: DictConfig) -> float:
     if hydra_config.mode == RunMode.MULTIRUN:
         return _trial(composed, worst=_worst(hydra_config))
     try:
-        if hydra_config.runtime.choices.get("sweeps"):
-            raise FairAllError(
-                f"sweeps={hydra_config.runtime.choices.sweeps} is a grid of runs: add --multirun"
-            )
+        sweep = hydra_config.runtime.choices.get("sweeps")
+        if sweep:
+            raise FairAllError(f"sweeps={sweep} is a grid of runs: add --multirun")
         return _objective(composed)
     except MISTAKES as error:
         # Not an exception of the job: Hydra would add lines of its own.

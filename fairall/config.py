@@ -255,8 +255,9 @@ def validate(config: Config) -> None:
     _require(evaluation.bootstrap >= 1, "evaluation.bootstrap", evaluation.bootstrap, "at least 1")
     if isinstance(config.model, FairAllConfig):
         _validate_fairall(config.model)
-    rate = getattr(config.initial_policy, "acceptance_rate", 0.5)
-    _require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
+    if isinstance(config.initial_policy, RandomPolicyConfig):
+        rate = config.initial_policy.acceptance_rate
+        _require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
 
 
 def _validate_fairall(model: FairAllConfig) -> None:

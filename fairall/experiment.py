@@ -25,7 +25,7 @@ from fairall.report.display import Display
 from fairall.report.paper import paper_figures
 from fairall.result import Learned, write_result
 from fairall.summary import FIGURES
-from fairall.tracking import Tracker, store_uri
+from fairall.tracking import Tracker, how_to_look
 
 
 def run(composed: DictConfig) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def run(composed: DictConfig) -> dict[str, Any]:
 
 def _learn(config: Config, data: PreparedData, folder: RunFolder, display: Display) -> Learned:
     """Phase I, warm-up and Phase II, or what the last checkpoint leaves to do of them."""
-    seeds = list(range(config.seed, config.seed + config.seeds))
-    setting = Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
+    setting = Setting.of(data.schema, config)
+    seeds = list(setting.seeds)
     learner: Learner = get_class(config.model._target_)(config.model, setting)
     online = OnlineLearning(
         learner,
@@ -130,10 +130,9 @@ def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display:
     title += f", c = {plain['cost']['value']:g}, {_count(plain['seeds'], 'seed')}"
     display.result(title, summary["aggregate"], paper_figures(plain), plain["evaluation"]["window"])
     display.say(f"Results: {folder}")
-    if plain["tracking"]["uri"]:
-        display.say(f"MLflow:  {plain['tracking']['uri']}")
-    elif (Path(plain["outputs_dir"]) / "mlflow.db").exists():
-        display.say(f"MLflow:  mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(plain)}")
+    look = how_to_look(plain)
+    if look is not None:
+        display.say(f"MLflow:  {look}")
 
 
 def _count(n: int, thing: str) -> str:

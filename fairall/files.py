@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, and folders that one process at a time writes to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock
+
+from fairall.errors import FairAllError
 
 
 @contextmanager
@@ -22,3 +26,22 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path, lock: Path) -> Iterator[None]:
+    """Makes `folder` and holds `lock` until the block ends; another process that wants it waits.
+
+    Raises:
+        FairAllError: where they cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = FileLock(lock).acquire()
+    except OSError as error:
+        raise FairAllError(
+            f"cannot write to {folder}: {error.strerror or error}; "
+            "choose another place with outputs_dir=FOLDER"
+        ) from error
+    with held:
+        yield

@@ -13,7 +13,7 @@ import torch
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
-from fairall.config import Config, ProtocolConfig, ScheduleConfig
+from fairall.config import Config
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.prepare import Scaler
 from fairall.errors import FairAllError
@@ -50,23 +50,16 @@ class Policy:
     def load(cls, folder: Path) -> Policy:
         """Reads what `save` wrote. Nothing is unpickled and no code of the folder runs."""
         stored = OmegaConf.load(folder / "config.yaml")
-        config: Any = OmegaConf.merge(OmegaConf.structured(Config), stored)
-        learner_class = get_class(config.model._target_)
-        model = config.model
+        config = cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), stored)))
+        learner_class = get_class(stored.model._target_)
+        model = stored.model
         if learner_class.config_type is not None:
             model = OmegaConf.to_object(
                 OmegaConf.merge(OmegaConf.structured(learner_class.config_type), model)
             )
         columns = json.loads((folder / "features.json").read_text())
         schema = Schema([Feature(c["name"], Kind(c["kind"]), tuple(c["codes"])) for c in columns])
-        setting = Setting(
-            schema=schema,
-            cost=config.cost.value,
-            seeds=range(config.seed, config.seed + config.seeds),
-            schedule=cast(ScheduleConfig, OmegaConf.to_object(config.schedule)),
-            protocol=cast(ProtocolConfig, OmegaConf.to_object(config.protocol)),
-        )
-        learner = learner_class(model, setting)
+        learner = learner_class(model, Setting.of(schema, config))
         learner.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
         scaler = Scaler(np.array([c["mean"] for c in columns]), np.array([c["scale"] for c in columns]))
         return cls(learner, scaler)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -51,7 +51,9 @@ class SeedStreams:
         for generator, own in zip(self.generators, state["states"], strict=True):
             generator.set_state(own.clone())  # torch reads from the start of the storage, not of the view
 
-    def _fill(self, draw, shape: tuple[int, ...], counts: Sequence[int] | None) -> Tensor:  # type: ignore[no-untyped-def]
+    def _fill(
+        self, draw: Callable[..., Tensor], shape: tuple[int, ...], counts: Sequence[int] | None
+    ) -> Tensor:
         if counts is None:
             drawn = torch.empty(len(self.generators), *shape)
             for own, generator in zip(drawn, self.generators, strict=True):

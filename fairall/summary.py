@@ -22,7 +22,8 @@ FIGURES = [
     *(name for name in DECISION_MEASURES if name != "acceptance_rate"),
     *(f"{part}_{name}" for name in POLICY_MEASURES for part in ("tv", "mean")),
 ]
-COLUMNS = ["seed", "time_step", *POLICY_MEASURES, *DECISION_MEASURES]
+MEASURES = [*POLICY_MEASURES, *DECISION_MEASURES]
+COLUMNS = ["seed", "time_step", *MEASURES]
 
 
 def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFrame:
@@ -47,7 +48,7 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
     table = pd.DataFrame(
         {"seed": np.repeat(seeds, n_rows), "time_step": np.tile(np.arange(n_rows), len(seeds))}
     )
-    for name in COLUMNS[2:]:
+    for name in MEASURES:
         table[name] = series[name].T.reshape(-1).numpy() if name in series else np.nan
     return table
 
@@ -68,7 +69,7 @@ def summarise(
         where the data do not allow it. Plain units, not ×100.
     """
     seeds = table["seed"].unique()
-    by_step = {name: table.pivot(index="time_step", columns="seed", values=name) for name in COLUMNS[2:]}
+    by_step = {name: table.pivot(index="time_step", columns="seed", values=name) for name in MEASURES}
     figures: dict[str, np.ndarray] = {
         name: by_step[name].iloc[-1].to_numpy() for name in DECISION_MEASURES if name != "acceptance_rate"
     }

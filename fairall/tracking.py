@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from filelock import FileLock
 
 from fairall.errors import FairAllError
-from fairall.summary import COLUMNS
+from fairall.files import locked
+from fairall.summary import MEASURES
 
 BATCH = 1000  # the most metrics MLflow takes in one call
 PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
@@ -25,7 +25,16 @@ PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
 
 def store_uri(config: dict[str, Any]) -> str:
     """Where the records are: `tracking.uri`, or sqlite inside `outputs_dir`."""
-    return config["tracking"]["uri"] or f"sqlite:///{Path(config['outputs_dir']).resolve() / 'mlflow.db'}"
+    return config["tracking"]["uri"] or f"sqlite:///{_database(config)}"
+
+
+def how_to_look(config: dict[str, Any]) -> str | None:
+    """The address or the command that shows the records; None where there are none."""
+    if config["tracking"]["uri"]:
+        return config["tracking"]["uri"]
+    if not _database(config).exists():
+        return None
+    return f"mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(config)}"
 
 
 class Tracker:
@@ -53,7 +62,7 @@ class Tracker:
         self._mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
         # Making a client creates the database; two processes that did so at once would corrupt it.
-        with FileLock(outputs / "mlflow.lock"):
+        with locked(outputs, outputs / "mlflow.lock"):
             self._client = mlflow.MlflowClient()
             self._experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
@@ -96,7 +105,7 @@ class Tracker:
             cpu_seconds: of this process.
         """
         now = int(time.time() * 1000)
-        curves = table.groupby("time_step")[COLUMNS[2:]].mean().reset_index()
+        curves = table.groupby("time_step")[MEASURES].mean().reset_index()
         spread = {
             f"summary.{name}.{part}": values[part]
             for name, values in summary["aggregate"].items()
@@ -133,7 +142,7 @@ class Tracker:
 
         batch = [
             Metric(name, float(value), now, int(step))
-            for name in COLUMNS[2:]
+            for name in MEASURES
             for step, value in zip(curves["time_step"], curves[name], strict=True)
             if value == value
         ]
@@ -183,6 +192,10 @@ def _reaching(config: dict[str, Any], connect: Callable[[], Tracker]) -> Tracker
         ) from error
 
 
+def _database(config: dict[str, Any]) -> Path:
+    return Path(config["outputs_dir"]).resolve() / "mlflow.db"
+
+
 def _process() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
@@ -193,7 +206,7 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass  # somebody else's, but alive
     return True
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from fairall.config import ProtocolConfig, ScheduleConfig
+from fairall.config import Config, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Schema
 from fairall.data.people import Decided, People
 from fairall.randomness import SeedStreams
@@ -36,6 +36,12 @@ class Setting:
     seeds: Sequence[int]
     schedule: ScheduleConfig
     protocol: ProtocolConfig
+
+    @classmethod
+    def of(cls, schema: Schema, config: Config) -> Setting:
+        """The setting of the run that `config` describes."""
+        seeds = range(config.seed, config.seed + config.seeds)
+        return cls(schema, config.cost.value, list(seeds), config.schedule, config.protocol)
 
 
 class Learner(nn.Module, ABC):

@@ -7,11 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from filelock import FileLock
 
 from fairall.data.people import People
-from fairall.errors import FairAllError
-from fairall.files import atomic
+from fairall.files import atomic, locked
 from fairall.identity import code_and_versions
 from fairall.models.learner import PretrainCurves
 from fairall.models.vae import ConditionalVAE
@@ -40,12 +38,7 @@ def cached_phase1(
         key: see `phase1_key`.
     """
     path = cache / f"{key}.pt"
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        held = FileLock(cache / f"{key}.lock").acquire()
-    except OSError as error:
-        raise FairAllError(f"cannot write to {cache}: {error.strerror or error}") from error
-    with held:
+    with locked(cache, cache / f"{key}.lock"):
         if path.exists():
             kept = torch.load(path, weights_only=True)
             vae.load_state_dict(kept["vae"])

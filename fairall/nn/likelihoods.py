@@ -17,7 +17,7 @@ MAX_LOGIT = 30.0  # odds are bounded by e^60, so that exponentials of logits are
 class MixedLikelihood:
     """Independent likelihoods of the features given the decoder's outputs.
 
-    Real features are Gaussian in natural parameters: the decoder gives η1 and −softplus⁻¹ of η2, and
+    Real features are Gaussian in natural parameters: the decoder gives η1 and r, η2 = −softplus(r), and
     log p(x) = η1·x + η2·x² + η1²/(4·η2) + ½·log(−2·η2) − ½·log 2π. Counts are Poisson with a softplus rate,
     binary features Bernoulli, categorical ones a softmax over their codes.
 
