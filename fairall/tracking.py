@@ -161,12 +161,7 @@ class Tracker:
         if known is not None:
             return known.experiment_id
         artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
-        return self._client.create_experiment(
-            config["tracking"]["experiment"],
-            artifact_location=artifacts,
-            # Lets the page show runs and curves first, not what it has for language models.
-            tags={"mlflow.experimentKind": "custom_model_development"},
-        )
+        return self._client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
 
     def _close_dead_runs(self) -> None:
         """Closes runs that a process of this machine left RUNNING when it was killed."""
