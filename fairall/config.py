@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from omegaconf import MISSING, DictConfig, OmegaConf
-
-from fairall.errors import FairAllError
 
 SCHEMA_SUFFIX = "_schema"  # marks choices of a group that hold types only
 
@@ -20,6 +18,13 @@ class SplitConfig:
     held_out: float = MISSING
     pool: float = MISSING
     random_state: int = MISSING
+
+
+@dataclass
+class CsvSplitConfig(SplitConfig):
+    """The same, or a column that says where each row belongs."""
+
+    column: str | None = MISSING
 
 
 @dataclass
@@ -41,13 +46,104 @@ class InitialPoliciesConfig:
 
 @dataclass
 class DatasetConfig:
-    """A data set: where its table comes from and how it is cut."""
+    """What every data set has."""
 
+    _target_: str = MISSING
     name: str = MISSING
-    source: Any = MISSING
     cost: float = MISSING
-    split: SplitConfig = field(default_factory=SplitConfig)
+    encoding: str = MISSING
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
+
+
+@dataclass
+class TableConfig(DatasetConfig):
+    """A table of finitely many people, to be cut."""
+
+    split: SplitConfig = field(default_factory=SplitConfig)
+
+
+@dataclass
+class DownloadConfig:
+    """Where a raw file can be had, and how to know it for the right one."""
+
+    url: str = MISSING
+    sha256: str | None = MISSING
+    size: int | None = MISSING
+    terms: str | None = MISSING
+
+
+@dataclass
+class RawTableConfig(TableConfig):
+    """A table made from a raw file that is not ours to pass on."""
+
+    raw_file: str | None = MISSING
+    known_files: list[str] = MISSING
+    rows: int | None = MISSING
+    download: DownloadConfig = field(default_factory=DownloadConfig)
+    accept_terms: bool = MISSING
+
+
+@dataclass
+class CsvConfig(TableConfig):
+    """Anybody's table."""
+
+    path: str = MISSING
+    separator: str = MISSING
+    text_encoding: str = MISSING
+    label: str = MISSING
+    positive: str = MISSING
+    sensitive: str = MISSING
+    advantaged: str = MISSING
+    drop: list[str] = MISSING
+    kinds: dict[str, str] = MISSING
+    missing: list[str] = MISSING
+    max_categories: int = MISSING
+    max_count: int = MISSING
+    decision: str | None = MISSING
+    accepted: str = MISSING
+    propensity: str | None = MISSING
+    split: CsvSplitConfig = field(default_factory=CsvSplitConfig)
+
+
+@dataclass
+class EquationConfig:
+    """A variable of the structural model: k·K + s·S + noise of standard deviation `std`."""
+
+    k: float = MISSING
+    s: float = MISSING
+    std: float = MISSING
+
+
+@dataclass
+class StructuralModelConfig:
+    """The structural causal model of the synthetic data."""
+
+    advantaged_share: float = MISSING
+    ground_truth_share: float = MISSING
+    k_shift: float = MISSING
+    k_std: float = MISSING
+    variables: dict[str, EquationConfig] = MISSING
+    label: str = MISSING
+    threshold: float = MISSING
+
+
+@dataclass
+class SampleSizesConfig:
+    """How many people are drawn for each role."""
+
+    pool: int = MISSING
+    validation: int = MISSING
+    test: int = MISSING
+
+
+@dataclass
+class SyntheticConfig(DatasetConfig):
+    """People drawn from a structural causal model."""
+
+    random_state: int = MISSING
+    rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
+    observed: list[str] = MISSING
+    structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
 
 
 @dataclass
@@ -71,6 +167,15 @@ class RandomPolicyConfig:
     name: str = MISSING
     acceptance_rate: float = MISSING
     random_state: int = MISSING
+
+
+@dataclass
+class LoggedPolicyConfig:
+    """The decisions that the data set itself records."""
+
+    _target_: str = MISSING
+    name: str = MISSING
+    min_propensity: float = MISSING
 
 
 @dataclass
@@ -152,6 +257,17 @@ class FairAllConfig:
 
 
 @dataclass
+class OptimalConfig:
+    """A reference policy fitted with labels of everybody."""
+
+    _target_: str = MISSING
+    name: str = MISSING
+    sees_sensitive: bool = MISSING
+    decision: str = MISSING
+    fit_rows: int = MISSING
+
+
+@dataclass
 class Config:
     """One run."""
 
@@ -179,11 +295,30 @@ def register_schemas() -> None:
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
     for group, name, node in (
+        ("dataset", "table", TableConfig),
+        ("dataset", "raw_table", RawTableConfig),
+        ("dataset", "csv", CsvConfig),
+        ("dataset", "synthetic", SyntheticConfig),
         ("model", "fairall", FairAllConfig),
+        ("model", "optimal", OptimalConfig),
         ("initial_policy", "logistic", LogisticPolicyConfig),
         ("initial_policy", "random", RandomPolicyConfig),
+        ("initial_policy", "logged", LoggedPolicyConfig),
     ):
-        store.store(group=group, name=name + SCHEMA_SUFFIX, node=node)
+        store.store(group=group, name=name + SCHEMA_SUFFIX, node=_opened(OmegaConf.structured(node)))
+
+
+def _opened(node: DictConfig) -> DictConfig:
+    """Lets users add entries to the mappings of a node, which Hydra would take for misspelt keys."""
+    for key in map(str, node):
+        child = node._get_node(key)
+        if not isinstance(child, DictConfig) or child._is_none():
+            continue
+        if get_origin(child._metadata.ref_type) is dict:
+            OmegaConf.set_struct(child, False)
+        else:
+            _opened(child)
+    return node
 
 
 def register_sweeps(folder: Path) -> None:
@@ -197,99 +332,3 @@ def register_sweeps(folder: Path) -> None:
         ConfigStore.instance().store(
             group="sweeps", name=path.stem, node=OmegaConf.load(path), package="_global_"
         )
-
-
-def refuse_unknown(node: DictConfig, prefix: str = "") -> None:
-    """Refuses keys that were added to typed nodes, which `+key=value` would otherwise slip in.
-
-    Raises:
-        FairAllError: naming the key.
-    """
-    node_type = OmegaConf.get_type(node)
-    known = {item.name for item in fields(node_type)} if is_dataclass(node_type) else None
-    for key in map(str, node):
-        if known is not None and key not in known:
-            raise FairAllError(f"{prefix}{key}: no such key; --help lists them all")
-        child = node._get_node(key)
-        if isinstance(child, DictConfig) and not child._is_none() and not child._is_interpolation():
-            refuse_unknown(child, f"{prefix}{key}.")
-
-
-def validate(config: Config) -> None:
-    """Checks what types cannot say.
-
-    Raises:
-        FairAllError: naming the key, the value given and what is allowed.
-    """
-    schedule, evaluation = config.schedule, config.evaluation
-    _require(config.seeds >= 1, "seeds", config.seeds, "at least 1")
-    _require(config.seed >= 0, "seed", config.seed, "0 or more")
-    _require(config.threads >= 1, "threads", config.threads, "at least 1")
-    _require(0.0 < config.cost.value < 1.0, "cost.value", config.cost.value, "between 0 and 1, both excluded")
-    for name, value in vars(schedule).items():
-        _require(value >= 1, f"schedule.{name}", value, "at least 1")
-    _require(
-        schedule.batches_per_epoch <= min(schedule.applicants, schedule.warm_up_applicants),
-        "schedule.batches_per_epoch",
-        schedule.batches_per_epoch,
-        "at most the number of applicants of a step and of the warm-up",
-    )
-    window = evaluation.window
-    _require(
-        len(window) == 2 and 0 <= window[0] < window[1] <= schedule.time_steps,
-        "evaluation.window",
-        window,
-        f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
-    )
-    for name in ("held_out", "pool"):
-        share = getattr(config.dataset.split, name)
-        _require(0.0 < share < 1.0, f"dataset.split.{name}", share, "between 0 and 1, both excluded")
-    for key, state in (
-        ("dataset.split.random_state", config.dataset.split.random_state),
-        ("initial_policy.random_state", config.initial_policy.random_state),
-    ):
-        _require(0 <= state < 2**32, key, state, "at least 0 and below 2**32")
-    _one_of("evaluation.split", evaluation.split, ("test", "validation"))
-    _one_of("protocol.policy_target", config.protocol.policy_target, ("hard", "sampled"))
-    _one_of("protocol.policy_loss", config.protocol.policy_loss, ("cost_sensitive", "plain"))
-    _require(evaluation.bootstrap >= 1, "evaluation.bootstrap", evaluation.bootstrap, "at least 1")
-    if isinstance(config.model, FairAllConfig):
-        _validate_fairall(config.model)
-    if isinstance(config.initial_policy, RandomPolicyConfig):
-        rate = config.initial_policy.acceptance_rate
-        _require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
-
-
-def _validate_fairall(model: FairAllConfig) -> None:
-    for name in ("latent_size", "elbo_samples", "kl_samples", "propensity_samples"):
-        _require(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "at least 1")
-    for name in ("vae_arch", "clf_arch"):
-        sizes = getattr(model, name)
-        _require(
-            len(sizes) >= 1 and min(sizes) >= 1,
-            f"model.{name}",
-            sizes,
-            "a list of sizes of at least 1, as [64,64]",
-        )
-    _require(model.learning_rate > 0, "model.learning_rate", model.learning_rate, "positive")
-    _require(0 <= model.clf_dropout < 1, "model.clf_dropout", model.clf_dropout, "at least 0 and below 1")
-    for name in ("alpha", "beta"):
-        _require(getattr(model, name) >= 0, f"model.{name}", getattr(model, name), "0 or more")
-    if model.phase1 is None:
-        return
-    for name in ("batch_size", "elbo_samples", "validate_every", "validation_samples"):
-        value = getattr(model.phase1, name)
-        _require(value >= 1, f"model.phase1.{name}", value, "at least 1")
-    _require(
-        model.phase1.learning_rate > 0, "model.phase1.learning_rate", model.phase1.learning_rate, "positive"
-    )
-    _require(model.phase1.beta >= 0, "model.phase1.beta", model.phase1.beta, "0 or more")
-
-
-def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
-    _require(value in allowed, key, value, " or ".join(allowed))
-
-
-def _require(holds: bool, key: str, value: object, allowed: str) -> None:
-    if not holds:
-        raise FairAllError(f"{key}={value} is not possible: it must be {allowed}")

@@ -13,19 +13,21 @@ from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.checkpoint import RunFolder
-from fairall.config import Config, refuse_unknown, validate
+from fairall.config import Config
+from fairall.data.dataset import dataset
 from fairall.data.people import Decided
-from fairall.data.prepare import PreparedData, prepare
+from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
 from fairall.evaluation import Evaluation
 from fairall.identity import run_id
 from fairall.models.learner import Learner, PretrainCurves, Setting
-from fairall.online import ApplicantStream, OnlineLearning
+from fairall.online import OnlineLearning
 from fairall.report.display import Display
 from fairall.report.paper import paper_figures
 from fairall.result import Learned, write_result
 from fairall.summary import FIGURES
 from fairall.tracking import Tracker, how_to_look
+from fairall.validation import refuse_unknown, validate
 
 
 def run(composed: DictConfig) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
             f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
         )
     torch.set_num_threads(config.threads)
-    data = prepare(config.dataset)
+    data = dataset(config.dataset).prepare()
     identity = run_id(plain, data.fingerprint())
     outputs = Path(config.outputs_dir)
     folder = RunFolder(
@@ -57,6 +59,8 @@ def run(composed: DictConfig) -> dict[str, Any]:
         checkpoint_seconds=config.checkpoint_seconds,
     )
     display = Display()
+    for note in data.notes:
+        display.say(f"Note: {note}.")
     with folder.claimed():
         if config.force:
             folder.clear()
@@ -83,7 +87,7 @@ def _learn(config: Config, data: PreparedData, folder: RunFolder, display: Displ
     learner: Learner = get_class(config.model._target_)(config.model, setting)
     online = OnlineLearning(
         learner,
-        ApplicantStream(data.train, config.schedule.applicants, seeds),
+        data.applicants(config.schedule.applicants, seeds),
         Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds),
         seeds,
     )
@@ -110,7 +114,7 @@ def _pretrain(learner: Learner, data: PreparedData, cache: Path, display: Displa
     if units == 0:
         return None
     with display.phase("Phase I", units) as advance:
-        return learner.pretrain(data.pool, data.validation, cache, advance)
+        return learner.pretrain(data, cache, advance)
 
 
 def warm_up(learner: Learner, config: Config, data: PreparedData, display: Display) -> None:

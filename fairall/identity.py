@@ -12,8 +12,9 @@ import torch
 
 import fairall
 
-# Where results are kept, how they are shown: not what they are.
+# Where results are kept, how they are shown, where the data came from: not what they are.
 IRRELEVANT = ("outputs_dir", "force", "checkpoint_seconds", "tracking", "objective")
+IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Folders and files of the package whose code shows results, or asks for them, but does not make them.
 DISPLAY = ("report", "__main__.py", "cli.py", "explain.py", "mlflow_policy.py", "tracking.py")
 
@@ -39,6 +40,9 @@ def run_id(config: dict[str, Any], data_fingerprint: str) -> str:
         data_fingerprint: hash of the data's content.
     """
     relevant = {key: value for key, value in config.items() if key not in IRRELEVANT}
+    relevant["dataset"] = {
+        key: value for key, value in config["dataset"].items() if key not in IRRELEVANT_OF_DATASET
+    }
     determined_by = repr((_sorted(relevant), data_fingerprint, code_and_versions()))
     return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
 

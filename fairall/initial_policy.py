@@ -5,30 +5,43 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+import torch
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
-from fairall.config import LogisticPolicyConfig, RandomPolicyConfig
-from fairall.data.table import Table
+from fairall.config import LoggedPolicyConfig, LogisticPolicyConfig, RandomPolicyConfig
+from fairall.data.features import Schema
+from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
+from fairall.nn.inputs import FeatureInputs
 
 
 class InitialPolicy(ABC):
     """Decides on a whole table at once; the same for every seed, as in the paper."""
 
-    def __init__(self, random_state: int) -> None:
-        self.random_state = random_state
-
     @abstractmethod
     def propensity(self, table: Table) -> np.ndarray:
         """p(d=1) of each row, shape (N,)."""
 
+    @abstractmethod
     def decide(self, table: Table) -> np.ndarray:
-        """Decisions in {0, 1} of all rows in their order, shape (N,)."""
+        """Decisions on all rows in their order, shape (N,), bool; people without a label count as rejected."""
+
+
+class DrawnPolicy(InitialPolicy):
+    """Draws its decisions from its propensities."""
+
+    def __init__(self, random_state: int) -> None:
+        self.random_state = random_state
+
+    def decide(self, table: Table) -> np.ndarray:
+        """See `InitialPolicy.decide`."""
         p = self.propensity(table)
-        return np.random.RandomState(self.random_state).binomial(1, p, len(p))
+        drawn = np.random.RandomState(self.random_state).binomial(1, p, len(p))
+        return (drawn == 1) & table.labelled
 
 
-class LogisticPolicy(InitialPolicy):
+class LogisticPolicy(DrawnPolicy):
     """p(d=1) = σ(intercept + advantaged·[S = +1] + slope·Σ_j score_j·x_j), on unscaled features."""
 
     def __init__(self, config: LogisticPolicyConfig) -> None:
@@ -37,6 +50,11 @@ class LogisticPolicy(InitialPolicy):
 
     def propensity(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.propensity`; FairAllError where a scored column is not in the table."""
+        if not self.config.score:
+            raise FairAllError(
+                f"initial_policy={self.config.name} needs a score, which this data set does not bring: give it "
+                "as 'dataset.initial_policies.score={COLUMN: WEIGHT}', or choose initial_policy=random"
+            )
         for name in self.config.score:
             if name not in table.x:
                 features = ", ".join(table.schema.names)
@@ -46,7 +64,7 @@ class LogisticPolicy(InitialPolicy):
         return expit(self.config.intercept + advantaged + self.config.slope * score)
 
 
-class RandomPolicy(InitialPolicy):
+class RandomPolicy(DrawnPolicy):
     """Accepts everybody with the same probability."""
 
     def __init__(self, config: RandomPolicyConfig) -> None:
@@ -56,3 +74,46 @@ class RandomPolicy(InitialPolicy):
     def propensity(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.propensity`."""
         return np.full(len(table), self.acceptance_rate)
+
+
+class LoggedPolicy(InitialPolicy):
+    """Whoever took the decisions that the data record, with the propensities recorded or estimated.
+
+    The estimate is a logistic regression of the decisions on x, categories as indicators, and s.
+    """
+
+    def __init__(self, config: LoggedPolicyConfig) -> None:
+        self.config = config
+
+    def propensity(self, table: Table) -> np.ndarray:
+        """See `InitialPolicy.propensity`; no smaller than `min_propensity` where accepted."""
+        logged = _logged(table)
+        p = _estimated_propensity(table) if logged.propensity is None else logged.propensity
+        return np.where(logged.accepted, np.maximum(p, self.config.min_propensity), p)
+
+    def decide(self, table: Table) -> np.ndarray:
+        """See `InitialPolicy.decide`."""
+        return _logged(table).accepted & table.labelled
+
+
+def _logged(table: Table) -> Logged:
+    if table.logged is None:
+        raise FairAllError(
+            "initial_policy=logged: the data set records no decisions; "
+            "with dataset=csv give their column, dataset.decision=COLUMN"
+        )
+    return table.logged
+
+
+def _estimated_propensity(table: Table) -> np.ndarray:
+    accepted = _logged(table).accepted
+    if accepted.all() or not accepted.any():
+        raise FairAllError(
+            "dataset.decision: all decisions of the pool are the same, from which no propensity can be "
+            "estimated; give one with dataset.propensity=COLUMN"
+        )
+    inputs = FeatureInputs(Schema(list(table.schema), "one_hot"))(torch.tensor(table.features)).numpy()
+    design = np.column_stack([inputs, table.s])
+    design = (design - design.mean(0)) / np.maximum(design.std(0), 1e-9)
+    fit = LogisticRegression(max_iter=1000).fit(design, accepted)
+    return fit.predict_proba(design)[:, 1]

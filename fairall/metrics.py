@@ -102,6 +102,23 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     return (rates[0] - rates[1]).abs()
 
 
+def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor:
+    """Share of the applicants so far whom the other sensitive attribute would have given another decision.
+
+    Its expectation is the mean |π(x, s) − π(x_cf, −s)| over applicants (definition 2.3), as both decisions
+    of a person are taken with the same random number.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        counterfactually_accepted: decisions on the counterfactuals, shape (T, E, N), bool.
+
+    Returns:
+        Shape (T, E), in [0, 1].
+    """
+    per_step = (accepted != counterfactually_accepted).to(torch.get_default_dtype()).mean(-1)
+    return per_step.cumsum(0) / _steps(per_step)
+
+
 def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
     """μ_M: mean of a measure over time steps t1..t2, both included (definition 2.4).
 

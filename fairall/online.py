@@ -8,42 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairall.data.applicants import ApplicantStream
 from fairall.data.people import Decided, People
 from fairall.evaluation import Evaluation
 from fairall.models.learner import Advance, Learner
 from fairall.randomness import SeedStreams
-
-
-class ApplicantStream:
-    """Endless applicants from a finite population: shuffled, used up, shuffled anew, seed by seed.
-
-    Args:
-        people: the population, N people.
-        size: applicants per time step.
-        seeds: the E seeds.
-    """
-
-    def __init__(self, people: People, size: int, seeds: Sequence[int]) -> None:
-        self.people = people
-        self.size = size
-        self.streams = SeedStreams(seeds, "applicants")
-        self.waiting = torch.empty(len(seeds), 0, dtype=torch.long)
-
-    def next(self) -> People:
-        """The next applicants, fields of shape (E, size, ...)."""
-        while self.waiting.shape[1] < self.size:
-            self.waiting = torch.cat([self.waiting, self.streams.permutations(len(self.people))], dim=1)
-        rows, self.waiting = self.waiting[:, : self.size], self.waiting[:, self.size :]
-        return self.people.rows(rows)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Position in the stream."""
-        return {"streams": self.streams.state_dict(), "waiting": self.waiting}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
-        self.streams.load_state_dict(state["streams"])
-        self.waiting = state["waiting"]
 
 
 class History:
@@ -54,6 +23,9 @@ class History:
         s: sensitive attribute of the applicants per step from 1, shape (E, N).
         label: their proxy labels, revealed or not, shape (E, N).
         accepted: the decisions taken, shape (E, N), bool.
+        ground_truth: their ground-truth labels, shape (E, N); no step where those are unknown.
+        counterfactually_accepted: the decisions had their sensitive attribute been the other and luck the
+            same, shape (E, N), bool; no step where counterfactuals are unknown.
     """
 
     def __init__(self) -> None:
@@ -61,17 +33,25 @@ class History:
         self.s: list[Tensor] = []
         self.label: list[Tensor] = []
         self.accepted: list[Tensor] = []
+        self.ground_truth: list[Tensor] = []
+        self.counterfactually_accepted: list[Tensor] = []
 
     @property
     def steps_done(self) -> int:
         """Time steps completed; −1 before the policy after warm-up has been measured."""
         return len(self.measures) - 1
 
-    def record_decisions(self, applicants: People, accepted: Tensor) -> None:
+    def record_decisions(
+        self, applicants: People, accepted: Tensor, counterfactually_accepted: Tensor | None
+    ) -> None:
         """Keeps one step's applicants and the decisions (E, N) taken on them."""
         self.s.append(applicants.s)
         self.label.append(applicants.label)
         self.accepted.append(accepted)
+        if applicants.ground_truth is not None:
+            self.ground_truth.append(applicants.ground_truth)
+        if counterfactually_accepted is not None:
+            self.counterfactually_accepted.append(counterfactually_accepted)
 
     def state_dict(self) -> dict[str, Any]:
         """All of it."""
@@ -114,15 +94,24 @@ class OnlineLearning:
             history.measures.append(self.evaluation.measure(self.learner))
         while history.steps_done < time_steps:
             applicants = self.stream.next()
-            propensity = self.learner.propensity(applicants.x, applicants.s, self.decisions)
-            accepted = self.decisions.uniform(*propensity.shape[1:]) < propensity
+            propensity, accepted, counterfactually_accepted = self._decide(applicants)
             self.learner.update(Decided.reveal(applicants, propensity, accepted))
-            history.record_decisions(applicants, accepted)
+            history.record_decisions(applicants, accepted, counterfactually_accepted)
             measures = self.evaluation.measure(self.learner)
             history.measures.append(measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
             after_step()
         return history
+
+    def _decide(self, applicants: People) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Propensities, decisions, and the decisions on counterfactuals by the same random numbers."""
+        same_luck = self.decisions.copy()
+        propensity = self.learner.propensity(applicants.x, applicants.s, self.decisions)
+        luck = self.decisions.uniform(*propensity.shape[1:])
+        if applicants.counterfactual_x is None:
+            return propensity, luck < propensity, None
+        counterfactual = self.learner.propensity(applicants.counterfactual_x, -applicants.s, same_luck)
+        return propensity, luck < propensity, luck < counterfactual
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the remaining steps depend on, as plain containers of tensors."""

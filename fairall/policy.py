@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +13,7 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from fairall.config import Config
-from fairall.data.features import Feature, Kind, Schema
+from fairall.data.features import Schema
 from fairall.data.prepare import Scaler
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
@@ -40,8 +39,10 @@ class Policy:
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
         features = [
-            asdict(feature) | {"mean": mean, "scale": scale}
-            for feature, mean, scale in zip(self.schema, self.scaler.mean, self.scaler.scale, strict=True)
+            feature | {"mean": mean, "scale": scale}
+            for feature, mean, scale in zip(
+                self.schema.to_plain(), self.scaler.mean, self.scaler.scale, strict=True
+            )
         ]
         (folder / "features.json").write_text(json.dumps(features, indent=1) + "\n")
         torch.save(self.learner.state_dict(), folder / "weights.pt")
@@ -58,7 +59,7 @@ class Policy:
                 OmegaConf.merge(OmegaConf.structured(learner_class.config_type), model)
             )
         columns = json.loads((folder / "features.json").read_text())
-        schema = Schema([Feature(c["name"], Kind(c["kind"]), tuple(c["codes"])) for c in columns])
+        schema = Schema.from_plain(columns, stored.dataset.encoding)
         learner = learner_class(model, Setting.of(schema, config))
         learner.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
         scaler = Scaler(np.array([c["mean"] for c in columns]), np.array([c["scale"] for c in columns]))
@@ -68,21 +69,21 @@ class Policy:
         """π(d=1 | x, s) of every seed's policy.
 
         Args:
-            people: the raw features by name, categories as their codes, and a column `s` in {−1, +1}.
+            people: the raw features by name (categories as the training table had them: codes, or for a
+                CSV the file's own words), and a column `s` in {−1, +1}.
 
         Returns:
             Shape (E, N), in [0, 1]; the same for the same people.
 
         Raises:
-            FairAllError: where a column is missing or s has another value.
+            FairAllError: where a column is missing or holds a value it cannot take.
         """
-        missing = [name for name in [*self.schema.names, "s"] if name not in people]
-        if missing:
-            raise FairAllError(f"the policy needs the column {missing[0]!r}, which the table lacks")
+        x = self.scaler.transform(self.schema.encode(people).to_numpy())
+        if "s" not in people:
+            raise FairAllError("the column 's' is needed, and the table lacks it")
         if not people["s"].isin([-1, 1]).all():
             raise FairAllError("column 's' holds the sensitive attribute and must be −1 or +1 in every row")
         seeds = list(self.learner.setting.seeds)
-        x = self.scaler.transform(people[self.schema.names])
         s = torch.tensor(people["s"].to_numpy(), dtype=torch.float32)
         propensity = self.learner.propensity(
             x.expand(len(seeds), -1, -1), s.expand(len(seeds), -1), SeedStreams(seeds, "deployment")

@@ -42,6 +42,12 @@ class SeedStreams:
         """A permutation of 0..n−1 per seed, shape (E, n)."""
         return torch.stack([torch.randperm(n, generator=generator) for generator in self.generators])
 
+    def copy(self) -> SeedStreams:
+        """Streams that will draw the same numbers, apart from these."""
+        twin = SeedStreams([], "")
+        twin.generators = [generator.clone_state() for generator in self.generators]
+        return twin
+
     def state_dict(self) -> dict[str, Tensor]:
         """The generators' states, shape (E, bytes)."""
         return {"states": torch.stack([generator.get_state() for generator in self.generators])}

@@ -17,9 +17,12 @@ POLICY_MEASURES = [
     for name in ("utility", "dpu", "cfu", "ground_truth_utility")
     for suffix in ("", "_sampled")
 ]
-DECISION_MEASURES = ["effective_utility", "effective_dpu", "effective_dpu_pooled", "acceptance_rate"]
+EFFECTIVE_MEASURES = [
+    f"effective_{name}" for name in ("utility", "dpu", "dpu_pooled", "cfu", "ground_truth_utility")
+]
+DECISION_MEASURES = [*EFFECTIVE_MEASURES, "acceptance_rate"]
 FIGURES = [
-    *(name for name in DECISION_MEASURES if name != "acceptance_rate"),
+    *EFFECTIVE_MEASURES,
     *(f"{part}_{name}" for name in POLICY_MEASURES for part in ("tv", "mean")),
 ]
 MEASURES = [*POLICY_MEASURES, *DECISION_MEASURES]
@@ -41,6 +44,14 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
         "effective_dpu_pooled": metrics.effective_dpu_pooled(accepted, s),
         "acceptance_rate": accepted.to(label.dtype).mean(-1),
     }
+    if history.ground_truth:
+        decided["effective_ground_truth_utility"] = metrics.effective_utility(
+            accepted, torch.stack(history.ground_truth), cost
+        )
+    if history.counterfactually_accepted:
+        decided["effective_cfu"] = metrics.effective_cfu(
+            accepted, torch.stack(history.counterfactually_accepted)
+        )
     undecided = torch.full((1, len(seeds)), torch.nan)
     series |= {name: torch.cat([undecided, values]) for name, values in decided.items()}
 
@@ -71,7 +82,7 @@ def summarise(
     seeds = table["seed"].unique()
     by_step = {name: table.pivot(index="time_step", columns="seed", values=name) for name in MEASURES}
     figures: dict[str, np.ndarray] = {
-        name: by_step[name].iloc[-1].to_numpy() for name in DECISION_MEASURES if name != "acceptance_rate"
+        name: by_step[name].iloc[-1].to_numpy() for name in EFFECTIVE_MEASURES
     }
     for name in POLICY_MEASURES:
         series = torch.from_numpy(by_step[name].to_numpy())

@@ -13,7 +13,8 @@ from omegaconf import OmegaConf
 from fairall.config import Config, register_schemas, register_sweeps
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
-from fairall.data.prepare import PreparedData, prepare
+from fairall.data.dataset import dataset
+from fairall.data.prepare import PreparedData
 from fairall.models.learner import Setting
 from fairall.resources import configuration_root
 
@@ -43,7 +44,7 @@ def compose_config() -> ComposeConfig:
 @pytest.fixture(scope="session")
 def credit(compose_config: ComposeConfig) -> PreparedData:
     """German Credit, ready."""
-    return prepare(compose_config().dataset)
+    return dataset(compose_config().dataset).prepare()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
+from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Table
 
@@ -25,24 +26,28 @@ CATEGORICAL = [
 MALE = ["A91", "A93", "A94"]
 
 
-def load() -> Table:
-    """The 1000 applicants: 5 real features, 2 counts, 10 categorical and 2 binary ones.
+class Credit(TableDataset):
+    """1000 applicants: 5 real features, 2 counts, 10 categorical and 2 binary ones.
 
     Categories are coded 1..K in the string order of the raw A-codes. The label is good credit risk, the
     advantaged group the men.
     """
-    with files("fairall.data").joinpath("german.data").open() as file:
-        raw = pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
-    features = [Feature(name, Kind.REAL) for name in REAL] + [Feature(name, Kind.COUNT) for name in COUNT]
-    x = raw[REAL + COUNT].astype(float)
-    for name in CATEGORICAL:
-        categories = sorted(raw[name].unique())
-        codes = tuple(float(code) for code in range(1, len(categories) + 1))
-        features.append(Feature(name, Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL, codes))
-        x[name] = raw[name].map(dict(zip(categories, codes, strict=True)))
-    return Table(
-        schema=Schema(features),
-        x=x,
-        s=np.where(raw["personal_status"].isin(MALE), 1, -1),
-        label=(raw["credit"] == 1).to_numpy().astype(int),
-    )
+
+    def table(self) -> Table:
+        """See `Dataset.table`."""
+        with files("fairall.data").joinpath("german.data").open() as file:
+            raw = pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
+        features = [Feature(name, Kind.REAL) for name in REAL]
+        features += [Feature(name, Kind.COUNT) for name in COUNT]
+        x = raw[REAL + COUNT].astype(float)
+        for name in CATEGORICAL:
+            categories = sorted(raw[name].unique())
+            codes = tuple(float(code) for code in range(1, len(categories) + 1))
+            features.append(Feature(name, Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL, codes))
+            x[name] = raw[name].map(dict(zip(categories, codes, strict=True)))
+        return Table.fully_labelled(
+            Schema(features, self.config.encoding),
+            x,
+            s=np.where(raw["personal_status"].isin(MALE), 1, -1),
+            label=(raw["credit"] == 1).to_numpy().astype(int),
+        )

@@ -1,10 +1,14 @@
-"""What the columns of a table mean: names and kinds of the features."""
+"""What the columns of a table mean: names, kinds and values of the features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from fairall.errors import FairAllError
 
@@ -18,6 +22,18 @@ class Kind(StrEnum):
     CATEGORICAL = "categorical"
 
 
+MISSING_LEVEL = "(missing)"  # the level of missing values, where the training rows have any
+DISCRETE = (Kind.BINARY, Kind.CATEGORICAL)
+
+
+def as_number(text: str) -> float | None:
+    """The number a text spells, if it does."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
 @dataclass(frozen=True)
 class Feature:
     """One column of x.
@@ -26,11 +42,16 @@ class Feature:
         name: the column's name in the table.
         kind: real, count, binary or categorical.
         codes: the values a binary (two) or categorical column can take, ascending; empty otherwise.
+        levels: the raw text each code stands for, in their order; empty where codes are the raw values.
+        fill: the value or code that stands in for a missing value and for what is not among `levels`; None
+            where neither is allowed. Missing values that have a level of their own keep it.
     """
 
     name: str
     kind: Kind
     codes: tuple[float, ...] = ()
+    levels: tuple[str, ...] = ()
+    fill: float | None = None
 
     def __post_init__(self) -> None:
         """Raises FairAllError where kind and codes do not go together."""
@@ -40,12 +61,54 @@ class Feature:
         if self.kind is Kind.CATEGORICAL and n < 2:
             raise FairAllError(f"feature {self.name!r} is categorical, which takes 2 codes or more, not {n}")
 
+    def encode(self, column: pd.Series) -> np.ndarray:
+        """Numbers for the raw values of a column, shape (N,).
+
+        Raises:
+            FairAllError: naming column and row (1 is the first) of a value the feature cannot take.
+        """
+        if self.levels:
+            column = column.where(column.notna(), MISSING_LEVEL)
+            values = column.map(self._codes_of(column)).astype(float).to_numpy()
+        else:
+            values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+            allowed = np.isin(values, self.codes) if self.codes else np.isfinite(values)
+            self._refuse(column, ~allowed & ~column.isna().to_numpy())
+        missing = np.isnan(values)
+        if self.fill is None:
+            self._refuse(column, missing)
+            return values
+        return np.where(missing, self.fill, values)
+
+    def _codes_of(self, column: pd.Series) -> dict[Any, float]:
+        """Codes by raw value; a level is text, and the number it spells where the column holds numbers."""
+        known = dict(zip(self.levels, self.codes, strict=True))
+        if not pd.api.types.is_numeric_dtype(column):
+            return known
+        return {number: known[level] for level in self.levels if (number := as_number(level)) is not None}
+
+    def _refuse(self, column: pd.Series, wrong: np.ndarray) -> None:
+        if wrong.any():
+            row = int(wrong.argmax())
+            choices = self.levels or tuple(f"{code:g}" for code in self.codes)
+            allowed = f"one of {', '.join(choices)}" if choices else "a finite number"
+            raise FairAllError(
+                f"column {self.name!r}, row {row + 1}: {column.iloc[row]!r} is not possible; "
+                f"it must be {allowed}"
+            )
+
 
 class Schema(Sequence[Feature]):
-    """The features of x in column order."""
+    """The features of x in column order.
 
-    def __init__(self, features: Sequence[Feature]) -> None:
+    Args:
+        features: the D features.
+        encoding: how the nets see a category: as its code (`ordinal`) or as an indicator per code (`one_hot`).
+    """
+
+    def __init__(self, features: Sequence[Feature], encoding: str = "ordinal") -> None:
         self._features = tuple(features)
+        self.encoding = encoding
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self._features[index]
@@ -56,6 +119,9 @@ class Schema(Sequence[Feature]):
     def __iter__(self) -> Iterator[Feature]:
         return iter(self._features)
 
+    def __repr__(self) -> str:
+        return f"Schema({list(self._features)!r}, {self.encoding!r})"
+
     @property
     def names(self) -> list[str]:
         """Column names in order."""
@@ -64,3 +130,29 @@ class Schema(Sequence[Feature]):
     def columns(self, kind: Kind) -> list[int]:
         """Positions of the features of one kind."""
         return [i for i, feature in enumerate(self) if feature.kind is kind]
+
+    def encode(self, raw: pd.DataFrame) -> pd.DataFrame:
+        """The features of raw rows as numbers, shape (N, D).
+
+        Raises:
+            FairAllError: where a column is missing or holds a value its feature cannot take.
+        """
+        for name in self.names:
+            if name not in raw:
+                raise FairAllError(f"the column {name!r} is needed, and the table lacks it")
+        return pd.DataFrame({feature.name: feature.encode(raw[feature.name]) for feature in self})
+
+    def to_plain(self) -> list[dict[str, Any]]:
+        """The features as plain containers."""
+        return [asdict(feature) | {"kind": feature.kind.value} for feature in self]
+
+    @classmethod
+    def from_plain(cls, plain: Sequence[dict[str, Any]], encoding: str) -> Schema:
+        """The schema whose `to_plain` is given, from JSON too."""
+        features = [
+            Feature(
+                item["name"], Kind(item["kind"]), tuple(item["codes"]), tuple(item["levels"]), item["fill"]
+            )
+            for item in plain
+        ]
+        return cls(features, encoding)

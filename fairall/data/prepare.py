@@ -1,18 +1,17 @@
-"""From a table to the tensors a run learns from."""
+"""What a run learns from: everyone it meets, as tensors."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import torch
 
-from fairall.config import DatasetConfig
+from fairall.data.applicants import ApplicantStream, Draw, DrawnApplicants, RecycledApplicants
 from fairall.data.features import Kind, Schema
 from fairall.data.people import People
-from fairall.data.splits import split
 from fairall.data.table import Table
 
 
@@ -29,18 +28,18 @@ class Scaler:
     scale: np.ndarray
 
     @classmethod
-    def fit(cls, schema: Schema, x: pd.DataFrame) -> Scaler:
-        """Zero mean and unit variance on the rows given."""
+    def fit(cls, schema: Schema, x: np.ndarray) -> Scaler:
+        """Zero mean and unit variance on rows (N, D)."""
         mean, scale = np.zeros(len(schema)), np.ones(len(schema))
         real = schema.columns(Kind.REAL)
-        mean[real] = x.iloc[:, real].mean()
-        spread = x.iloc[:, real].std(ddof=0).to_numpy()
+        mean[real] = x[:, real].mean(0)
+        spread = x[:, real].std(0)
         scale[real] = np.where(spread > 0, spread, 1.0)
         return cls(mean, scale)
 
-    def transform(self, x: pd.DataFrame) -> torch.Tensor:
-        """Shape (N, D), float32."""
-        return torch.tensor((x.to_numpy() - self.mean) / self.scale, dtype=torch.float32)
+    def transform(self, x: np.ndarray) -> torch.Tensor:
+        """Features (..., D) as the learners see them, float32."""
+        return torch.tensor((x - self.mean) / self.scale, dtype=torch.float32)
 
 
 @dataclass(frozen=True)
@@ -50,11 +49,13 @@ class PreparedData:
     Attributes:
         schema: the features of x.
         scaler: fitted on the training rows.
-        train: applicants of Phase II.
+        train: the people of Phase II, or, where those are drawn without end, others like them.
         validation: people to select on.
         test: people to report on.
         pool: people of Phase I and, its first rows, of the warm-up.
         pool_table: the pool before scaling, on which initial policies decide.
+        draw: makes new applicants, for data that have no end; else Phase II recycles `train`.
+        notes: what the user should know of how the raw data was read, a line each.
     """
 
     schema: Schema
@@ -64,40 +65,25 @@ class PreparedData:
     test: People
     pool: People
     pool_table: Table
+    draw: Draw | None = None
+    notes: tuple[str, ...] = ()
+
+    def applicants(self, size: int, seeds: Sequence[int], purpose: str = "applicants") -> ApplicantStream:
+        """A stream of applicants, `size` at a time, another one for each seed and purpose."""
+        if self.draw is not None:
+            return DrawnApplicants(self.draw, size, seeds, purpose)
+        return RecycledApplicants(self.train, size, seeds, purpose)
 
     def fingerprint(self) -> str:
-        """Hash of the content: every value of every role, and the scale that the raw ones had."""
-        digest = hashlib.sha256(repr(list(self.schema)).encode())
+        """Hash of the content: every value of every role, the scale of the raw ones, logged decisions."""
+        digest = hashlib.sha256(repr(self.schema).encode())
         digest.update(self.scaler.mean.tobytes() + self.scaler.scale.tobytes())
         for people in (self.train, self.validation, self.test, self.pool):
             for values in vars(people).values():
                 if values is not None:
                     digest.update(values.numpy().tobytes())
+        digest.update(self.pool_table.labelled.tobytes())
+        if self.pool_table.logged is not None:
+            for logged in vars(self.pool_table.logged).values():
+                digest.update(b"" if logged is None else logged.tobytes())
         return digest.hexdigest()
-
-
-def prepare(config: DatasetConfig) -> PreparedData:
-    """Loads a data set, cuts it and scales it with what the training rows say."""
-    from hydra.utils import instantiate
-
-    table: Table = instantiate(config.source)
-    splits = split(len(table), config.split)
-    scaler = Scaler.fit(table.schema, table.x.iloc[splits.train])
-
-    def people(rows: np.ndarray) -> People:
-        return People(
-            x=scaler.transform(table.x.iloc[rows]),
-            s=torch.tensor(table.s[rows], dtype=torch.float32),
-            label=torch.tensor(table.label[rows], dtype=torch.float32),
-        )
-
-    pool = splits.pool
-    return PreparedData(
-        schema=table.schema,
-        scaler=scaler,
-        train=people(splits.train),
-        validation=people(splits.validation),
-        test=people(splits.test),
-        pool=people(pool),
-        pool_table=Table(table.schema, table.x.iloc[pool], table.s[pool], table.label[pool]),
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -32,7 +32,59 @@ def split(n_rows: int, config: SplitConfig) -> Splits:
     state = config.random_state
     train, held_out = train_test_split(np.arange(n_rows), test_size=config.held_out, random_state=state)
     validation, test = train_test_split(held_out, test_size=0.5, random_state=state)
-    n_pool = round(config.pool * len(train))
+    return Splits(train, validation, test, _pool(train, config))
+
+
+def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
+    """Cuts the labelled rows at random, alike in groups and labels as far as their numbers allow.
+
+    Args:
+        s: sensitive attribute, shape (N,).
+        label: ỹ in {0, 1}, shape (N,).
+        labelled: whose label is known, shape (N,), bool; all others join the pool.
+        config: shares and random state.
+    """
+    known = np.flatnonzero(labelled)
+    for strata in (2 * label + (s == 1), s == 1, None):
+        try:
+            train, held_out = _cut(known, config.held_out, strata, config.random_state)
+            validation, test = _cut(held_out, 0.5, strata, config.random_state)
+        except ValueError:
+            continue  # too few of a stratum for scikit-learn to put some in each part
+        break
+    return _with_unlabelled(Splits(train, validation, test, _pool(train, config)), ~labelled, config)
+
+
+def split_by_column(words: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
+    """Cuts rows as a column says.
+
+    Args:
+        words: train, validation or test, shape (N,).
+        labelled: whose label is known, shape (N,), bool; those without one join the pool if they are of
+            train, and are left out otherwise.
+        config: share of the pool and random state.
+    """
+    train, validation, test = (
+        np.flatnonzero((words == word) & labelled) for word in ("train", "validation", "test")
+    )
+    unlabelled = (words == "train") & ~labelled
+    return _with_unlabelled(Splits(train, validation, test, _pool(train, config)), unlabelled, config)
+
+
+def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
     # The draw of pandas.DataFrame.sample with the same random state, which fixed the paper's pool.
-    pool = train[np.random.RandomState(state).choice(len(train), size=n_pool, replace=False)]
-    return Splits(train, validation, test, pool)
+    n_pool = round(config.pool * len(train))
+    return train[np.random.RandomState(config.random_state).choice(len(train), size=n_pool, replace=False)]
+
+
+def _with_unlabelled(splits: Splits, unlabelled: np.ndarray, config: SplitConfig) -> Splits:
+    everyone = np.concatenate([splits.pool, np.flatnonzero(unlabelled)])
+    return replace(splits, pool=np.random.RandomState(config.random_state).permutation(everyone))
+
+
+def _cut(
+    rows: np.ndarray, share: float, strata: np.ndarray | None, random_state: int
+) -> tuple[np.ndarray, np.ndarray]:
+    stratify = None if strata is None else strata[rows]
+    first, second = train_test_split(rows, test_size=share, random_state=random_state, stratify=stratify)
+    return first, second

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from fairall.data.features import Schema
+
+if TYPE_CHECKING:
+    from aif360.datasets import StandardDataset
+
+
+@dataclass(frozen=True)
+class Logged:
+    """Decisions that somebody took before us, with what probability.
+
+    Attributes:
+        accepted: the decisions, shape (N,), bool.
+        propensity: π(d=1 | x, s) of each row, shape (N,); None where it was not recorded.
+    """
+
+    accepted: np.ndarray
+    propensity: np.ndarray | None
 
 
 @dataclass(frozen=True)
@@ -16,15 +33,45 @@ class Table:
 
     Attributes:
         schema: the D features.
-        x: one column per feature, categories as their codes, shape (N, D).
+        x: a column per feature, categories as their codes; further columns, which no learner sees, may follow.
         s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,).
-        label: proxy label ỹ in {0, 1}, shape (N,).
+        label: proxy label ỹ in {0, 1}, 0 where it is unknown, shape (N,).
+        labelled: whose label is known, shape (N,), bool.
+        logged: decisions in the raw data, where it has them.
     """
 
     schema: Schema
     x: pd.DataFrame
     s: np.ndarray
     label: np.ndarray
+    labelled: np.ndarray
+    logged: Logged | None = None
+
+    @classmethod
+    def fully_labelled(cls, schema: Schema, x: pd.DataFrame, s: np.ndarray, label: np.ndarray) -> Table:
+        """A table in which every label is known."""
+        return cls(schema, x, s, label, np.ones(len(x), dtype=bool))
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def features(self) -> np.ndarray:
+        """What learners may see, shape (N, D)."""
+        return self.x[self.schema.names].to_numpy(dtype=float)
+
+    def rows(self, index: np.ndarray) -> Table:
+        """The rows at `index`, in its order."""
+        logged = self.logged
+        if logged is not None:
+            propensity = None if logged.propensity is None else logged.propensity[index]
+            logged = Logged(logged.accepted[index], propensity)
+        return Table(
+            self.schema, self.x.iloc[index], self.s[index], self.label[index], self.labelled[index], logged
+        )
+
+    def to_aif360(self) -> StandardDataset:
+        """The labelled rows as AIF360's `StandardDataset`; see `data.aif360.standard_dataset`."""
+        from fairall.data.aif360 import standard_dataset
+
+        return standard_dataset(self)

@@ -10,7 +10,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from fairall.config import FairAllConfig
-from fairall.data.people import Decided, People, take
+from fairall.data.people import Decided, take
+from fairall.data.prepare import PreparedData
 from fairall.models import phase1
 from fairall.models.learner import Advance, Learner, PretrainCurves, Setting
 from fairall.models.objectives import (
@@ -42,7 +43,7 @@ class FairAll(Learner):
             setting.schema, config.latent_size, config.vae_arch, self.streams, utility=True
         )
         self.classifier = StackedMLP(
-            len(setting.schema) + 1, config.clf_arch, 1, self.streams, dropout=config.clf_dropout
+            self.vae.inputs.size + 1, config.clf_arch, 1, self.streams, dropout=config.clf_dropout
         )
         # The policy takes the classifier's architecture (appendix D.4).
         self.policy = StackedMLP(
@@ -58,9 +59,7 @@ class FairAll(Learner):
         """Phase I epochs, 0 without a Phase I."""
         return 0 if self.config.phase1 is None else self.setting.schedule.phase1_epochs
 
-    def pretrain(
-        self, pool: People, validation: People, cache: Path, advance: Advance
-    ) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
         """Phase I, or its cached result, and the transfer of its weights."""
         config = self.config.phase1
         if config is None:
@@ -70,6 +69,7 @@ class FairAll(Learner):
             self.setting.schema, self.config.latent_size, self.config.vae_arch, streams, utility=False
         )
         epochs = self.setting.schedule.phase1_epochs
+        pool, validation = data.pool, data.validation
         curves = cached_phase1(
             vae,
             lambda: phase1.train_phase1(
@@ -79,7 +79,7 @@ class FairAll(Learner):
             key=phase1_key(
                 pool,
                 validation,
-                list(self.setting.schema),
+                self.setting.schema,
                 list(self.setting.seeds),
                 (self.config.latent_size, self.config.vae_arch, config, epochs),
             ),
@@ -213,7 +213,8 @@ class FairAll(Learner):
 
     def _classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B)."""
-        return self.classifier(torch.cat([x, s.unsqueeze(-1)], dim=-1), dropout_streams).squeeze(-1)
+        given = torch.cat([self.vae.inputs(x), s.unsqueeze(-1)], dim=-1)
+        return self.classifier(given, dropout_streams).squeeze(-1)
 
     def _both_posteriors(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Locations and scales of q(z | x, s, ũ) for ũ = 0 and ũ = 1, each of shape (E, B, 2, Z)."""

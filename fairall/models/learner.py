@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from fairall.config import Config, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Schema
-from fairall.data.people import Decided, People
+from fairall.data.people import Decided
+from fairall.data.prepare import PreparedData
 from fairall.randomness import SeedStreams
 
 Advance = Callable[..., None]
@@ -87,10 +88,14 @@ class Learner(nn.Module, ABC):
     def update(self, decided: Decided) -> None:
         """Learns from the B applicants of one time step and the decisions taken on them."""
 
-    def pretrain(
-        self, pool: People, validation: People, cache: Path, advance: Advance
-    ) -> PretrainCurves | None:
-        """Learns offline from people without labels, before the warm-up; by default not at all."""
+    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
+        """Learns offline before the warm-up; by default not at all.
+
+        Args:
+            data: everyone; a method may use the x and s of pool and validation, a reference labels too.
+            cache: folder for results that other runs can share.
+            advance: to be called `pretrain_units` times, with current figures as keywords.
+        """
         return None
 
     def pretrain_units(self) -> int:

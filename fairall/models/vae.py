@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from fairall.data.features import Schema
+from fairall.nn.inputs import FeatureInputs
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -43,7 +44,8 @@ class ConditionalVAE(nn.Module):
         self.likelihood = MixedLikelihood(schema)
         self.latent_size = latent_size
         n_utility = int(utility)
-        self.encoder = StackedMLP(len(schema) + 1 + n_utility, hidden, 2 * latent_size, streams)
+        self.inputs = FeatureInputs(schema)
+        self.encoder = StackedMLP(self.inputs.size + 1 + n_utility, hidden, 2 * latent_size, streams)
         self.decoder = StackedMLP(latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams)
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -57,7 +59,9 @@ class ConditionalVAE(nn.Module):
         Returns:
             Two tensors of shape (E, B, Z); the scale is positive.
         """
-        given = [x, s.unsqueeze(-1)] if utility is None else [x, s.unsqueeze(-1), utility.unsqueeze(-1)]
+        given = [self.inputs(x), s.unsqueeze(-1)]
+        if utility is not None:
+            given.append(utility.unsqueeze(-1))
         loc, raw_scale = self.encoder(torch.cat(given, dim=-1)).chunk(2, dim=-1)
         return loc, F.softplus(raw_scale) + MIN_SCALE
 

@@ -14,9 +14,11 @@ from fairall.models.learner import Advance
 
 HEADLINES = [
     "effective_utility", "effective_dpu", "effective_dpu_pooled",
+    "effective_cfu", "effective_ground_truth_utility",
     "mean_utility", "tv_utility", "mean_dpu", "tv_dpu",
     "mean_utility_sampled", "tv_utility_sampled", "mean_dpu_sampled", "tv_dpu_sampled",
-    "mean_cfu", "tv_cfu", "mean_ground_truth_utility", "tv_ground_truth_utility",
+    "mean_cfu", "tv_cfu", "mean_cfu_sampled",
+    "mean_ground_truth_utility", "tv_ground_truth_utility", "mean_ground_truth_utility_sampled",
 ]  # fmt: skip
 LATENT = ["latent_s_auc", "latent_s_balanced_accuracy", "latent_label_auc", "latent_label_balanced_accuracy"]
 

@@ -1,0 +1,51 @@
+"""AIF360's classes over our tables, without its messages."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairall.data.features import Kind
+from fairall.data.table import Table
+
+if TYPE_CHECKING:
+    from aif360.datasets import StandardDataset
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Keeps warnings of AIF360, of pandas beneath it and of what it does not find installed to itself."""
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def standard_dataset(table: Table) -> StandardDataset:
+    """The labelled rows of a table as AIF360's `StandardDataset`, a `BinaryLabelDataset`.
+
+    The label is `label` (favourable: 1), the protected attribute `s` (privileged: 1, unprivileged: 0);
+    categorical features become indicators `name=code`, as AIF360 does it, the others stay as they are.
+    """
+    rows = table.rows(np.flatnonzero(table.labelled))
+    frame = rows.x[rows.schema.names].reset_index(drop=True)
+    frame = frame.assign(s=(rows.s == 1).astype(float), label=rows.label.astype(float))
+    with quietly():
+        from aif360.datasets import StandardDataset
+
+        return StandardDataset(
+            frame,
+            label_name="label",
+            favorable_classes=[1.0],
+            protected_attribute_names=["s"],
+            privileged_classes=[[1.0]],
+            categorical_features=[rows.schema[i].name for i in rows.schema.columns(Kind.CATEGORICAL)],
+        )

@@ -1,0 +1,78 @@
+"""Where the applicants of Phase II come from: a finite population, or a source without end."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from fairall.data.people import People
+from fairall.randomness import SeedStreams
+
+Draw = Callable[[SeedStreams, int], People]
+"""Draws n new people per seed: (streams, n) to fields of shape (E, n, ...)."""
+
+
+class ApplicantStream(ABC):
+    """Endless applicants, so many at a time.
+
+    Args:
+        size: applicants per time step.
+        seeds: the E seeds.
+        purpose: of the stream; two purposes give independent applicants.
+    """
+
+    def __init__(self, size: int, seeds: Sequence[int], purpose: str) -> None:
+        self.size = size
+        self.streams = SeedStreams(seeds, purpose)
+
+    @abstractmethod
+    def next(self) -> People:
+        """The next applicants, fields of shape (E, size, ...)."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Position in the stream."""
+        return {"streams": self.streams.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where `state_dict` was taken."""
+        self.streams.load_state_dict(state["streams"])
+
+
+class RecycledApplicants(ApplicantStream):
+    """A finite population: shuffled, used up, shuffled anew, seed by seed."""
+
+    def __init__(self, people: People, size: int, seeds: Sequence[int], purpose: str) -> None:
+        super().__init__(size, seeds, purpose)
+        self.people = people
+        self.waiting = torch.empty(len(seeds), 0, dtype=torch.long)
+
+    def next(self) -> People:
+        """See `ApplicantStream.next`."""
+        while self.waiting.shape[1] < self.size:
+            self.waiting = torch.cat([self.waiting, self.streams.permutations(len(self.people))], dim=1)
+        rows, self.waiting = self.waiting[:, : self.size], self.waiting[:, self.size :]
+        return self.people.rows(rows)
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `ApplicantStream.state_dict`."""
+        return super().state_dict() | {"waiting": self.waiting}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `ApplicantStream.load_state_dict`."""
+        super().load_state_dict(state)
+        self.waiting = state["waiting"]
+
+
+class DrawnApplicants(ApplicantStream):
+    """People nobody has met before, drawn as they are needed."""
+
+    def __init__(self, draw: Draw, size: int, seeds: Sequence[int], purpose: str) -> None:
+        super().__init__(size, seeds, purpose)
+        self.draw = draw
+
+    def next(self) -> People:
+        """See `ApplicantStream.next`."""
+        return self.draw(self.streams, self.size)

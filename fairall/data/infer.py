@@ -1,0 +1,176 @@
+"""From a column of text to a feature: its kind, its levels, and what stands in for a missing value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fairall.data.features import MISSING_LEVEL, Feature, Kind
+from fairall.errors import FairAllError
+
+OTHER_LEVEL = "(other)"
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
+LARGEST = 1e30  # beyond it squares leave the range of float32
+MOSTLY = 0.5
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that says nothing about anybody, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where one kind ends and another begins.
+
+    Attributes:
+        max_categories: levels of a categorical feature, the one of all rarer ones included.
+        max_count: columns of whole numbers from 0 up to this are counts.
+    """
+
+    max_categories: int
+    max_count: int
+
+
+def infer_feature(
+    column: pd.Series, train: np.ndarray, *, declared: Kind | None, limits: Limits
+) -> Feature | LeftOut:
+    """The feature that a column of text holds.
+
+    Its kind comes from all rows; its levels and what stands in for a missing value from the training rows.
+
+    Args:
+        column: text, None where missing; its name is the feature's.
+        train: rows of training.
+        declared: the kind, where the user says it.
+        limits: for what is inferred.
+
+    Raises:
+        FairAllError: naming column and row of what no feature can hold.
+    """
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    present = column.notna().to_numpy()
+    kind = declared or _infer_kind(column, numbers, present, limits)
+    if isinstance(kind, LeftOut):
+        return kind
+    if kind in (Kind.REAL, Kind.COUNT):
+        return _numeric(column, numbers, present, train, kind)
+    return _discrete(column.iloc[train], kind, numbers, present, declared, limits)
+
+
+def _infer_kind(
+    column: pd.Series, numbers: np.ndarray, present: np.ndarray, limits: Limits
+) -> Kind | LeftOut:
+    values = column[present]
+    distinct = values.nunique()
+    if distinct == 0:
+        return LeftOut("it is empty")
+    if distinct == 1 and present.all():
+        return LeftOut(f"it is always {values.iloc[0]!r}")
+    if distinct <= 2:
+        return Kind.CATEGORICAL  # two levels make it binary
+    numeric = np.isfinite(numbers) | np.isinf(numbers)
+    if numeric[present].mean() <= MOSTLY:
+        return _infer_text(column, present, distinct, limits)
+    found = numbers[present & numeric]
+    if _counts_rows(numbers):
+        return LeftOut("it numbers the rows")
+    whole = bool(np.isfinite(found).all() and (found == np.floor(found)).all())
+    return Kind.COUNT if whole and found.min() >= 0 and found.max() <= limits.max_count else Kind.REAL
+
+
+def _infer_text(column: pd.Series, present: np.ndarray, distinct: int, limits: Limits) -> Kind:
+    name, values = column.name, column[present]
+    row, first = int(present.argmax()) + 1, values.iloc[0]
+    mend = f"leave it out with dataset.drop=[{name}], or take it as it is: 'dataset.kinds={{{name}: categorical}}'"
+    if values.map(lambda value: DATE.fullmatch(value) is not None).all():
+        raise FairAllError(
+            f"column {name!r}, row {row}: {first!r} is a date: turn it into a number, as of days; {mend}"
+        )
+    if distinct > limits.max_categories and distinct > 0.9 * len(values):
+        raise FairAllError(
+            f"column {name!r}, row {row}: {first[:40]!r} and {distinct - 1} more values in "
+            f"{len(values)} rows: a name or a free text says nothing of others; {mend}"
+        )
+    return Kind.CATEGORICAL
+
+
+def _numeric(
+    column: pd.Series, numbers: np.ndarray, present: np.ndarray, train: np.ndarray, kind: Kind
+) -> Feature | LeftOut:
+    name = str(column.name)
+    declare = f"declare another kind, 'dataset.kinds={{{name}: categorical}}'"
+    _refuse(column, present & np.isnan(numbers), f"is no number: mend it, list it in dataset.missing, or {declare}")
+    _refuse(column, np.isinf(numbers), "is not finite: mend it or list it in dataset.missing")
+    _refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
+    if kind is Kind.COUNT:
+        wrong = present & ((numbers < 0) | (numbers != np.floor(numbers)))
+        _refuse(column, wrong, f"is no count, which is a whole number from 0: mend it or {declare}")
+    known = numbers[train][present[train]]
+    if len(known) == 0:
+        return LeftOut("no training row has a value")
+    if known.std() == 0:
+        return LeftOut("it does not vary in the training rows")
+    fill = float(np.median(known))
+    return Feature(name, kind, fill=float(np.floor(fill)) if kind is Kind.COUNT else fill)
+
+
+def _discrete(
+    trained: pd.Series,
+    kind: Kind,
+    numbers: np.ndarray,
+    present: np.ndarray,
+    declared: Kind | None,
+    limits: Limits,
+) -> Feature | LeftOut:
+    name = str(trained.name)
+    frequencies = trained.where(trained.notna(), MISSING_LEVEL).value_counts()
+    if len(frequencies) == 1:
+        return LeftOut("it does not vary in the training rows")
+    if declared is Kind.BINARY and len(frequencies) != 2:
+        listed = ", ".join(map(str, sorted(frequencies.index)[:5]))
+        raise FairAllError(
+            f"column {name!r} has {len(frequencies)} values ({listed}, ...) and cannot be binary; "
+            f"'dataset.kinds={{{name}: categorical}}' takes them all"
+        )
+    # Ties in frequency are settled by name, so that the order of the rows does not matter.
+    ranked = sorted(frequencies.index, key=lambda level: (-frequencies[level], level))
+    kept = ranked
+    if len(ranked) > limits.max_categories:
+        kept = [*ranked[: limits.max_categories - 1], OTHER_LEVEL]
+    levels = _in_order(kept, all_numbers=bool(np.isfinite(numbers[present]).all()))
+    codes = tuple(float(code) for code in range(len(levels)))
+    stand_in = OTHER_LEVEL if OTHER_LEVEL in levels else ranked[0]
+    return Feature(
+        name,
+        Kind.BINARY if len(levels) == 2 else Kind.CATEGORICAL,
+        codes,
+        tuple(levels),
+        fill=codes[levels.index(stand_in)],
+    )
+
+
+def _in_order(levels: list[str], *, all_numbers: bool) -> list[str]:
+    """By number or by name; the levels for missing and other values last."""
+
+    def rank(level: str) -> tuple[bool, float, str]:
+        special = level in (MISSING_LEVEL, OTHER_LEVEL)
+        return special, 0.0 if special or not all_numbers else float(level), level
+
+    return sorted(levels, key=rank)
+
+
+def _counts_rows(numbers: np.ndarray) -> bool:
+    """Whether a column is 0, 1, 2, ... or 1, 2, 3, ..."""
+    return len(numbers) > 2 and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+
+
+def _refuse(column: pd.Series, wrong: np.ndarray, why: str) -> None:
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise FairAllError(f"column {column.name!r}, row {row + 1}: {column.iloc[row]!r} {why}")

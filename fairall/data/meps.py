@@ -1,0 +1,81 @@
+"""MEPS: panel 20 of the 2015 Medical Expenditure Panel Survey, by AIF360's preprocessing (appendix B.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from fairall.data.aif360 import quietly
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.raw_table import RawTableDataset
+from fairall.data.table import Table
+
+REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
+ALWAYS_ANSWERED = {
+    "REGION": range(1, 5),
+    "MARRY": range(1, 11),
+    "ACTDTY": range(1, 5),
+    "HONRDC": range(1, 5),
+    "ASTHDX": range(1, 3),
+    "POVCAT": range(1, 6),
+    "INSCOV": range(1, 4),
+}
+# −1: not applicable.
+SOMETIMES_ANSWERED = {
+    "FTSTU": range(1, 4),
+    "RTHLTH": range(1, 6),
+    "MNHLTH": range(1, 6),
+    "ARTHTYPE": range(1, 4),
+    "PHQ242": range(7),
+    "EMPST": range(1, 5),
+}
+CATEGORICAL = [
+    "REGION", "MARRY", "FTSTU", "ACTDTY", "HONRDC", "RTHLTH", "MNHLTH", "HIBPDX", "CHDDX", "ANGIDX", "MIDX",
+    "OHRTDX", "STRKDX", "EMPHDX", "CHBRON", "CHOLDX", "CANCERDX", "DIABDX", "JTPAIN", "ARTHDX", "ARTHTYPE",
+    "ASTHDX", "ADHDADDX", "PREGNT", "WLKLIM", "ACTLIM", "SOCLIM", "COGLIM", "DFHEAR42", "DFSEE42",
+    "ADSMOK42", "PHQ242", "EMPST", "POVCAT", "INSCOV",
+]  # fmt: skip
+# As the agency's file names what the preprocessing reads.
+RAW_COLUMNS = [
+    "PANEL", "RACEV2X", "HISPANX", "EDUCYR", "HIDEG", "AGE53X", *REAL[1:], "REGION53", "MARRY53X",
+    "FTSTU53X", "ACTDTY53", "HONRDC53", "RTHLTH53", "MNHLTH53", "HIBPDX", "CHDDX", "ANGIDX", "MIDX",
+    "OHRTDX", "STRKDX", "EMPHDX", "CHBRON53", "CHOLDX", "CANCERDX", "DIABDX", "JTPAIN53", "ARTHDX",
+    "ARTHTYPE", "ASTHDX", "ADHDADDX", "PREGNT53", "WLKLIM53", "ACTLIM53", "SOCLIM53", "COGLIM53",
+    "DFHEAR42", "DFSEE42", "ADSMOK42", "PHQ242", "EMPST53", "POVCAT15", "INSCOV15", "OBTOTV15", "OPTOTV15",
+    "ERTOT15", "HHTOTD15", "IPNGTD15",
+]  # fmt: skip
+
+
+class Meps(RawTableDataset):
+    """17570 people: 4 real features, a binary and 34 categorical ones; ỹ = ten or more visits.
+
+    Categories are coded 1..K in the ascending order of the raw codes.
+    """
+
+    columns = RAW_COLUMNS
+
+    def recipe(self, raw: pd.DataFrame) -> Table:
+        """See `RawTableDataset.recipe`."""
+        with quietly():
+            from aif360.datasets.meps_dataset_panel20_fy2015 import default_preprocessing
+
+            kept = default_preprocessing(raw.copy()).reset_index(drop=True)
+        features = [Feature(name, Kind.REAL) for name in REAL]
+        x = kept[REAL].astype(float)
+        for name in CATEGORICAL:
+            raw_codes = _raw_codes(name)
+            codes = tuple(float(code) for code in range(1, len(raw_codes) + 1))
+            features.append(Feature(name, Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL, codes))
+            x[name] = kept[name].map(dict(zip(raw_codes, codes, strict=True)))
+        return Table.fully_labelled(
+            Schema(features, self.config.encoding),
+            x,
+            s=np.where(kept["RACE"] == "White", 1, -1),
+            label=kept["UTILIZATION"].to_numpy(dtype=int),
+        )
+
+
+def _raw_codes(name: str) -> list[int]:
+    if name in ALWAYS_ANSWERED:
+        return list(ALWAYS_ANSWERED[name])
+    return [-1, *SOMETIMES_ANSWERED.get(name, range(1, 3))]

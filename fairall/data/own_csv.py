@@ -1,0 +1,224 @@
+"""Anybody's table: a CSV, and what its columns mean as the user says it or as its values show."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fairall.config import CsvConfig
+from fairall.data.csv_text import read_text
+from fairall.data.dataset import TableDataset
+from fairall.data.features import Feature, Kind, Schema, as_number
+from fairall.data.infer import LeftOut, Limits, infer_feature
+from fairall.data.splits import Splits, split_alike, split_by_column
+from fairall.data.table import Logged, Table
+from fairall.errors import FairAllError
+
+LEAST_LABELLED = 40  # rows: fewer do not make a training, a validation and a test set
+PARTS = ("train", "validation", "test")
+
+
+class OwnCsv(TableDataset):
+    """The columns that are not the label, the sensitive attribute or the log of decisions are features.
+
+    Rows without a label are unlabelled people: they are in the pool, and rejected in the warm-up.
+    """
+
+    config: CsvConfig
+
+    def __init__(self, config: CsvConfig) -> None:
+        super().__init__(config)
+        self._notes: list[str] = []
+        self._parts: np.ndarray | None = None
+
+    def table(self) -> Table:
+        """See `Dataset.table`; levels and stand-ins of the features are those of the training rows."""
+        config = self.config
+        raw = read_text(
+            Path(config.path),
+            separator=config.separator,
+            encoding=config.text_encoding,
+            missing=[str(word) for word in config.missing],
+        )
+        roles = _roles(config, list(raw))
+        s = _sensitive(raw[config.sensitive], config.advantaged)
+        label, labelled = _label(raw[config.label], config.positive)
+        logged = None if config.decision is None else _logged(raw, config)
+        self._parts = None if config.split.column is None else _parts(raw[config.split.column])
+        splits = self._cut(s, label, labelled)
+        self._check(splits, s, label)
+        schema = self._schema(raw.drop(columns=list(roles)), splits.train)
+        return Table(schema, schema.encode(raw), s, label, labelled, logged)
+
+    def splits(self, table: Table) -> Splits:
+        """See `TableDataset.splits`."""
+        return self._cut(table.s, table.label, table.labelled)
+
+    def notes(self) -> tuple[str, ...]:
+        """See `TableDataset.notes`."""
+        return tuple(self._notes)
+
+    def _cut(self, s: np.ndarray, label: np.ndarray, labelled: np.ndarray) -> Splits:
+        if self._parts is not None:
+            return split_by_column(self._parts, labelled, self.config.split)
+        if labelled.sum() < LEAST_LABELLED:
+            raise FairAllError(
+                f"column {self.config.label!r}: {labelled.sum()} rows have a label; "
+                f"at least {LEAST_LABELLED} are needed"
+            )
+        return split_alike(s, label, labelled, self.config.split)
+
+    def _check(self, splits: Splits, s: np.ndarray, label: np.ndarray) -> None:
+        """Every part needs both groups to measure DPU on, the training rows both labels to learn from."""
+        for part in PARTS:
+            rows = getattr(splits, part)
+            for group, sign in (("advantaged", 1), ("disadvantaged", -1)):
+                if not (s[rows] == sign).any():
+                    raise FairAllError(
+                        f"column {self.config.sensitive!r}: no labelled {part} row is of the {group} group; "
+                        "give more rows, or another dataset.split.random_state"
+                    )
+        if len(set(label[splits.train])) < 2:
+            raise FairAllError(f"column {self.config.label!r}: the training rows all have the same label")
+        for group, sign in (("advantaged", 1), ("disadvantaged", -1)):
+            if not label[splits.train][s[splits.train] == sign].any():
+                self._notes.append(f"no training row of the {group} group has a positive label")
+
+    def _schema(self, raw: pd.DataFrame, train: np.ndarray) -> Schema:
+        config = self.config
+        limits = Limits(config.max_categories, config.max_count)
+        features: list[Feature] = []
+        for name in raw:
+            declared = Kind(config.kinds[name]) if name in config.kinds else None
+            feature = infer_feature(raw[name], train, declared=declared, limits=limits)
+            if isinstance(feature, LeftOut):
+                self._notes.append(f"column {name!r} is left out: {feature.reason}")
+            else:
+                features.append(feature)
+        if not features:
+            raise FairAllError(f"{config.path}: no column is left to be a feature")
+        return Schema(features, config.encoding)
+
+
+def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
+    """Which columns are no features, and by which key.
+
+    Raises:
+        FairAllError: where a key names no column, or two name the same.
+    """
+    named = [
+        ("dataset.label", config.label),
+        ("dataset.sensitive", config.sensitive),
+        ("dataset.decision", config.decision),
+        ("dataset.propensity", config.propensity),
+        ("dataset.split.column", config.split.column),
+        *(("dataset.drop", name) for name in config.drop),
+        *(("dataset.kinds", name) for name in config.kinds),
+    ]
+    roles: dict[str, str] = {}
+    for key, name in named:
+        if name is None:
+            continue
+        if name not in columns:
+            close = difflib.get_close_matches(name, columns, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(columns[:20])}"
+            raise FairAllError(f"{key}={name}: {config.path} has no such column; {hint}")
+        if name in roles and roles[name] != key:
+            raise FairAllError(f"column {name!r} cannot be both {roles[name]} and {key}")
+        roles[name] = key
+    if config.propensity is not None and config.decision is None:
+        raise FairAllError("dataset.propensity needs the decisions too: give dataset.decision=COLUMN")
+    return {name: key for name, key in roles.items() if key != "dataset.kinds"}
+
+
+def _sensitive(column: pd.Series, advantaged: str) -> np.ndarray:
+    """S in {−1, +1} of each row."""
+    if column.isna().any():
+        row = int(column.isna().to_numpy().argmax()) + 1
+        raise FairAllError(
+            f"column {column.name!r}, row {row}: the sensitive attribute is missing; complete or remove the row"
+        )
+    groups = sorted(column.unique())
+    if len(groups) != 2:
+        raise FairAllError(
+            f"column {column.name!r} has {_listed(groups, 'group')}; the sensitive attribute must have two: "
+            "merge or remove rows"
+        )
+    return np.where(_is(column, advantaged, "dataset.advantaged"), 1, -1)
+
+
+def _label(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
+    """ỹ in {0, 1} of each row, 0 where unknown, and whether it is known."""
+    labelled = column.notna().to_numpy()
+    if not labelled.any():
+        raise FairAllError(f"column {column.name!r}: no row has a label")
+    values = sorted(column[labelled].unique())
+    if len(values) != 2:
+        raise FairAllError(
+            f"column {column.name!r} has {_listed(values, 'value')}; a label must have two, "
+            "with empty cells where it is unknown"
+        )
+    return (_is(column, positive, "dataset.positive") & labelled).astype(int), labelled
+
+
+def _logged(raw: pd.DataFrame, config: CsvConfig) -> Logged:
+    decision = raw[config.decision]
+    if decision.isna().any():
+        row = int(decision.isna().to_numpy().argmax()) + 1
+        raise FairAllError(f"column {decision.name!r}, row {row}: the decision is missing")
+    values = sorted(decision.unique())
+    if len(values) != 2:
+        raise FairAllError(
+            f"column {decision.name!r} has {_listed(values, 'value')}; a decision must have two"
+        )
+    accepted = _is(decision, config.accepted, "dataset.accepted")
+    if config.propensity is None:
+        return Logged(accepted, None)
+    column = raw[config.propensity]
+    propensity = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    # A rejected row is never weighed: it may lack its propensity.
+    wrong = ~((propensity > 0) & (propensity <= 1)) & (accepted | column.notna().to_numpy())
+    wrong &= ~((propensity == 0) & ~accepted)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise FairAllError(
+            f"column {column.name!r}, row {row + 1}: {column.iloc[row]!r} is no propensity, a number above 0 "
+            "and at most 1"
+        )
+    return Logged(accepted, np.nan_to_num(propensity))
+
+
+def _parts(column: pd.Series) -> np.ndarray:
+    wrong = ~column.isin(PARTS).to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise FairAllError(
+            f"column {column.name!r}, row {row + 1}: {column.iloc[row]!r} is not possible; "
+            f"it must be {', '.join(PARTS[:-1])} or {PARTS[-1]}"
+        )
+    return column.to_numpy(dtype=str)
+
+
+def _is(column: pd.Series, value: str, key: str) -> np.ndarray:
+    """Which cells hold a value: the same text, the same number, or true and false in whatever case."""
+    found = (column == value).to_numpy()
+    if not found.any():
+        number = as_number(value)
+        same = {
+            text
+            for text in column.dropna().unique()
+            if (number is not None and as_number(text) == number) or text.casefold() == value.casefold()
+        }
+        found = column.isin(same).to_numpy()
+    if not found.any():
+        values = sorted(column.dropna().unique())
+        raise FairAllError(f"{key}={value}: column {column.name!r} has no such value; it has {', '.join(values)}")
+    return found
+
+
+def _listed(values: list[str], thing: str) -> str:
+    shown = ", ".join(value[:20] for value in values[:5]) + (", ..." if len(values) > 5 else "")
+    return f"{len(values)} {thing}{'' if len(values) == 1 else 's'} ({shown})"

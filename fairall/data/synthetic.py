@@ -1,0 +1,160 @@
+"""Synthetic people from a structural causal model, their counterfactuals included (appendices B.1 and C.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from fairall.config import StructuralModelConfig, SyntheticConfig
+from fairall.data.dataset import Dataset
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import People
+from fairall.data.prepare import PreparedData, Scaler
+from fairall.data.table import Table
+from fairall.randomness import SeedStreams
+
+
+@dataclass(frozen=True)
+class Individuals:
+    """People of the structural model with all that is hidden of them; every array of the same shape.
+
+    Attributes:
+        s: sensitive attribute in {−1, +1}.
+        y: ground-truth label in {0, 1}.
+        k: talent K.
+        noise: exogenous noise of each variable, by name.
+        values: the variables, by name.
+        label: proxy label ỹ in {0, 1}.
+    """
+
+    s: np.ndarray
+    y: np.ndarray
+    k: np.ndarray
+    noise: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]
+    label: np.ndarray
+
+    def variable(self, name: str) -> np.ndarray:
+        """One of the variables, or K."""
+        return self.k if name == "K" else self.values[name]
+
+
+class StructuralModel:
+    """S and Y are coin flips, K ~ N(shift·(2Y − 1), std), every variable linear in K and S (appendix B.1).
+
+    Args:
+        config: the coefficients.
+    """
+
+    def __init__(self, config: StructuralModelConfig) -> None:
+        self.config = config
+
+    @property
+    def n_normal(self) -> int:
+        """Normal draws a person takes: of K and of each variable."""
+        return 1 + len(self.config.variables)
+
+    def individuals(self, uniform: np.ndarray, normal: np.ndarray) -> Individuals:
+        """People made of random numbers.
+
+        Args:
+            uniform: on [0, 1), shape (..., 2).
+            normal: standard normal, shape (..., n_normal).
+        """
+        config = self.config
+        s = np.where(uniform[..., 0] < config.advantaged_share, 1.0, -1.0)
+        y = (uniform[..., 1] < config.ground_truth_share).astype(float)
+        k = config.k_shift * (2.0 * y - 1.0) + config.k_std * normal[..., 0]
+        noise = {
+            name: equation.std * normal[..., 1 + i]
+            for i, (name, equation) in enumerate(config.variables.items())
+        }
+        return self.predict(s, y, k, noise)
+
+    def predict(self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]) -> Individuals:
+        """What follows from the exogenous: the variables and the proxy label."""
+        values = {
+            name: equation.k * k + equation.s * s + noise[name]
+            for name, equation in self.config.variables.items()
+        }
+        label = (values[self.config.label] > self.config.threshold).astype(float)
+        return Individuals(s, y, k, noise, values, label)
+
+    def abduct(self, people: Individuals) -> dict[str, np.ndarray]:
+        """The exogenous noise that explains the variables of people whose K is known."""
+        return {
+            name: people.values[name] - equation.k * people.k - equation.s * people.s
+            for name, equation in self.config.variables.items()
+        }
+
+    def counterfactual(self, people: Individuals) -> Individuals:
+        """The same people had S been −S: abduction, action, prediction (appendix C.4)."""
+        return self.predict(-people.s, people.y, people.k, self.abduct(people))
+
+    def draw(self, streams: SeedStreams, n: int) -> Individuals:
+        """N new people per seed, arrays of shape (E, n)."""
+        uniform, normal = streams.uniform(n, 2), streams.normal(n, self.n_normal)
+        return self.individuals(uniform.double().numpy(), normal.double().numpy())
+
+
+class Synthetic(Dataset):
+    """Pool, validation and test people drawn once from `random_state`, applicants drawn anew for each seed."""
+
+    config: SyntheticConfig
+
+    def __init__(self, config: SyntheticConfig) -> None:
+        super().__init__(config)
+        self.model = StructuralModel(config.structural_model)
+        self.schema = Schema([Feature(name, Kind.REAL) for name in config.observed], config.encoding)
+
+    def individuals(self, role: str, n: int) -> Individuals:
+        """N people of the role that `random_state` decides, arrays of shape (n,)."""
+        drawn = self.model.draw(SeedStreams([self.config.random_state], f"synthetic {role}"), n)
+        return self.model.predict(
+            drawn.s[0], drawn.y[0], drawn.k[0], {name: noise[0] for name, noise in drawn.noise.items()}
+        )
+
+    def table(self) -> Table:
+        """The pool; further columns are the other variables and K."""
+        return self._table(self.individuals("pool", self.config.rows.pool))
+
+    def prepare(self) -> PreparedData:
+        """See `Dataset.prepare`; the scale is that of the pool."""
+        rows = self.config.rows
+        pool = self.individuals("pool", rows.pool)
+        scaler = Scaler.fit(self.schema, self._features(pool))
+
+        def people(individuals: Individuals) -> People:
+            return People(
+                x=scaler.transform(self._features(individuals)),
+                s=_tensor(individuals.s),
+                label=_tensor(individuals.label),
+                ground_truth=_tensor(individuals.y),
+                counterfactual_x=scaler.transform(self._features(self.model.counterfactual(individuals))),
+            )
+
+        return PreparedData(
+            schema=self.schema,
+            scaler=scaler,
+            train=people(pool),
+            validation=people(self.individuals("validation", rows.validation)),
+            test=people(self.individuals("test", rows.test)),
+            pool=people(pool),
+            pool_table=self._table(pool),
+            draw=lambda streams, n: people(self.model.draw(streams, n)),
+        )
+
+    def _features(self, people: Individuals) -> np.ndarray:
+        return np.stack([people.variable(name) for name in self.config.observed], axis=-1)
+
+    def _table(self, people: Individuals) -> Table:
+        others = [name for name in ["K", *self.model.config.variables] if name not in self.config.observed]
+        x = pd.DataFrame({name: people.variable(name) for name in [*self.config.observed, *others]})
+        return Table.fully_labelled(self.schema, x, people.s.astype(int), people.label.astype(int))
+
+
+def _tensor(values: np.ndarray) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float32)

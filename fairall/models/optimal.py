@@ -1,0 +1,74 @@
+"""OPT-FAIR and OPT-UNFAIR: reference policies fitted with everybody's label (appendix C.3)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+
+from fairall.config import OptimalConfig
+from fairall.data.people import Decided
+from fairall.data.prepare import PreparedData
+from fairall.models.learner import Advance, Learner, PretrainCurves, Setting
+from fairall.nn.inputs import FeatureInputs
+from fairall.nn.stacked import StackedLinear
+from fairall.randomness import SeedStreams
+
+
+class Optimal(Learner):
+    """A logistic model of p(ỹ | x) or p(ỹ | x, s), one fit per seed on people of its own.
+
+    It learns nothing online. OPT-UNFAIR reads x and s; OPT-FAIR reads K alone, which the data set then has
+    to reveal (`dataset.observed=[K]`). It decides as the fit asks: 1[p ≥ c], or with probability p.
+    """
+
+    config: OptimalConfig
+    config_type = OptimalConfig
+
+    def __init__(self, config: OptimalConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.inputs = FeatureInputs(setting.schema)
+        n_in = self.inputs.size + int(config.sees_sensitive)
+        self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
+
+    def pretrain_units(self) -> int:
+        """Fits, one per seed."""
+        return len(self.setting.seeds)
+
+    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
+        """Fits the logistic models on `fit_rows` applicants each, labels of all of them known."""
+        people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
+        inputs = self._inputs(people.x, people.s)
+        for k in range(len(self.setting.seeds)):
+            # Without a penalty: the posterior itself is wanted, not a guarded guess at it.
+            fit = LogisticRegression(C=float("inf"), max_iter=10_000)
+            fit.fit(inputs[k].double().numpy(), people.label[k].numpy())
+            with torch.no_grad():
+                self.logistic.weight[k] = torch.from_numpy(fit.coef_.T)
+                self.logistic.bias[k] = float(fit.intercept_[0])
+            advance()
+        return None
+
+    def warm_up(self, decided: Decided, advance: Advance) -> None:
+        """Nothing to learn."""
+        for _ in range(self.setting.schedule.warm_up_epochs):
+            advance()
+
+    def update(self, decided: Decided) -> None:
+        """Nothing to learn."""
+
+    @torch.no_grad()
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """See `Learner.propensity`; no random number is drawn."""
+        probability = torch.sigmoid(self.logistic(self._inputs(x, s))).squeeze(-1)
+        if self.config.decision == "deterministic":
+            return (probability >= self.setting.cost).to(probability.dtype)
+        return probability
+
+    def _inputs(self, x: Tensor, s: Tensor) -> Tensor:
+        features = self.inputs(x)
+        if not self.config.sees_sensitive:
+            return features
+        return torch.cat([features, s.unsqueeze(-1)], dim=-1)

@@ -1,0 +1,35 @@
+"""How nets see the features: categories as their codes, or as an indicator per code."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from fairall.data.features import DISCRETE, Schema
+
+
+class FeatureInputs:
+    """Turns features into the inputs of a net, as the schema's encoding says.
+
+    `ordinal`: as they are. `one_hot`: real features and counts first, then an indicator for every code of a
+    categorical feature and one for the second code of a binary one.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.as_they_are = schema.encoding == "ordinal"
+        self.numeric = [i for i, feature in enumerate(schema) if feature.kind not in DISCRETE]
+        indicators = [
+            (i, code)
+            for i, feature in enumerate(schema)
+            if feature.kind in DISCRETE
+            for code in (feature.codes[1:] if len(feature.codes) == 2 else feature.codes)
+        ]
+        self.columns = torch.tensor([i for i, _ in indicators], dtype=torch.long)
+        self.codes = torch.tensor([code for _, code in indicators])
+        self.size = len(schema) if self.as_they_are else len(self.numeric) + len(indicators)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Features (..., D) as inputs (..., size)."""
+        if self.as_they_are:
+            return x
+        return torch.cat([x[..., self.numeric], (x[..., self.columns] == self.codes).to(x.dtype)], dim=-1)
