@@ -154,7 +154,7 @@ def _get(url: str, start: int) -> Response:
         return requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
     except (requests.ConnectionError, requests.Timeout) as error:
         raise _UnreachableError(_reason(error), None) from error
-    except OSError as error:  # every other of requests' errors is one, too: a malformed URL, for example
+    except (OSError, ValueError) as error:  # of requests, or from below it: a malformed URL, for example
         raise FairAllError(f"cannot fetch {url}: {_reason(error)}; {BY_HAND}") from error
 
 

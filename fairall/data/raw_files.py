@@ -111,7 +111,10 @@ def _fetched(config: RawTableConfig) -> Path:
 
 
 def _last_component(url: str) -> str:
-    name = PurePosixPath(urlsplit(url).path).name
+    try:
+        name = PurePosixPath(urlsplit(url).path).name
+    except ValueError as error:
+        raise FairAllError(f"dataset.download.url={url}: {error}") from error
     if not name:
         raise FairAllError(f"dataset.download.url={url}: names no file; it must end with a file's name")
     return name

@@ -262,10 +262,11 @@ def test_no_network(target: Path) -> None:
     assert "dataset.raw_file=FILE" in message(error)
 
 
-def test_no_url(target: Path) -> None:
-    with pytest.raises(FairAllError, match="cannot fetch people") as error:
-        fetch(published("people"), target, Told())
-    message(error)
+@pytest.mark.parametrize("url", ["people.csv", "http://a..b/people.csv", "http://[a/people.csv", "http://a/"])
+def test_no_url(url: str) -> None:
+    with pytest.raises(FairAllError) as error:
+        raw_file(raw_table(url))
+    assert url in message(error)
 
 
 def test_folder_that_cannot_be(site: Site, tmp_path: Path) -> None:
