@@ -23,6 +23,7 @@ from fairall.models.objectives import (
 )
 from fairall.models.phase1_cache import cached_phase1, phase1_key
 from fairall.models.vae import ConditionalVAE
+from fairall.nn.chunks import in_chunks
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
@@ -102,6 +103,9 @@ class FairAll(Learner):
     @torch.no_grad()
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """E over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples, of π(d=1 | z)."""
+        return in_chunks(lambda x, s: self._propensity(x, s, streams), x, s)
+
+    def _propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         loc, scale = self._both_posteriors(x, s)
         noise = streams.normal(x.shape[1], 1, self.config.propensity_samples, self.config.latent_size)
         z = loc.unsqueeze(-2) + scale.unsqueeze(-2) * noise
@@ -112,6 +116,9 @@ class FairAll(Learner):
     @torch.no_grad()
     def representation(self, x: Tensor, s: Tensor) -> Tensor:
         """E[z | x, s] = Σ_ũ q(ũ | x, s)·E[z | x, s, ũ], shape (E, B, Z)."""
+        return in_chunks(self._latent_mean, x, s)
+
+    def _latent_mean(self, x: Tensor, s: Tensor) -> Tensor:
         loc, _ = self._both_posteriors(x, s)
         good = torch.sigmoid(self._classify(x, s)).unsqueeze(-1)
         return (1.0 - good) * loc[..., 0, :] + good * loc[..., 1, :]
@@ -119,8 +126,12 @@ class FairAll(Learner):
     @torch.no_grad()
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor:
         """X (E, B, D) decoded from its latent mean."""
-        outputs = self.vae.decode(self.representation(x, s), s)
-        return self.vae.likelihood.reconstruct(outputs[..., : self.vae.likelihood.n_outputs])
+        likelihood = self.vae.likelihood
+
+        def restored(z: Tensor, s: Tensor) -> Tensor:
+            return likelihood.reconstruct(self.vae.decode(z, s)[..., : likelihood.n_outputs])
+
+        return in_chunks(restored, self.representation(x, s), s)
 
     def loss(self, batch: Decided) -> Tensor:
         """J = α·R − mean_labelled L − mean_unlabelled U (eq. 1), shape (E,)."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,7 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl
 from fairall.models.vae import ConditionalVAE
+from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
 
 
@@ -46,7 +49,8 @@ def train_phase1(
     best_epoch = torch.zeros(n_seeds, dtype=torch.long)
     # The same noise at every validation: epochs are compared with common random numbers.
     validation_noise = streams.normal(len(validation), config.validation_samples, vae.latent_size)
-    everyone = torch.arange(len(validation)).expand(n_seeds, -1)
+    held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
+    loss_of = functools.partial(phase1_loss, vae, beta=config.beta)
 
     measured_at, train_curve, validation_curve = [], [], []
     for epoch in range(1, epochs + 1):
@@ -56,16 +60,14 @@ def train_phase1(
         for rows, eps in zip(
             order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
         ):
-            loss = phase1_loss(vae, pool.x[rows], pool.s[rows], eps, beta=config.beta)
+            loss = loss_of(pool.x[rows], pool.s[rows], eps)
             optimiser.zero_grad(set_to_none=True)
             loss.mean(-1).sum().backward()
             optimiser.step()
             epoch_loss += loss.detach().sum(-1)
         if epoch % config.validate_every == 0 or epoch == epochs:
             with torch.no_grad():
-                held_out = phase1_loss(
-                    vae, validation.x[everyone], validation.s[everyone], validation_noise, beta=config.beta
-                ).mean(-1)
+                held_out = in_chunks(loss_of, *held_out_people, validation_noise).mean(-1)
             better = held_out < best_loss
             best_loss = torch.where(better, held_out, best_loss)
             best_epoch[better] = epoch
