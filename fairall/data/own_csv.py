@@ -37,12 +37,7 @@ class OwnCsv(TableDataset):
     def table(self) -> Table:
         """See `Dataset.table`; levels and stand-ins of the features are those of the training rows."""
         config = self.config
-        raw = read_text(
-            Path(config.path),
-            separator=config.separator,
-            encoding=config.text_encoding,
-            missing=[str(word) for word in config.missing],
-        )
+        raw = _read(config)
         roles = _roles(config, list(raw))
         s = _sensitive(raw[config.sensitive], config.advantaged)
         label, labelled = _label(raw[config.label], config.positive)
@@ -51,7 +46,8 @@ class OwnCsv(TableDataset):
         splits = self._cut(s, label, labelled)
         self._check(splits, s, label)
         schema = self._schema(raw.drop(columns=list(roles)), splits.train)
-        return Table(schema, schema.encode(raw), s, label, labelled, logged)
+        missing = {name: int(raw[name].isna().sum()) for name in schema.names}
+        return Table(schema, schema.encode(raw), s, label, labelled, logged, missing)
 
     def splits(self, table: Table) -> Splits:
         """See `TableDataset.splits`."""
@@ -88,27 +84,61 @@ class OwnCsv(TableDataset):
                 self._notes.append(f"no training row of the {group} group has a positive label")
 
     def _schema(self, raw: pd.DataFrame, train: np.ndarray) -> Schema:
-        config = self.config
-        limits = Limits(config.max_categories, config.max_count)
         features: list[Feature] = []
         for name in raw:
-            declared = Kind(config.kinds[name]) if name in config.kinds else None
-            feature = infer_feature(raw[name], train, declared=declared, limits=limits)
+            feature = _feature(raw[name], train, self.config)
             if isinstance(feature, LeftOut):
                 self._notes.append(f"column {name!r} is left out: {feature.reason}")
             else:
                 features.append(feature)
         if not features:
-            raise FairAllError(f"{config.path}: no column is left to be a feature")
-        return Schema(features, config.encoding)
+            raise FairAllError(f"{self.config.path}: no column is left to be a feature")
+        return Schema(features, self.config.encoding)
 
 
-def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
-    """Which columns are no features, and by which key.
+def read_columns(config: CsvConfig) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
+    """Each column of a file, for who wants to look before a run: its text, and what it would be taken as.
+
+    That is a feature (here with what all rows say), an error that a run would end with, or in words why it
+    is no feature.
 
     Raises:
-        FairAllError: where a key names no column, or two name the same.
+        FairAllError: where the file cannot be read.
     """
+    raw = _read(config)
+    everybody = np.arange(len(raw))
+    columns: list[tuple[str, pd.Series, Feature | str | FairAllError]] = []
+    for name in raw:
+        taken: Feature | str | FairAllError
+        if name in (roles := {column: key for key, column in _named(config) if key != "dataset.kinds"}):
+            taken = roles[name].removeprefix("dataset.")
+        else:
+            try:
+                feature = _feature(raw[name], everybody, config)
+                taken = f"left out: {feature.reason}" if isinstance(feature, LeftOut) else feature
+            except FairAllError as error:
+                taken = error
+        columns.append((name, raw[name], taken))
+    return columns
+
+
+def _read(config: CsvConfig) -> pd.DataFrame:
+    return read_text(
+        Path(config.path),
+        separator=config.separator,
+        encoding=config.text_encoding,
+        missing=[str(word) for word in config.missing],
+    )
+
+
+def _feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Feature | LeftOut:
+    declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
+    limits = Limits(config.max_categories, config.max_count)
+    return infer_feature(column, train, declared=declared, limits=limits)
+
+
+def _named(config: CsvConfig) -> list[tuple[str, str]]:
+    """The columns that the configuration names, each with the key that does."""
     named = [
         ("dataset.label", config.label),
         ("dataset.sensitive", config.sensitive),
@@ -118,10 +148,17 @@ def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
         *(("dataset.drop", name) for name in config.drop),
         *(("dataset.kinds", name) for name in config.kinds),
     ]
+    return [(key, name) for key, name in named if name is not None]
+
+
+def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
+    """Which columns are no features, and by which key.
+
+    Raises:
+        FairAllError: where a key names no column, or two name the same.
+    """
     roles: dict[str, str] = {}
-    for key, name in named:
-        if name is None:
-            continue
+    for key, name in _named(config):
         if name not in columns:
             close = difflib.get_close_matches(name, columns, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(columns[:20])}"

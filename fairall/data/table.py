@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +38,7 @@ class Table:
         label: proxy label ỹ in {0, 1}, 0 where it is unknown, shape (N,).
         labelled: whose label is known, shape (N,), bool.
         logged: decisions in the raw data, where it has them.
+        missing: how many values of a feature were missing and stood in for, by name; none where not named.
     """
 
     schema: Schema
@@ -46,6 +47,7 @@ class Table:
     label: np.ndarray
     labelled: np.ndarray
     logged: Logged | None = None
+    missing: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def fully_labelled(cls, schema: Schema, x: pd.DataFrame, s: np.ndarray, label: np.ndarray) -> Table:

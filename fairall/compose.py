@@ -1,0 +1,51 @@
+"""Configurations and data sets for who writes Python instead of a command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from hydra import compose, initialize_config_dir
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig, OmegaConf
+
+from fairall.config import Config, register_schemas, register_sweeps
+from fairall.resources import configuration_root
+
+if TYPE_CHECKING:
+    from fairall.data.dataset import Dataset
+
+
+def compose_config(*overrides: str) -> DictConfig:
+    """The configuration of the command line `python -m fairall *overrides`, unresolved and unchecked.
+
+    Raises:
+        hydra.errors.HydraException: where there is no such key, choice or value.
+    """
+    register_schemas()
+    register_sweeps(configuration_root() / "sweeps")
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
+        return compose("config", overrides=list(overrides))
+
+
+def typed_config(*overrides: str) -> Config:
+    """The same as dataclasses; raises for a key without a value too."""
+    return cast(Config, OmegaConf.to_object(compose_config(*overrides)))
+
+
+def load_dataset(name: str, *overrides: str) -> Dataset:
+    """A data set by the name of its file in conf/dataset/, for instance `load_dataset("compas").table()`.
+
+    Args:
+        name: credit, synthetic, compas, meps, csv or one of your own.
+        overrides: further words as on the command line, for instance `dataset.path=loans.csv`.
+
+    Raises:
+        FairAllError: where the configuration asks for something impossible.
+    """
+    from fairall.data.dataset import dataset
+    from fairall.validation import validate
+
+    config = typed_config(f"dataset={name}", *overrides)
+    validate(config)
+    return dataset(config.dataset)

@@ -1,0 +1,178 @@
+"""What `python -m fairall.data` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+import numpy as np
+from hydra.utils import get_class
+from omegaconf import OmegaConf
+from rich.console import Console
+from rich.table import Table as Grid
+
+from fairall.compose import compose_config, load_dataset, typed_config
+from fairall.config import CsvConfig, RawTableConfig, SyntheticConfig
+from fairall.data.dataset import Dataset
+from fairall.data.features import DISCRETE, Feature, Kind
+from fairall.data.own_csv import OwnCsv, read_columns
+from fairall.data.prepare import PreparedData
+from fairall.data.raw_files import find, raw_file
+from fairall.data.table import Table
+from fairall.errors import FairAllError
+from fairall.resources import configuration_root
+
+NEEDED = ("label", "positive", "sensitive", "advantaged")  # of a CSV, before it can be run
+
+
+def list_known() -> None:
+    """A table of the data sets of conf/dataset/ and where each is."""
+    grid = _grid("name", "what it is", "where it is")
+    for path in sorted((configuration_root() / "conf" / "dataset").glob("*.yaml")):
+        described = path.read_text().splitlines()[0].removeprefix("# ")
+        grid.add_row(path.stem, described, _where(path.stem))
+    _print(grid)
+
+
+def fetch(name: str, overrides: Sequence[str]) -> None:
+    """Fetches the raw file of a data set that has one."""
+    config = typed_config(f"dataset={name}", *overrides).dataset
+    if not isinstance(config, RawTableConfig):
+        raise FairAllError(f"{name} needs no raw file; there is nothing to fetch")
+    _print(f"{name}: {raw_file(config)}")
+
+
+def describe(name: str, overrides: Sequence[str]) -> None:
+    """Prints what is in a data set."""
+    source = load_dataset(name, *overrides)
+    _describe(source, [f"dataset={name}", *overrides])
+
+
+def check(path: str, overrides: Sequence[str]) -> bool:
+    """Prints what a run would make of a CSV; whether it could be run as it is."""
+    composed = compose_config("dataset=csv", *overrides)
+    composed.dataset.path = path
+    missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
+    # Columns can be looked at before anybody says what they mean.
+    for key in missing:
+        composed.dataset[key] = ""
+    config: CsvConfig = OmegaConf.to_object(composed.dataset)  # type: ignore[assignment]
+    problems = _columns(config)
+    if missing:
+        problems.append(f"say what the columns mean: {' '.join(f'dataset.{key}=...' for key in missing)}")
+    else:
+        try:
+            _describe(OwnCsv(config), ["dataset=csv", *overrides])
+        except FairAllError as error:
+            if str(error) not in problems:
+                problems.append(str(error))
+    for problem in problems:
+        _print(f"To mend: {problem}")
+    if not problems:
+        _print("Nothing stands in the way of a run.")
+    return not problems
+
+
+def _columns(config: CsvConfig) -> list[str]:
+    """Prints what each column holds; returns what is wrong with them."""
+    grid = _grid("column", "taken as", "values", "missing")
+    problems = []
+    for name, column, taken in read_columns(config):
+        if isinstance(taken, FairAllError):
+            problems.append(str(taken))
+        values = ", ".join(str(value)[:16] for value in column.dropna().unique()[:4])
+        more = ", ..." if column.nunique() > 4 else ""
+        shown = "to mend" if isinstance(taken, FairAllError) else taken.kind if isinstance(taken, Feature) else taken
+        grid.add_row(name, str(shown), values + more, _missing(int(column.isna().sum()), len(column)))
+    _print(grid)
+    return problems
+
+
+def _describe(source: Dataset, overrides: list[str]) -> None:
+    table, data = source.table(), source.prepare()
+    n_unlabelled = int((~table.labelled).sum())
+    unlabelled = f", {n_unlabelled} of them without a label" if n_unlabelled else ""
+    _print(f"{source.config.name}: {len(table)} rows{unlabelled}, {len(table.schema)} features")
+    _print(_features(table))
+    _print(_groups(table))
+    parts = ("train", "validation", "test", "pool")
+    sizes = ", ".join(f"{part} {len(getattr(data, part))}" for part in parts)
+    _print(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
+    _print(_acceptance(data, overrides))
+    for note in data.notes:
+        _print(f"Note: {note}.")
+
+
+def _features(table: Table) -> Grid:
+    grid = _grid("feature", "kind", "values", "missing")
+    for feature in table.schema:
+        column = table.x[feature.name]
+        if feature.kind in DISCRETE:
+            levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
+            values = f"{len(levels)}: {', '.join(levels[:6])}{', ...' if len(levels) > 6 else ''}"
+        else:
+            values = f"{column.min():.6g} to {column.max():.6g}, mean {column.mean():.6g}"
+        missing = _missing(table.missing.get(feature.name, 0), len(table))
+        grid.add_row(feature.name, feature.kind.value, values, missing)
+    kinds = (f"{len(table.schema.columns(kind))} {kind.value}" for kind in Kind)
+    grid.caption = ", ".join(kinds)
+    return grid
+
+
+def _groups(table: Table) -> Grid:
+    grid = _grid("group", "label 0", "label 1", "base rate", "no label")
+    for name, rows in (
+        ("S = −1", table.s == -1),
+        ("S = +1", table.s == 1),
+        ("all", np.ones(len(table), dtype=bool)),
+    ):
+        known = rows & table.labelled
+        positive = int(table.label[known].sum())
+        n = int(known.sum())
+        rate = f"{positive / n:.4f}" if n else ""
+        grid.add_row(name, str(n - positive), str(positive), rate, str(int(rows.sum()) - n))
+    return grid
+
+
+def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
+    grid = _grid("initial policy", "accepts", "of S = +1", "of S = −1")
+    for path in sorted((configuration_root() / "conf" / "initial_policy").glob("*.yaml")):
+        composed = compose_config(*overrides, f"initial_policy={path.stem}")
+        config: Any = OmegaConf.to_object(composed.initial_policy)
+        try:
+            accepted = get_class(config._target_)(config).decide(data.pool_table)
+        except FairAllError:
+            continue  # it needs what this data set does not have
+        s = data.pool_table.s
+        rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
+        grid.add_row(path.stem, *(f"{rate:.4f}" for rate in rates))
+    grid.caption = "of the pool"
+    return grid
+
+
+def _where(name: str) -> str:
+    composed = compose_config(f"dataset={name}")
+    if OmegaConf.get_type(composed.dataset) is CsvConfig:
+        return "wherever yours is: dataset.path=FILE"
+    config = OmegaConf.to_object(composed.dataset)
+    if isinstance(config, SyntheticConfig):
+        return "drawn when it is needed"
+    if not isinstance(config, RawTableConfig):
+        return "in this package"
+    found = find(config)
+    terms = " dataset.accept_terms=true" if config.download.terms else ""
+    return str(found) if found else f"not here: python -m fairall.data fetch {name}{terms}"
+
+
+def _missing(n: int, rows: int) -> str:
+    return f"{n} ({n / rows:.1%})" if n else ""
+
+
+def _grid(*columns: str) -> Grid:
+    grid = Grid(title_justify="left", caption_justify="left")
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    return grid
+
+
+def _print(what: Grid | str) -> None:
+    Console(highlight=False, markup=False, soft_wrap=isinstance(what, str)).print(what)
