@@ -13,7 +13,7 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from fairall.config import Config
-from fairall.data.features import Schema
+from fairall.data.features import Kind, Schema
 from fairall.data.prepare import Scaler
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
@@ -62,7 +62,11 @@ class Policy:
         schema = Schema.from_plain(columns, stored.dataset.encoding)
         learner = learner_class(model, Setting.of(schema, config))
         learner.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
-        scaler = Scaler(np.array([c["mean"] for c in columns]), np.array([c["scale"] for c in columns]))
+        scaler = Scaler(
+            mean=np.array([c["mean"] for c in columns]),
+            scale=np.array([c["scale"] for c in columns]),
+            real=np.array([feature.kind is Kind.REAL for feature in schema]),
+        )
         return cls(learner, scaler)
 
     def propensity(self, people: pd.DataFrame) -> np.ndarray:

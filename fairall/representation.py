@@ -12,16 +12,21 @@ from fairall.data.people import People
 from fairall.models.learner import Learner
 
 
+ENOUGH = 10_000  # people to learn a regression on a latent of some tens of dimensions from
+
+
 def representation_figures(
     learner: Learner, schema: Schema, train: People, held_out: People, n_seeds: int
 ) -> dict[str, np.ndarray]:
     """Quality of the latent, by figure one value per seed, shape (E,); empty for methods without a latent.
 
     `latent_<target>_balanced_accuracy` and `latent_<target>_auc` for targets `s` and `label`: a logistic
-    regression on E[z | x, s] of the training people, scored on the held-out ones; 0.5 is chance.
+    regression on E[z | x, s] of the training people (the first `ENOUGH` of them), scored on the held-out
+    ones; 0.5 is chance, and NaN where the target has one value only.
     `reconstruction_error_<feature>`: mean absolute error on held-out people for real features (in training
     standard deviations) and counts, share of wrong values for the others.
     """
+    train = train.rows(torch.arange(min(ENOUGH, len(train))))
     z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
     if z_train is None or z_held_out is None:
         return {}
@@ -59,6 +64,8 @@ def _readability(
 ) -> tuple[float, float]:
     if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
         return np.nan, np.nan  # a seed that diverged
+    if len(set(known)) < 2 or len(set(asked)) < 2:
+        return np.nan, np.nan
     scale = z_train.std(0) + 1e-6
     model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(z_train / scale, known)
     score = model.decision_function(z_held_out / scale)

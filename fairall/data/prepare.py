@@ -15,31 +15,38 @@ from fairall.data.people import People
 from fairall.data.table import Table
 
 
+FURTHEST = 100.0  # training standard deviations; the square of what lies further out would drown all else
+
+
 @dataclass(frozen=True)
 class Scaler:
-    """Standardises real features; the others stay as they are.
+    """Standardises real features and brings outliers within `FURTHEST`; the others stay as they are.
 
     Attributes:
         mean: shape (D,), 0 for features that are not real.
         scale: shape (D,), 1 for features that are not real or do not vary.
+        real: which features are real, shape (D,), bool.
     """
 
     mean: np.ndarray
     scale: np.ndarray
+    real: np.ndarray
 
     @classmethod
     def fit(cls, schema: Schema, x: np.ndarray) -> Scaler:
         """Zero mean and unit variance on rows (N, D)."""
         mean, scale = np.zeros(len(schema)), np.ones(len(schema))
-        real = schema.columns(Kind.REAL)
+        real = np.array([feature.kind is Kind.REAL for feature in schema])
         mean[real] = x[:, real].mean(0)
         spread = x[:, real].std(0)
         scale[real] = np.where(spread > 0, spread, 1.0)
-        return cls(mean, scale)
+        return cls(mean, scale, real)
 
     def transform(self, x: np.ndarray) -> torch.Tensor:
         """Features (..., D) as the learners see them, float32."""
-        return torch.tensor((x - self.mean) / self.scale, dtype=torch.float32)
+        limit = np.where(self.real, FURTHEST, np.inf)
+        scaled = np.clip((x - self.mean) / self.scale, -limit, limit)
+        return torch.tensor(scaled, dtype=torch.float32)
 
 
 @dataclass(frozen=True)

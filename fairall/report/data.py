@@ -145,7 +145,7 @@ def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
         s = data.pool_table.s
         rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
         grid.add_row(path.stem, *(f"{rate:.4f}" for rate in rates))
-    grid.caption = "of the pool"
+    grid.caption = "of the pool; who has no label counts as rejected"
     return grid
 
 
