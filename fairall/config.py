@@ -106,23 +106,17 @@ class CsvConfig(TableConfig):
 
 
 @dataclass
-class EquationConfig:
-    """A variable of the structural model: k·K + s·S + noise of standard deviation `std`."""
-
-    k: float = MISSING
-    s: float = MISSING
-    std: float = MISSING
-
-
-@dataclass
 class StructuralModelConfig:
-    """The structural causal model of the synthetic data."""
+    """The structural causal model of the synthetic data.
+
+    Each of `variables` has three coefficients: k·K + s·S + noise of standard deviation `std`.
+    """
 
     advantaged_share: float = MISSING
     ground_truth_share: float = MISSING
     k_shift: float = MISSING
     k_std: float = MISSING
-    variables: dict[str, EquationConfig] = MISSING
+    variables: dict[str, dict[str, float]] = MISSING
     label: str = MISSING
     threshold: float = MISSING
 

@@ -111,8 +111,9 @@ def _validate_synthetic(dataset: SyntheticConfig) -> None:
         _require(0.0 < share < 1.0, f"dataset.structural_model.{name}", share, _OPEN_UNIT)
     _require(model.k_std > 0, "dataset.structural_model.k_std", model.k_std, "positive")
     for name, equation in model.variables.items():
-        key = f"dataset.structural_model.variables.{name}.std"
-        _require(equation.std >= 0, key, equation.std, "0 or more")
+        key = f"dataset.structural_model.variables.{name}"
+        _require(set(equation) == {"k", "s", "std"}, key, equation, "of the form {k: 4, s: 3.5, std: 0.1}")
+        _require(equation["std"] >= 0, f"{key}.std", equation["std"], "0 or more")
     _one_of("dataset.structural_model.label", model.label, tuple(model.variables))
     _require(len(dataset.observed) >= 1, "dataset.observed", dataset.observed, "at least one variable")
     for name in dataset.observed:

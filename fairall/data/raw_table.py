@@ -16,6 +16,9 @@ from fairall.data.table import Table
 from fairall.errors import FairAllError
 
 
+SAS_TINY = 1e-78
+
+
 class RawTableDataset(TableDataset):
     """Finds the file, reads the columns that the recipe needs, and counts what the recipe leaves.
 
@@ -49,31 +52,34 @@ def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
         FairAllError: where the file cannot be read as what its name says, or a column is not in it.
     """
     try:
-        raw = _read(path)
+        raw = _read(path, columns)
     except (OSError, ValueError, zipfile.BadZipFile, pd.errors.ParserError) as error:
         reason = str(error).strip().split("\n")[0]
         raise FairAllError(f"{path}: cannot be read ({reason}): truncated? Get the file anew") from error
     for name in columns:
         if name not in raw:
             raise FairAllError(f"{path}: column {name!r} is missing: is it another file, or an edited one?")
-    return raw[columns]
+    return raw
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
     if path.suffix.lower() == ".zip":
         with zipfile.ZipFile(path) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             if len(names) != 1:
                 raise ValueError(f"{len(names)} files in it instead of one")
             with archive.open(names[0]) as member:
-                return _read_format(member, Path(names[0]).suffix.lower())
+                return _read_format(member, Path(names[0]).suffix.lower(), columns)
     with path.open("rb") as file:
-        return _read_format(file, path.suffix.lower())
+        return _read_format(file, path.suffix.lower(), columns)
 
 
-def _read_format(file: IO[bytes], suffix: str) -> pd.DataFrame:
+def _read_format(file: IO[bytes], suffix: str, columns: list[str]) -> pd.DataFrame:
+    """Those of the columns that the file has."""
     if suffix in (".ssp", ".xpt"):
-        return pd.read_sas(file, format="xport")
+        raw = pd.read_sas(file, format="xport").filter(columns)
+        # pandas reads zero as the smallest number of the format, 5.4e-79.
+        return raw.mask(raw.abs() < SAS_TINY, 0.0)
     if suffix == ".csv":
-        return pd.read_csv(file, low_memory=False)
+        return pd.read_csv(file, low_memory=False).filter(columns)
     raise ValueError(f"of unknown kind {suffix!r}; it must be .csv, .ssp, .xpt or a .zip of one")

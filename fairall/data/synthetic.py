@@ -69,7 +69,7 @@ class StructuralModel:
         y = (uniform[..., 1] < config.ground_truth_share).astype(float)
         k = config.k_shift * (2.0 * y - 1.0) + config.k_std * normal[..., 0]
         noise = {
-            name: equation.std * normal[..., 1 + i]
+            name: equation["std"] * normal[..., 1 + i]
             for i, (name, equation) in enumerate(config.variables.items())
         }
         return self.predict(s, y, k, noise)
@@ -77,7 +77,7 @@ class StructuralModel:
     def predict(self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]) -> Individuals:
         """What follows from the exogenous: the variables and the proxy label."""
         values = {
-            name: equation.k * k + equation.s * s + noise[name]
+            name: equation["k"] * k + equation["s"] * s + noise[name]
             for name, equation in self.config.variables.items()
         }
         label = (values[self.config.label] > self.config.threshold).astype(float)
@@ -86,7 +86,7 @@ class StructuralModel:
     def abduct(self, people: Individuals) -> dict[str, np.ndarray]:
         """The exogenous noise that explains the variables of people whose K is known."""
         return {
-            name: people.values[name] - equation.k * people.k - equation.s * people.s
+            name: people.values[name] - equation["k"] * people.k - equation["s"] * people.s
             for name, equation in self.config.variables.items()
         }
 

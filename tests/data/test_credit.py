@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
+from fairall.compose import load_dataset
 from fairall.config import SplitConfig
-from fairall.data import credit
 from fairall.data.features import Kind
 from fairall.data.prepare import PreparedData
 from fairall.data.splits import split
 from fairall.data.table import Table
-from fairall.initial_policy import LogisticPolicy, RandomPolicy
-from tests.conftest import ComposeConfig
 
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    return credit.load()
+    return load_dataset("credit").table()
 
 
 def test_embedded_file_is_the_published_one() -> None:
@@ -32,13 +30,6 @@ def test_embedded_file_is_the_published_one() -> None:
 def test_embedded_file_is_the_raw_one(raw_data: Path) -> None:
     embedded = files("fairall.data").joinpath("german.data").read_bytes()
     assert embedded == (raw_data / "credit" / "german.data").read_bytes()
-
-
-def test_rows_kinds_groups_and_labels(table: Table) -> None:
-    assert len(table) == 1000
-    assert [len(table.schema.columns(kind)) for kind in Kind] == [5, 2, 2, 10]
-    counts = {(s, y): int(((table.s == s) & (table.label == y)).sum()) for s in (-1, 1) for y in (0, 1)}
-    assert counts == {(-1, 0): 109, (-1, 1): 201, (1, 0): 191, (1, 1): 499}
 
 
 def test_categories_are_coded_in_string_order(table: Table) -> None:
@@ -68,24 +59,3 @@ def test_scaler_is_fitted_on_training_rows_only(credit: PreparedData) -> None:
     assert credit.test.x[:, real].mean(0).abs().max() > 1e-3
     others = [i for i in range(len(credit.schema)) if i not in real]
     assert (credit.train.x[:, others] == credit.train.x[:, others].round()).all()
-
-
-@pytest.mark.parametrize(
-    ("policy", "rates"),
-    [("harsh", (0.1776, 0.2123, 0.1091)), ("lenient", (0.4857, 0.5846, 0.2909))],
-)
-def test_acceptance_of_initial_policies_is_the_papers(
-    policy: str, rates: tuple[float, ...], credit: PreparedData, compose_config: ComposeConfig
-) -> None:
-    accepted = LogisticPolicy(compose_config(f"initial_policy={policy}").initial_policy).decide(
-        credit.pool_table
-    )
-    s = credit.pool_table.s
-    measured = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
-    assert tuple(np.round(measured, 4)) == rates
-
-
-def test_random_policy_accepts_at_its_rate(credit: PreparedData, compose_config: ComposeConfig) -> None:
-    policy = RandomPolicy(compose_config("initial_policy=random").initial_policy)
-    assert (policy.propensity(credit.pool_table) == 0.5).all()
-    assert abs(policy.decide(credit.pool_table).mean() - 0.5) < 0.07
