@@ -3,26 +3,21 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
 
 import pytest
 import torch
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
-from fairall.config import Config, register_schemas, register_sweeps
+from fairall.compose import typed_config
+from fairall.config import Config
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
 from fairall.data.dataset import dataset
 from fairall.data.prepare import PreparedData
 from fairall.models.learner import Setting
-from fairall.resources import configuration_root
 
 ComposeConfig = Callable[..., Config]
 
 torch.set_num_threads(1)
-register_schemas()
-register_sweeps(configuration_root() / "sweeps")
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +25,15 @@ def _same_draws_every_time() -> None:
     torch.manual_seed(0)
 
 
+def no_cache() -> Path:
+    """A folder for learners that should keep nothing."""
+    return Path(os.devnull)
+
+
 @pytest.fixture(scope="session")
 def compose_config() -> ComposeConfig:
     """The typed configuration of a command line."""
-
-    def composed(*overrides: str) -> Config:
-        with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
-            return cast(Config, OmegaConf.to_object(compose("config", overrides=list(overrides))))
-
-    return composed
+    return typed_config
 
 
 @pytest.fixture(scope="session")

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from fairall.data.csv_text import shown
 from fairall.data.features import MISSING_LEVEL, Feature, Kind
 from fairall.errors import FairAllError
 
 OTHER_LEVEL = "(other)"
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
-LARGEST = 1e30  # beyond it squares leave the range of float32
+LARGEST = 1e30  # what is beyond it, or differs by less than one over it, cannot be standardised
+LARGEST_COUNT = 2**24  # beyond it float32 cannot tell a whole number from the next
 MOSTLY = 0.5
 
 
@@ -71,7 +73,7 @@ def _infer_kind(
     if distinct == 0:
         return LeftOut("it is empty")
     if distinct == 1 and present.all():
-        return LeftOut(f"it is always {values.iloc[0]!r}")
+        return LeftOut(f"it is always {shown(values.iloc[0])!r}")
     if distinct <= 2:
         return Kind.CATEGORICAL  # two levels make it binary
     numeric = np.isfinite(numbers) | np.isinf(numbers)
@@ -85,17 +87,18 @@ def _infer_kind(
 
 
 def _infer_text(column: pd.Series, present: np.ndarray, distinct: int, limits: Limits) -> Kind:
-    name, values = column.name, column[present]
-    row, first = int(present.argmax()) + 1, values.iloc[0]
-    mend = f"leave it out with dataset.drop=[{name}], or take it as it is: 'dataset.kinds={{{name}: categorical}}'"
+    name, values = str(column.name), column[present]
+    first = f"column {name!r}, row {int(present.argmax()) + 1}: {shown(values.iloc[0])!r}"
+    mend = (
+        f"leave it out with 'dataset.drop=[{_typed(name)}]', or take it as it is: "
+        f"{_declared(name, Kind.CATEGORICAL)}"
+    )
     if values.map(lambda value: DATE.fullmatch(value) is not None).all():
-        raise FairAllError(
-            f"column {name!r}, row {row}: {first!r} is a date: turn it into a number, as of days; {mend}"
-        )
+        raise FairAllError(f"{first} is a date: turn it into a number, as of days; {mend}")
     if distinct > limits.max_categories and distinct > 0.9 * len(values):
         raise FairAllError(
-            f"column {name!r}, row {row}: {first[:40]!r} and {distinct - 1} more values in "
-            f"{len(values)} rows: a name or a free text says nothing of others; {mend}"
+            f"{first} and {distinct - 1} more values in {len(values)} rows: a name or a free text says "
+            f"nothing of others; {mend}"
         )
     return Kind.CATEGORICAL
 
@@ -104,17 +107,22 @@ def _numeric(
     column: pd.Series, numbers: np.ndarray, present: np.ndarray, train: np.ndarray, kind: Kind
 ) -> Feature | LeftOut:
     name = str(column.name)
-    declare = f"declare another kind, 'dataset.kinds={{{name}: categorical}}'"
-    _refuse(column, present & np.isnan(numbers), f"is no number: mend it, list it in dataset.missing, or {declare}")
+    category, real = _declared(name, Kind.CATEGORICAL), _declared(name, Kind.REAL)
+    no_number = f"is no number: mend it, list it in dataset.missing, or declare another kind, {category}"
+    _refuse(column, present & np.isnan(numbers), no_number)
     _refuse(column, np.isinf(numbers), "is not finite: mend it or list it in dataset.missing")
     _refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
     if kind is Kind.COUNT:
-        wrong = present & ((numbers < 0) | (numbers != np.floor(numbers)))
-        _refuse(column, wrong, f"is no count, which is a whole number from 0: mend it or {declare}")
+        wrong = present & ~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (numbers == np.floor(numbers)))
+        _refuse(
+            column,
+            wrong,
+            f"is no count, a whole number from 0 to {LARGEST_COUNT}: mend it, or declare {real}",
+        )
     known = numbers[train][present[train]]
     if len(known) == 0:
         return LeftOut("no training row has a value")
-    if known.std() == 0:
+    if np.ptp(known) < 1 / LARGEST:
         return LeftOut("it does not vary in the training rows")
     fill = float(np.median(known))
     return Feature(name, kind, fill=float(np.floor(fill)) if kind is Kind.COUNT else fill)
@@ -133,16 +141,15 @@ def _discrete(
     if len(frequencies) == 1:
         return LeftOut("it does not vary in the training rows")
     if declared is Kind.BINARY and len(frequencies) != 2:
-        listed = ", ".join(map(str, sorted(frequencies.index)[:5]))
         raise FairAllError(
-            f"column {name!r} has {len(frequencies)} values ({listed}, ...) and cannot be binary; "
-            f"'dataset.kinds={{{name}: categorical}}' takes them all"
+            f"column {name!r} has {listed(list(frequencies.index), 'value')} and cannot be binary; "
+            f"{_declared(name, Kind.CATEGORICAL)} takes them all"
         )
     # Ties in frequency are settled by name, so that the order of the rows does not matter.
     ranked = sorted(frequencies.index, key=lambda level: (-frequencies[level], level))
-    kept = ranked
+    kept = set(ranked)
     if len(ranked) > limits.max_categories:
-        kept = [*ranked[: limits.max_categories - 1], OTHER_LEVEL]
+        kept = {*ranked[: limits.max_categories - 1], OTHER_LEVEL}
     levels = _in_order(kept, all_numbers=bool(np.isfinite(numbers[present]).all()))
     codes = tuple(float(code) for code in range(len(levels)))
     stand_in = OTHER_LEVEL if OTHER_LEVEL in levels else ranked[0]
@@ -155,7 +162,7 @@ def _discrete(
     )
 
 
-def _in_order(levels: list[str], *, all_numbers: bool) -> list[str]:
+def _in_order(levels: set[str], *, all_numbers: bool) -> list[str]:
     """By number or by name; the levels for missing and other values last."""
 
     def rank(level: str) -> tuple[bool, float, str]:
@@ -167,10 +174,25 @@ def _in_order(levels: list[str], *, all_numbers: bool) -> list[str]:
 
 def _counts_rows(numbers: np.ndarray) -> bool:
     """Whether a column is 0, 1, 2, ... or 1, 2, 3, ..."""
-    return len(numbers) > 2 and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
+    return numbers[0] in (0, 1) and bool((numbers == numbers[0] + np.arange(len(numbers))).all())
+
+
+def listed(values: list[str], thing: str) -> str:
+    """How many values there are, and some of them, in alphabetical order."""
+    some = ", ".join(shown(value, 20) for value in sorted(values)[:5]) + (", ..." if len(values) > 5 else "")
+    return f"{len(values)} {thing}{'' if len(values) == 1 else 's'} ({some})"
+
+
+def _declared(name: str, kind: Kind) -> str:
+    return f"'dataset.kinds={{{_typed(name)}: {kind}}}'"
+
+
+def _typed(name: str) -> str:
+    """The name of a column as it is typed within a list or a mapping of the command line."""
+    return re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
 
 
 def _refuse(column: pd.Series, wrong: np.ndarray, why: str) -> None:
     if wrong.any():
         row = int(wrong.argmax())
-        raise FairAllError(f"column {column.name!r}, row {row + 1}: {column.iloc[row]!r} {why}")
+        raise FairAllError(f"column {column.name!r}, row {row + 1}: {shown(column.iloc[row])!r} {why}")

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from fairall.config import CsvConfig
-from fairall.data.csv_text import read_text
+from fairall.data.csv_text import read_text, shown
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema, as_number
-from fairall.data.infer import LeftOut, Limits, infer_feature
+from fairall.data.infer import LeftOut, Limits, infer_feature, listed
 from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
@@ -176,12 +176,13 @@ def _sensitive(column: pd.Series, advantaged: str) -> np.ndarray:
     if column.isna().any():
         row = int(column.isna().to_numpy().argmax()) + 1
         raise FairAllError(
-            f"column {column.name!r}, row {row}: the sensitive attribute is missing; complete or remove the row"
+            f"column {column.name!r}, row {row}: the sensitive attribute is missing; "
+            "complete or remove the row"
         )
     groups = sorted(column.unique())
     if len(groups) != 2:
         raise FairAllError(
-            f"column {column.name!r} has {_listed(groups, 'group')}; the sensitive attribute must have two: "
+            f"column {column.name!r} has {listed(groups, 'group')}; the sensitive attribute must have two: "
             "merge or remove rows"
         )
     return np.where(_is(column, advantaged, "dataset.advantaged"), 1, -1)
@@ -195,7 +196,7 @@ def _label(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
     values = sorted(column[labelled].unique())
     if len(values) != 2:
         raise FairAllError(
-            f"column {column.name!r} has {_listed(values, 'value')}; a label must have two, "
+            f"column {column.name!r} has {listed(values, 'value')}; a label must have two, "
             "with empty cells where it is unknown"
         )
     return (_is(column, positive, "dataset.positive") & labelled).astype(int), labelled
@@ -209,7 +210,7 @@ def _logged(raw: pd.DataFrame, config: CsvConfig) -> Logged:
     values = sorted(decision.unique())
     if len(values) != 2:
         raise FairAllError(
-            f"column {decision.name!r} has {_listed(values, 'value')}; a decision must have two"
+            f"column {decision.name!r} has {listed(values, 'value')}; a decision must have two"
         )
     accepted = _is(decision, config.accepted, "dataset.accepted")
     if config.propensity is None:
@@ -251,11 +252,6 @@ def _is(column: pd.Series, value: str, key: str) -> np.ndarray:
         }
         found = column.isin(same).to_numpy()
     if not found.any():
-        values = sorted(column.dropna().unique())
-        raise FairAllError(f"{key}={value}: column {column.name!r} has no such value; it has {', '.join(values)}")
+        values = ", ".join(shown(text) for text in sorted(column.dropna().unique()))
+        raise FairAllError(f"{key}={shown(value)}: column {column.name!r} has no such value; it has {values}")
     return found
-
-
-def _listed(values: list[str], thing: str) -> str:
-    shown = ", ".join(value[:20] for value in values[:5]) + (", ..." if len(values) > 5 else "")
-    return f"{len(values)} {thing}{'' if len(values) == 1 else 's'} ({shown})"

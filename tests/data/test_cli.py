@@ -1,0 +1,142 @@
+"""`python -m fairall.data` as a user types it."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fairall.data.__main__ import main
+
+LOANS = Path(__file__).with_name("loans.csv")
+MEANING = ["dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male"]
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("FAIRALL_DATA", raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+@dataclass
+class Ended:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+FairAllData = Callable[..., Ended]
+
+
+@pytest.fixture
+def fairall_data(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> FairAllData:
+    """The command in this process, which has its imports behind it."""
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+
+    def ended(*words: str) -> Ended:
+        code = main(words)
+        said = capsys.readouterr()
+        return Ended(code, said.out, said.err)
+
+    return ended
+
+
+def test_the_command_in_a_process_of_its_own(data: Path) -> None:
+    command = [sys.executable, "-m", "fairall.data", "describe", "credit"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("credit: 1000 rows, 19 features")
+
+
+def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data: FairAllData) -> None:
+    said = fairall_data()
+    assert said.returncode == 0, said.stderr
+    for words in ("in this package", "drawn when it is needed", "dataset.path=FILE", "fairall.data fetch compas"):
+        assert words in said.stdout.replace("│\n│", "")
+    found = data / "fairall" / "compas" / "compas-scores-two-years.csv"
+    found.parent.mkdir(parents=True)
+    found.touch()
+    assert "not here: python -m fairall.data fetch compas" not in fairall_data("list").stdout
+
+
+def test_describe_counts_rows_kinds_groups_and_acceptance(data: Path, fairall_data: FairAllData) -> None:
+    said = fairall_data("describe", "credit").stdout
+    assert "credit: 1000 rows, 19 features" in said
+    assert "5 real, 2 count, 2 binary, 10 categorical" in said
+    for cells in (["S = −1", "109", "201", "0.6484"], ["harsh", "0.1776", "0.2123", "0.1091"]):
+        assert any(all(cell in line for cell in cells) for line in said.splitlines()), cells
+    assert "train 700, validation 150, test 150, pool 490" in said
+
+
+def test_describe_takes_the_keys_of_a_run(data: Path, fairall_data: FairAllData) -> None:
+    said = fairall_data("describe", "csv", f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision]")
+    assert said.returncode == 0, said.stderr
+    assert "csv: 400 rows, 163 of them without a label" in said.stdout
+    assert any("income" in line and "14 (3.5%)" in line for line in said.stdout.splitlines())
+
+
+def test_check_says_what_stands_in_the_way(data: Path, fairall_data: FairAllData) -> None:
+    first = fairall_data("check", str(LOANS))
+    assert first.returncode == 1
+    assert "To mend: column 'id', row 1: 'L0001'" in first.stdout
+    assert "say what the columns mean: dataset.label=... dataset.positive=..." in first.stdout
+    mended = fairall_data("check", str(LOANS), *MEANING, "dataset.drop=[id]")
+    assert mended.returncode == 0
+    assert mended.stdout.endswith("Nothing stands in the way of a run.\n")
+
+
+def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllData) -> None:
+    lines = LOANS.read_text().splitlines()
+    lines[3] = lines[3].replace(",21,", ",old,")
+    lines[5] = lines[5].replace(lines[5].split(",")[3], "inf")
+    (data / "bad.csv").write_text("\n".join(lines))
+    said = fairall_data("check", str(data / "bad.csv"), *MEANING, "dataset.drop=[id]")
+    assert said.returncode == 1
+    problems = [line for line in said.stdout.splitlines() if line.startswith("To mend")]
+    assert len(problems) == 2
+    assert "column 'age', row 3: 'old' is no number" in problems[0]
+    assert "column 'income', row 5: 'inf' is not finite" in problems[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["describe", "credt"], "no such dataset, did you mean credit?"),
+        (["describe", "csv"], "dataset.path has no value"),
+        (["describe", "compas", "dataset.raw_file=nope.csv"], "nope.csv"),
+        (["describe", "credit", "dataset.encoding=hot"], "it must be ordinal or one_hot"),
+        (["fetch", "credit"], "credit needs no raw file"),
+        (["fetch", "meps"], "dataset.accept_terms=true"),
+        (["check", "nope.csv"], "there is no such file"),
+        (["check", "."], "is a folder"),
+        (["fetch", "compas", "dataset.download.url=http://127.0.0.1:9/compas.csv"], "cannot reach 127.0.0.1:9"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_line(words: list[str], said: str, data: Path, fairall_data: FairAllData) -> None:
+    ended = fairall_data(*words)
+    assert ended.returncode == 1
+    *before, line = ended.stderr.splitlines()
+    assert all(told.startswith("fetching ") for told in before)
+    assert line.startswith("fairall: ")
+    assert said in ended.stderr
+
+
+def test_fetching_is_refused_without_terms_and_leaves_nothing(data: Path, fairall_data: FairAllData) -> None:
+    assert fairall_data("fetch", "meps").returncode == 1
+    assert not [*data.rglob("*.zip"), *data.rglob("*.part")]
+
+
+def test_help_answers_without_heavy_imports() -> None:
+    code = (
+        "import sys; from fairall.data import __main__ as cli\n"
+        "try: cli.main(['--help'])\nexcept SystemExit: pass\n"
+        "print([n for n in ('torch', 'pandas', 'hydra') if n in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
+    assert "describe" in ended.stdout

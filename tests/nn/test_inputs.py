@@ -1,0 +1,68 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fairall.config import FairAllConfig
+from fairall.data.features import Schema
+from fairall.data.people import Decided, People
+from fairall.models.fairall import FairAll
+from fairall.models.learner import Setting
+from fairall.nn.chunks import CHUNK, in_chunks
+from fairall.nn.inputs import FeatureInputs
+from tests.conftest import ComposeConfig
+
+X = torch.tensor([[0.5, 3.0, 2.0, 3.0, 5.0], [-1.0, 0.0, 1.0, 1.0, 0.0]])
+
+
+def test_codes_go_in_as_they_are(schema: Schema) -> None:
+    inputs = FeatureInputs(schema)
+    assert inputs.size == 5
+    assert inputs(X) is X
+
+
+def test_one_hot_has_an_indicator_per_code_and_one_for_binary(schema: Schema) -> None:
+    inputs = FeatureInputs(Schema(list(schema), "one_hot"))
+    assert inputs.size == 2 + 1 + 3 + 4
+    assert inputs(X).tolist() == [
+        [0.5, 3.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+        [-1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0],
+    ]
+
+
+@pytest.mark.parametrize("encoding", ["ordinal", "one_hot"])
+def test_renaming_codes_changes_nothing_but_what_ordinal_inputs_see(
+    encoding: str,
+    schema: Schema,
+    people: Callable[[int], People],
+    setting: Callable[..., Setting],
+    compose_config: ComposeConfig,
+) -> None:
+    config: FairAllConfig = replace(compose_config().model, vae_arch=[8], clf_arch=[8], clf_dropout=0.0)
+    renamed = Schema(
+        [replace(f, codes=tuple(10 * code for code in f.codes)) if f.codes else f for f in schema], encoding
+    )
+    crowd = people(20)
+    accepted = torch.arange(20).expand(2, -1) % 2 == 0
+    losses = []
+    for its_schema, factor in ((Schema(list(schema), encoding), 1.0), (renamed, 10.0)):
+        x = crowd.x * torch.tensor([1.0, 1.0, factor, factor, factor])
+        stacked = replace(crowd, x=x).rows(torch.arange(20).expand(2, -1))
+        learner = FairAll(config, replace(setting([0, 1]), schema=its_schema))
+        decided = Decided.reveal(stacked, torch.full((2, 20), 0.5), accepted)
+        losses.append(learner.loss(decided))
+    same = torch.allclose(losses[0], losses[1])
+    assert same == (encoding == "one_hot")
+
+
+def test_chunks_are_put_together_in_order() -> None:
+    x, s = torch.randn(2, 3 * CHUNK + 5, 4), torch.randn(2, 3 * CHUNK + 5)
+    seen = []
+
+    def compute(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        seen.append(s.shape[1])
+        return x.sum(-1) * s
+
+    torch.testing.assert_close(in_chunks(compute, x, s), x.sum(-1) * s)
+    assert seen == [CHUNK, CHUNK, CHUNK, 5]
