@@ -265,7 +265,7 @@ class OptimalConfig:
 class Config:
     """One run."""
 
-    dataset: DatasetConfig = field(default_factory=DatasetConfig)
+    dataset: Any = MISSING
     model: Any = MISSING
     initial_policy: Any = MISSING
     cost: CostConfig = field(default_factory=CostConfig)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.checkpoint import RunFolder
@@ -26,6 +25,7 @@ from fairall.report.display import Display
 from fairall.report.paper import paper_figures
 from fairall.result import Learned, write_result
 from fairall.summary import FIGURES
+from fairall.target import target_class
 from fairall.tracking import Tracker, how_to_look
 from fairall.validation import refuse_unknown, validate
 
@@ -52,6 +52,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
         )
     torch.set_num_threads(config.threads)
     data = dataset(config.dataset).prepare()
+    decided = initially_decided(config, data)
     identity = run_id(plain, data.fingerprint())
     outputs = Path(config.outputs_dir)
     folder = RunFolder(
@@ -71,7 +72,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
             command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
             with Tracker.following(plain, identity, command) as tracker:
                 folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
-                learned = _learn(config, data, folder, display)
+                learned = _learn(config, data, decided, folder, display)
                 table, summary = write_result(learned, config, plain, data, folder)
                 if tracker is not None:
                     tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
@@ -80,11 +81,13 @@ def run(composed: DictConfig) -> dict[str, Any]:
     return summary
 
 
-def _learn(config: Config, data: PreparedData, folder: RunFolder, display: Display) -> Learned:
+def _learn(
+    config: Config, data: PreparedData, decided: Decided, folder: RunFolder, display: Display
+) -> Learned:
     """Phase I, warm-up and Phase II, or what the last checkpoint leaves to do of them."""
     setting = Setting.of(data.schema, config)
     seeds = list(setting.seeds)
-    learner: Learner = get_class(config.model._target_)(config.model, setting)
+    learner: Learner = target_class(config.model, "model")(config.model, setting)
     online = OnlineLearning(
         learner,
         data.applicants(config.schedule.applicants, seeds),
@@ -94,7 +97,8 @@ def _learn(config: Config, data: PreparedData, folder: RunFolder, display: Displ
     checkpoint = folder.load_checkpoint()
     if checkpoint is None:
         curves = _pretrain(learner, data, Path(config.outputs_dir) / "cache" / "phase1", display)
-        warm_up(learner, config, data, display)
+        with display.phase("Warm-up", config.schedule.warm_up_epochs) as advance:
+            learner.warm_up(decided, advance)
     else:
         curves = None if checkpoint["curves"] is None else PretrainCurves(**checkpoint["curves"])
         online.load_state_dict(checkpoint["online"])
@@ -117,15 +121,18 @@ def _pretrain(learner: Learner, data: PreparedData, cache: Path, display: Displa
         return learner.pretrain(data, cache, advance)
 
 
-def warm_up(learner: Learner, config: Config, data: PreparedData, display: Display) -> None:
-    """Shows the learner the first people of the pool as the initial policy decided on them (appendix D.2)."""
-    policy = get_class(config.initial_policy._target_)(config.initial_policy)
+def initially_decided(config: Config, data: PreparedData) -> Decided:
+    """The first people of the pool as the initial policy decided on them, for the warm-up (appendix D.2).
+
+    Raises:
+        FairAllError: where the policy needs what the data set does not have.
+    """
+    policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
     first = torch.arange(min(config.schedule.warm_up_applicants, len(data.pool)))
     first = first.expand(config.seeds, -1)
     propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[first]
     accepted = torch.tensor(policy.decide(data.pool_table), dtype=torch.bool)[first]
-    with display.phase("Warm-up", config.schedule.warm_up_epochs) as advance:
-        learner.warm_up(Decided.reveal(data.pool.rows(first), propensity, accepted), advance)
+    return Decided.reveal(data.pool.rows(first), propensity, accepted)
 
 
 def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:

@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from fairall.config import Config
@@ -18,6 +17,7 @@ from fairall.data.prepare import Scaler
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
 from fairall.randomness import SeedStreams
+from fairall.target import target_class
 
 
 class Policy:
@@ -52,7 +52,7 @@ class Policy:
         """Reads what `save` wrote. Nothing is unpickled and no code of the folder runs."""
         stored = OmegaConf.load(folder / "config.yaml")
         config = cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), stored)))
-        learner_class = get_class(stored.model._target_)
+        learner_class = target_class(stored.model, "model")
         model = stored.model
         if learner_class.config_type is not None:
             model = OmegaConf.to_object(

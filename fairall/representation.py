@@ -11,7 +11,6 @@ from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
 
-
 ENOUGH = 10_000  # people to learn a regression on a latent of some tens of dimensions from
 
 

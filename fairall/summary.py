@@ -81,9 +81,7 @@ def summarise(
     """
     seeds = table["seed"].unique()
     by_step = {name: table.pivot(index="time_step", columns="seed", values=name) for name in MEASURES}
-    figures: dict[str, np.ndarray] = {
-        name: by_step[name].iloc[-1].to_numpy() for name in EFFECTIVE_MEASURES
-    }
+    figures: dict[str, np.ndarray] = {name: by_step[name].iloc[-1].to_numpy() for name in EFFECTIVE_MEASURES}
     for name in POLICY_MEASURES:
         series = torch.from_numpy(by_step[name].to_numpy())
         figures[f"tv_{name}"] = metrics.temporal_variation(series, window).numpy()

@@ -9,9 +9,9 @@ import torch
 
 from fairall.compose import typed_config
 from fairall.config import Config
+from fairall.data.dataset import dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
-from fairall.data.dataset import dataset
 from fairall.data.prepare import PreparedData
 from fairall.models.learner import Setting
 

@@ -17,6 +17,13 @@ from fairall.summary import COLUMNS, FIGURES
 
 QUICK = ["model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false"]
 
+LOANS = [
+    "dataset=csv", f"dataset.path={Path(__file__).parent / 'data' / 'loans.csv'}", "dataset.label=repaid",
+    "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.drop=[id]",
+    "dataset.decision=decision", "dataset.accepted=granted", "dataset.propensity=propensity",
+    "initial_policy=logged",
+]  # fmt: skip
+
 
 def fairall(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -115,11 +122,11 @@ def test_another_cost_or_initial_policy_reuses_phase1(quick: Path, tmp_path: Pat
 
 
 def test_saved_policy_decides_on_raw_people(quick: Path) -> None:
-    from fairall.data.credit import load
+    from fairall.compose import load_dataset
     from fairall.errors import FairAllError
 
     folder = next((quick / "outputs" / "runs" / "fairall_I_II" / "credit").glob("*/policy"))
-    table = load()
+    table = load_dataset("credit").table()
     people = table.x.head(20).assign(s=table.s[:20])
     propensity = Policy.load(folder).propensity(people)
     assert propensity.shape == (2, 20)
@@ -210,8 +217,20 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
         (["+sede=3"], "sede: no such key"),
         (["+model.phase1.btea=3"], "model.phase1.btea: no such key"),
         (["sweeps=credit_alpha_beta"], "is a grid of runs: add --multirun"),
-        (["dataset.source._target_=nope.x"], "'nope.x'"),
+        (["dataset._target_=nope.x"], "there is no such class (No module named 'nope')"),
         (["seeds=["], "cannot read 'seeds=['"),
+        (["dataset=csv"], "dataset.path has no value: give it one with dataset.path=VALUE"),
+        ([*LOANS, "initial_policy=harsh"], "initial_policy=harsh needs a score"),
+        (["initial_policy=logged"], "the data set records no decisions"),
+        (["dataset.kinds={age: real}"], "dataset.kinds: no such key"),
+        (
+            [*LOANS, "dataset.kinds={age: number}"],
+            "dataset.kinds.age=number is not possible: it must be real or",
+        ),
+        (
+            ["model=opt_fair", "dataset=synthetic", "model.decision=maybe"],
+            "it must be deterministic or stochastic",
+        ),
         (["outputs_dir=/dev/null/outputs"], "choose another place with outputs_dir=FOLDER"),
         (
             ["dataset.initial_policies.harsh.intercept=low"],
@@ -228,6 +247,50 @@ def test_bad_input_is_one_line(words: list[str], said: str, tmp_path: Path) -> N
     assert ended.stderr.count("\n") == 1
     assert said in ended.stderr
     assert not [*tmp_path.iterdir()], "nothing half-written is left behind"
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    ended = fairall(*LOANS, "preset=quick", "tracking.enabled=false", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    folder = run_folder(tmp_path / "outputs")
+    table = pd.read_csv(folder / "metrics.csv")
+    assert table[["utility", "dpu", "utility_sampled", "dpu_sampled"]].notna().all(axis=None)
+    policy = Policy.load(folder / "policy")
+    people = pd.read_csv(Path(__file__).parent / "data" / "loans.csv")
+    people["s"] = people["sex"].map({"male": 1, "female": -1})
+    propensity = policy.propensity(people)
+    assert propensity.shape == (2, 400)
+    assert ((propensity >= 0) & (propensity <= 1)).all()
+    # The words of the file are understood: another purpose is another person.
+    assert (policy.propensity(people.assign(purpose="car")) != propensity).any()
+
+
+def test_where_a_file_lies_does_not_matter(tmp_path: Path) -> None:
+    words = ["preset=quick", "tracking.enabled=false", "schedule.phase1_epochs=1", "schedule.time_steps=4",
+             "evaluation.window=[1,4]"]  # fmt: skip
+    assert fairall(*LOANS, *words, cwd=tmp_path).returncode == 0
+    shutil.copy(Path(__file__).parent / "data" / "loans.csv", tmp_path / "moved.csv")
+    again = fairall(*LOANS, *words, "dataset.path=moved.csv", cwd=tmp_path)
+    assert again.stdout.startswith("Already done")
+
+
+def test_synthetic_people_and_their_counterfactuals(tmp_path: Path) -> None:
+    words = ["preset=quick", "tracking.enabled=false", "schedule.phase1_epochs=1"]
+    ended = fairall("dataset=synthetic", *words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    table = pd.read_csv(run_folder(tmp_path / "outputs") / "metrics.csv")
+    later = table[table["time_step"] > 0]
+    assert (
+        later[["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]]
+        .notna()
+        .all(axis=None)
+    )
+
+
+def test_a_data_set_chooses_its_initial_policy_unless_told(tmp_path: Path) -> None:
+    for words, name in ([], "random"), (["initial_policy=lenient"], "lenient"):
+        ended = fairall("dataset=csv", *words, "--cfg", "job", "--package", "initial_policy", cwd=tmp_path)
+        assert f"name: {name}" in ended.stdout
 
 
 def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:

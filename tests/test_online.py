@@ -5,17 +5,18 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.compose import load_dataset
 from fairall.config import Config
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
 from fairall.evaluation import Evaluation
-from fairall.experiment import warm_up
+from fairall.experiment import initially_decided
 from fairall.initial_policy import LogisticPolicy
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Advance, Learner, Setting
-from fairall.online import ApplicantStream, OnlineLearning
+from fairall.online import OnlineLearning
 from fairall.randomness import SeedStreams
-from fairall.report.display import Display
+from fairall.summary import measure_table
 from tests.conftest import ComposeConfig
 
 
@@ -38,9 +39,7 @@ class Coin(Learner):
 
 
 def online(learner: Learner, data: PreparedData, seeds: list[int]) -> OnlineLearning:
-    return OnlineLearning(
-        learner, ApplicantStream(data.train, 64, seeds), Evaluation(data.test, 0.5, seeds), seeds
-    )
+    return OnlineLearning(learner, data.applicants(64, seeds), Evaluation(data.test, 0.5, seeds), seeds)
 
 
 def run(process: OnlineLearning, time_steps: int) -> Any:
@@ -48,7 +47,7 @@ def run(process: OnlineLearning, time_steps: int) -> Any:
 
 
 def test_everyone_applies_once_per_pass_in_an_order_of_the_seeds_own(credit: PreparedData) -> None:
-    stream = ApplicantStream(credit.train, 70, [0, 1])
+    stream = credit.applicants(70, [0, 1])
     people = torch.stack([stream.next().x for _ in range(20)])  # two passes over 700
     both = people.transpose(0, 1).reshape(2, 2, 700, -1)
     assert not (both[0, 0] == both[1, 0]).all()
@@ -85,19 +84,12 @@ def test_warm_up_shows_the_first_of_the_pool_as_the_initial_policy_decided(
     credit: PreparedData, compose_config: ComposeConfig
 ) -> None:
     config = compose_config("preset=quick")
-    shown = []
-
-    class Warmed(Coin):
-        def warm_up(self, decided: Decided, advance: Advance) -> None:
-            shown.append(decided)
-
-    warm_up(Warmed(0.5), config, credit, Display())
-    (decided,) = shown
+    decided = initially_decided(config, credit)
     policy = LogisticPolicy(config.initial_policy)
     torch.testing.assert_close(decided.x, credit.pool.x[:128].expand(2, -1, -1))
     propensity = torch.tensor(policy.propensity(credit.pool_table)[:128], dtype=torch.float32)
     torch.testing.assert_close(decided.propensity, propensity.expand(2, -1))
-    accepted = torch.tensor(policy.decide(credit.pool_table)[:128]) == 1
+    accepted = torch.tensor(policy.decide(credit.pool_table)[:128])
     assert (decided.accepted == accepted).all()
     assert (decided.label == credit.pool.label[:128] * accepted).all()
 
@@ -107,6 +99,42 @@ def test_evaluations_share_their_random_numbers(credit: PreparedData) -> None:
     for later in history.measures[1:]:
         assert (later["utility_sampled"] == history.measures[0]["utility_sampled"]).all()
     assert len(history.measures) == 4
+
+
+class Thresholds(Coin):
+    """Accepts by the first feature, so that a person and their counterfactual differ."""
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        noise = streams.uniform(x.shape[1])
+        return torch.sigmoid(x[..., 0] + noise - 0.5)
+
+
+def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
+    data, seeds = load_dataset("synthetic").prepare(), [0, 1]
+    learner = Thresholds(0.5)
+    history = run(online(learner, data, seeds), 40)
+    table = measure_table(history, seeds, cost=0.4)
+    end = table[table["time_step"] == 40].set_index("seed")
+    accepted, truth, other = (
+        torch.stack(part).float()
+        for part in (history.accepted, history.ground_truth, history.counterfactually_accepted)
+    )
+    for k in seeds:
+        realised = (accepted[:, k] * (truth[:, k] - 0.4)).mean().item()
+        assert end["effective_ground_truth_utility"][k] == pytest.approx(realised, abs=1e-6)
+        flipped = (accepted[:, k] != other[:, k]).float().mean().item()
+        assert end["effective_cfu"][k] == pytest.approx(flipped, abs=1e-6)
+    # By common random numbers as many flip as the propensities differ: no more.
+    assert end["effective_cfu"].mean() == pytest.approx(end["cfu"].mean(), abs=0.03)
+    # Within a group the other attribute moves everybody the same way.
+    s = torch.stack(history.s)
+    assert ((accepted >= other) | (s < 0)).all()
+
+
+def test_without_counterfactuals_their_measures_are_empty(credit: PreparedData) -> None:
+    table = measure_table(run(online(Coin(0.5), credit, [0]), 2), [0], cost=0.5)
+    names = ["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]
+    assert table[names].isna().all(axis=None)
 
 
 def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:

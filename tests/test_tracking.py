@@ -9,6 +9,7 @@ import mlflow
 import pandas as pd
 import pytest
 
+from fairall.compose import load_dataset
 from fairall.tracking import Tracker, store_uri
 
 
@@ -75,10 +76,9 @@ def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
 
 
 def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) -> None:
-    from fairall.data.credit import load
 
     parent, _ = runs(client)
-    table = load()
+    table = load_dataset("credit").table()
     model = mlflow.pyfunc.load_model(f"runs:/{parent.info.run_id}/policy")
     predicted = model.predict(table.x.head(5).assign(s=table.s[:5]))
     assert list(predicted.columns) == ["seed_0", "seed_1"]

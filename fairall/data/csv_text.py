@@ -15,7 +15,8 @@ import pandas as pd
 from fairall.errors import FairAllError
 
 CHUNK_ROWS = 50_000
-OTHER_SEPARATORS = {";": "';'", "\t": "$'\\t'", "|": "'|'"}  # as a shell takes them
+UNUSABLE_SEPARATORS = '"\r\n'
+OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as a shell takes them
 
 
 def read_text(path: Path, *, separator: str, encoding: str, missing: list[str]) -> pd.DataFrame:
@@ -33,6 +34,8 @@ def read_text(path: Path, *, separator: str, encoding: str, missing: list[str]) 
     Raises:
         FairAllError: where there is no such file, no row in it, or a row that is not as it should be.
     """
+    if separator in UNUSABLE_SEPARATORS:
+        raise FairAllError(f"dataset.separator={separator!r} is not possible: it ends lines or quotes cells")
     try:
         with _open(path, encoding) as file:
             return _table(_rows(file, path, separator), path, separator, frozenset(missing))
@@ -61,7 +64,8 @@ def _open(path: Path, encoding: str) -> IO[str]:
 
 def _rows(file: IO[str], path: Path, separator: str) -> Iterator[list[str]]:
     """Rows in which something is written, the header first."""
-    reader = csv.reader(_lines(file, path), delimiter=separator, strict=True, skipinitialspace=True)
+    blanks = separator != " "  # may stand before a quotation mark
+    reader = csv.reader(_lines(file, path), delimiter=separator, strict=True, skipinitialspace=blanks)
     while True:
         line = reader.line_num + 1
         try:
@@ -119,7 +123,7 @@ def _names(header: list[str], path: Path, separator: str) -> list[str]:
     if len(names) < 2:
         hint = "a table needs several"
         for other, typed in OTHER_SEPARATORS.items():
-            if other in names[0] and other != separator:
+            if other in header[0] and other != separator:
                 hint = f"is it separated otherwise? Say so with dataset.separator={typed}"
         raise FairAllError(f"{path}: there is a single column, {shown(names[0])!r}; {hint}")
     return names

@@ -13,6 +13,7 @@ from fairall.data.people import People
 from fairall.data.prepare import PreparedData, Scaler
 from fairall.data.splits import Splits, split
 from fairall.data.table import Table
+from fairall.target import target_class
 
 
 class Dataset(ABC):
@@ -75,6 +76,4 @@ class TableDataset(Dataset):
 
 def dataset(config: DatasetConfig) -> Dataset:
     """The data set that a `dataset` node describes."""
-    from hydra.utils import get_class
-
-    return cast(Dataset, get_class(config._target_)(config))
+    return cast(Dataset, target_class(config, "dataset")(config))

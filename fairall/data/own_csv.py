@@ -37,8 +37,9 @@ class OwnCsv(TableDataset):
     def table(self) -> Table:
         """See `Dataset.table`; levels and stand-ins of the features are those of the training rows."""
         config = self.config
+        self._notes = []
         raw = _read(config)
-        roles = _roles(config, list(raw))
+        roles = _roles(config, list(map(str, raw)))
         s = _sensitive(raw[config.sensitive], config.advantaged)
         label, labelled = _label(raw[config.label], config.positive)
         logged = None if config.decision is None else _logged(raw, config)
@@ -108,7 +109,7 @@ def read_columns(config: CsvConfig) -> list[tuple[str, pd.Series, Feature | str 
     raw = _read(config)
     everybody = np.arange(len(raw))
     columns: list[tuple[str, pd.Series, Feature | str | FairAllError]] = []
-    for name in raw:
+    for name in map(str, raw):
         taken: Feature | str | FairAllError
         if name in (roles := {column: key for key, column in _named(config) if key != "dataset.kinds"}):
             taken = roles[name].removeprefix("dataset.")

@@ -14,7 +14,6 @@ from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
 
-
 FURTHEST = 100.0  # training standard deviations; the square of what lies further out would drown all else
 
 

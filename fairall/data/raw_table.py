@@ -15,7 +15,6 @@ from fairall.data.raw_files import raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
-
 SAS_TINY = 1e-78
 
 

@@ -74,7 +74,9 @@ class StructuralModel:
         }
         return self.predict(s, y, k, noise)
 
-    def predict(self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]) -> Individuals:
+    def predict(
+        self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]
+    ) -> Individuals:
         """What follows from the exogenous: the variables and the proxy label."""
         values = {
             name: equation["k"] * k + equation["s"] * s + noise[name]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+
 import numpy as np
-from hydra.utils import get_class
 from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table as Grid
@@ -20,6 +20,7 @@ from fairall.data.raw_files import find, raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.resources import configuration_root
+from fairall.target import target_class
 
 NEEDED = ("label", "positive", "sensitive", "advantaged")  # of a CSV, before it can be run
 
@@ -81,7 +82,13 @@ def _columns(config: CsvConfig) -> list[str]:
             problems.append(str(taken))
         values = ", ".join(str(value)[:16] for value in column.dropna().unique()[:4])
         more = ", ..." if column.nunique() > 4 else ""
-        shown = "to mend" if isinstance(taken, FairAllError) else taken.kind if isinstance(taken, Feature) else taken
+        shown = (
+            "to mend"
+            if isinstance(taken, FairAllError)
+            else taken.kind
+            if isinstance(taken, Feature)
+            else taken
+        )
         grid.add_row(name, str(shown), values + more, _missing(int(column.isna().sum()), len(column)))
     _print(grid)
     return problems
@@ -139,7 +146,7 @@ def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
         composed = compose_config(*overrides, f"initial_policy={path.stem}")
         config: Any = OmegaConf.to_object(composed.initial_policy)
         try:
-            accepted = get_class(config._target_)(config).decide(data.pool_table)
+            accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
         except FairAllError:
             continue  # it needs what this data set does not have
         s = data.pool_table.s

@@ -55,7 +55,12 @@ def test_the_command_in_a_process_of_its_own(data: Path) -> None:
 def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data: FairAllData) -> None:
     said = fairall_data()
     assert said.returncode == 0, said.stderr
-    for words in ("in this package", "drawn when it is needed", "dataset.path=FILE", "fairall.data fetch compas"):
+    for words in (
+        "in this package",
+        "drawn when it is needed",
+        "dataset.path=FILE",
+        "fairall.data fetch compas",
+    ):
         assert words in said.stdout.replace("│\n│", "")
     found = data / "fairall" / "compas" / "compas-scores-two-years.csv"
     found.parent.mkdir(parents=True)
@@ -113,7 +118,10 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["fetch", "meps"], "dataset.accept_terms=true"),
         (["check", "nope.csv"], "there is no such file"),
         (["check", "."], "is a folder"),
-        (["fetch", "compas", "dataset.download.url=http://127.0.0.1:9/compas.csv"], "cannot reach 127.0.0.1:9"),
+        (
+            ["fetch", "compas", "dataset.download.url=http://127.0.0.1:9/compas.csv"],
+            "cannot reach 127.0.0.1:9",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

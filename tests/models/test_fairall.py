@@ -342,7 +342,7 @@ def test_pretraining_hands_its_weights_to_phase2(
     config = compose_config("preset=quick", "schedule.phase1_epochs=3", "model.phase1.validate_every=1")
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
     learner = FairAll(config.model, setting)
-    learner.pretrain(credit.pool, credit.validation, tmp_path, lambda **_: None)
+    learner.pretrain(credit, tmp_path, lambda **_: None)
     (kept,) = tmp_path.glob("*.pt")
     phase1 = torch.load(kept, weights_only=True)["vae"]
     own = learner.vae.state_dict()
@@ -401,7 +401,7 @@ def test_phase1_of_a_seed_does_not_depend_on_its_company(
     curves = {}
     for k, seeds in ((3, range(10)), (0, [3])):
         learner = FairAll(model, Setting(credit.schema, 0.5, list(seeds), schedule, config.protocol))
-        learned = learner.pretrain(credit.pool, credit.validation, tmp_path / str(k), lambda **_: None)
+        learned = learner.pretrain(credit, tmp_path / str(k), lambda **_: None)
         assert learned is not None
         curves[k] = (learned.train[:, k], learned.validation[:, k], learner.vae.encoder.layers[0].weight[k])
     torch.testing.assert_close(curves[3], curves[0], rtol=1e-4, atol=1e-4)

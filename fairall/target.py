@@ -1,0 +1,25 @@
+"""From `_target_` to the class it names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from fairall.errors import FairAllError
+
+
+def target_class(node: Any, key: str) -> Any:
+    """The class that `node._target_` names, by module and name.
+
+    Args:
+        node: of the configuration.
+        key: where the node is.
+
+    Raises:
+        FairAllError: where there is no such class.
+    """
+    module, _, name = node._target_.rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise FairAllError(f"{key}._target_={node._target_}: there is no such class ({error})") from error

@@ -1,0 +1,644 @@
+import csv
+import io
+import random
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fairall.compose import load_dataset
+from fairall.data.features import MISSING_LEVEL, Feature, Kind
+from fairall.data.infer import OTHER_LEVEL
+from fairall.data.own_csv import OwnCsv
+from fairall.data.table import Table
+from fairall.errors import FairAllError
+
+Columns = dict[str, list[str]]
+Own = Callable[..., OwnCsv]
+
+MEANING = {"label": "repaid", "positive": "yes", "sensitive": "sex", "advantaged": "m"}
+TOWNS = ("Leeds", "York", "Hull")
+
+
+def people(n: int = 100, /, **columns: list[str]) -> Columns:
+    """N people with a feature of each kind, groups and labels balanced; further or other columns as given."""
+    draw = random.Random(0)
+    return {
+        "age": [f"{draw.gauss(40, 10):.2f}" for _ in range(n)],
+        "children": [str(draw.randrange(4)) for _ in range(n)],
+        "town": [draw.choice(TOWNS) for _ in range(n)],
+        "sex": ["fm"[i % 2] for i in range(n)],
+        "repaid": [("no", "yes")[i // 2 % 2] for i in range(n)],
+    } | columns
+
+
+def with_cell(name: str, row: int, value: str, columns: Columns | None = None) -> Columns:
+    """The people with another value in a row; row 1 is the first."""
+    columns = columns or people()
+    return columns | {name: [*columns[name][: row - 1], value, *columns[name][row:]]}
+
+
+def written(columns: Columns, **dialect: str) -> str:
+    buffer = io.StringIO(newline="")
+    writer = csv.writer(buffer, **dialect)  # type: ignore[arg-type]
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Own:
+    """The data set of a file with this content."""
+
+    def made(content: Columns | str | bytes, *overrides: str, **meaning: str) -> OwnCsv:
+        path = tmp_path / "people.csv"
+        text = written(content) if isinstance(content, dict) else content
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        words = [f"dataset.{key}={value}" for key, value in (MEANING | {"path": str(path)} | meaning).items()]
+        dataset = load_dataset("csv", *words, *overrides)
+        assert isinstance(dataset, OwnCsv)
+        return dataset
+
+    return made
+
+
+def complaint(dataset: OwnCsv) -> str:
+    with pytest.raises(FairAllError) as caught:
+        dataset.prepare()
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+def feature(table: Table, name: str) -> Feature:
+    return table.schema[table.schema.names.index(name)]
+
+
+def test_100_people_work(own: Own) -> None:
+    data = own(people()).prepare()
+    assert [f.kind for f in data.schema] == [Kind.REAL, Kind.COUNT, Kind.CATEGORICAL]
+    assert [len(part) for part in (data.train, data.validation, data.test, data.pool)] == [70, 15, 15, 49]
+    assert data.notes == ()
+
+
+PARTS = ["train"] * 60 + ["validation"] * 20 + ["test"] * 20
+DECIDED = {"granted": [str(i // 3 % 2) for i in range(100)], "chance": ["0.4"] * 100}
+LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
+
+
+@pytest.mark.parametrize(
+    ("columns", "overrides", "told"),
+    [
+        pytest.param(
+            people(), {"label": "repayed"}, ["dataset.label=repayed", "did you mean repaid?"], id="no label"
+        ),
+        pytest.param(
+            people(),
+            {"sensitive": "gender"},
+            ["dataset.sensitive=gender", "there are age, children"],
+            id="no sensitive",
+        ),
+        pytest.param(
+            with_cell("repaid", 3, "maybe"),
+            {},
+            ["'repaid' has 3 values (maybe, no, yes)", "must have two"],
+            id="three labels",
+        ),
+        pytest.param(people(repaid=["yes"] * 100), {}, ["'repaid' has 1 value (yes)"], id="one label"),
+        pytest.param(
+            people(repaid=[""] * 100), {}, ["column 'repaid': no row has a label"], id="labels missing"
+        ),
+        pytest.param(
+            people(),
+            {"positive": "good"},
+            ["dataset.positive=good", "'repaid'", "it has no, yes"],
+            id="no positive",
+        ),
+        pytest.param(
+            people(sex=["m"] * 100), {}, ["'sex' has 1 group (m)", "merge or remove"], id="one group"
+        ),
+        pytest.param(with_cell("sex", 2, "x"), {}, ["'sex' has 3 groups (f, m, x)"], id="three groups"),
+        pytest.param(
+            with_cell("sex", 7, "NA"),
+            {},
+            ["column 'sex', row 7", "is missing", "complete or remove"],
+            id="no group",
+        ),
+        pytest.param(
+            people(), {"advantaged": "male"}, ["dataset.advantaged=male", "it has f, m"], id="no advantaged"
+        ),
+        pytest.param(
+            people(),
+            {"label": "sex"},
+            ["column 'sex' cannot be both dataset.label and dataset.sensitive"],
+            id="two roles",
+        ),
+        pytest.param(
+            people(),
+            {"drop": "[sex]"},
+            ["'sex' cannot be both dataset.sensitive and dataset.drop"],
+            id="needed and dropped",
+        ),
+        pytest.param(
+            people(),
+            {"drop": "[towm]"},
+            ["dataset.drop=towm", "did you mean town?"],
+            id="dropped is not there",
+        ),
+        pytest.param(
+            people(),
+            {"kinds": "{agee: real}"},
+            ["dataset.kinds=agee", "did you mean age?"],
+            id="declared is not there",
+        ),
+        pytest.param(
+            with_cell("age", 5, "old"),
+            {},
+            ["column 'age', row 5: 'old' is no number", "'dataset.kinds={age: categorical}'"],
+            id="text in numbers",
+        ),
+        pytest.param(
+            with_cell("age", 5, "inf"), {}, ["column 'age', row 5: 'inf' is not finite"], id="infinite"
+        ),
+        pytest.param(
+            with_cell("age", 5, "-1e300"),
+            {},
+            ["column 'age', row 5: '-1e300' is beyond 1e+30", "unit"],
+            id="too large",
+        ),
+        pytest.param(
+            with_cell("children", 9, "-1"),
+            {"kinds": "{children: count}"},
+            ["column 'children', row 9: '-1' is no count", "{children: real}"],
+            id="negative count",
+        ),
+        pytest.param(
+            with_cell("children", 9, "1.5"),
+            {"kinds": "{children: count}"},
+            ["column 'children', row 9: '1.5' is no count"],
+            id="fractional count",
+        ),
+        pytest.param(
+            with_cell("children", 9, "16777217"),
+            {"kinds": "{children: count}"},
+            ["row 9", "from 0 to 16777216"],
+            id="large count",
+        ),
+        pytest.param(
+            people(),
+            {"kinds": "{town: binary}"},
+            ["'town' has 3 values (Hull, Leeds, York) and cannot be binary", "{town: categorical}"],
+            id="no binary",
+        ),
+        pytest.param(
+            people(),
+            {"kinds": "{town: real}"},
+            ["column 'town', row 1: ", "is no number"],
+            id="declared number",
+        ),
+        pytest.param(
+            people(name=[f"n{i}" for i in range(100)]),
+            {},
+            ["column 'name', row 1: 'n0' and 99 more values in 100 rows", "'dataset.drop=[name]'"],
+            id="names",
+        ),
+        pytest.param(
+            people(born=["", *(f"19{i}-01-31" for i in range(11, 99)), *["3/4/1999"] * 11]),
+            {},
+            ["column 'born', row 2: '1911-01-31' is a date", "'dataset.drop=[born]'"],
+            id="dates",
+        ),
+        pytest.param(
+            {key: people()[key] for key in ("sex", "repaid")},
+            {},
+            ["no column is left to be a feature"],
+            id="no feature",
+        ),
+        pytest.param(
+            people(repaid=["yes", "no"] * 19 + ["yes"] + [""] * 61),
+            {},
+            ["column 'repaid': 39 rows have a label", "at least 40"],
+            id="few labelled",
+        ),
+        pytest.param(
+            people(sex=["f"] * 2 + ["m"] * 98),
+            {},
+            ["column 'sex': no labelled", "of the disadvantaged group", "give more rows"],
+            id="small group",
+        ),
+        pytest.param(
+            people(part=[*PARTS[:-1], "tset"]),
+            {"split.column": "part"},
+            ["column 'part', row 100: 'tset'", "train, validation or test"],
+            id="no part",
+        ),
+        pytest.param(
+            people(part=["", *PARTS[1:]]),
+            {"split.column": "part"},
+            ["column 'part', row 1: None", "must be"],
+            id="missing part",
+        ),
+        pytest.param(
+            people(part=["train"] * 60 + ["validation"] * 40),
+            {"split.column": "part"},
+            ["no labelled test row"],
+            id="no test rows",
+        ),
+        pytest.param(
+            people(part=PARTS, repaid=["yes"] * 60 + ["no"] * 40),
+            {"split.column": "part"},
+            ["'repaid': the training rows all have the same label"],
+            id="one label in training",
+        ),
+        pytest.param(
+            people(),
+            {"split.column": "part"},
+            ["dataset.split.column=part", "no such column"],
+            id="no split column",
+        ),
+        pytest.param(
+            people(),
+            {"decision": "granted"},
+            ["dataset.decision=granted", "no such column"],
+            id="no decision column",
+        ),
+        pytest.param(
+            people(granted=["1"] * 99 + [""]),
+            {"decision": "granted"},
+            ["column 'granted', row 100: the decision is missing"],
+            id="decision missing",
+        ),
+        pytest.param(
+            people(granted=["1"] * 100),
+            {"decision": "granted"},
+            ["'granted' has 1 value (1); a decision must have two"],
+            id="one decision",
+        ),
+        pytest.param(
+            people(**DECIDED),
+            {"decision": "granted", "accepted": "yes"},
+            ["dataset.accepted=yes", "'granted'", "it has 0, 1"],
+            id="no accepted",
+        ),
+        pytest.param(
+            people(**DECIDED),
+            {"propensity": "chance"},
+            ["give dataset.decision=COLUMN"],
+            id="propensity alone",
+        ),
+    ],
+)
+def test_a_bad_table_is_told_in_a_line(
+    own: Own, columns: Columns, overrides: dict[str, str], told: list[str]
+) -> None:
+    message = complaint(own(columns, **overrides))
+    for part in told:
+        assert part in message
+
+
+@pytest.mark.parametrize("chance", ["0", "likely", "", "1.2", "-0.1", "inf"])
+def test_accepted_people_need_a_propensity(own: Own, chance: str) -> None:
+    message = complaint(own(with_cell("chance", 4, chance, people(**DECIDED)), *LOGGED))
+    assert f"column 'chance', row 4: {chance or None!r} is no propensity" in message
+
+
+def test_rejected_people_need_no_propensity(own: Own) -> None:
+    logged = own(with_cell("chance", 1, "", people(**DECIDED)), *LOGGED).table().logged
+    assert logged is not None
+    assert logged.propensity is not None
+    assert logged.accepted.sum() == DECIDED["granted"].count("1")
+    assert logged.propensity[0] == 0
+    assert np.isfinite(logged.propensity).all()
+
+
+TEXT = written(people())
+LINES = TEXT.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param("", ["the file is empty"], id="empty"),
+        pytest.param("\n \n\r\n,,\n", ["the file is empty"], id="blank lines"),
+        pytest.param(LINES[0], ["there is a header, but no row"], id="header only"),
+        pytest.param(
+            TEXT.replace("children", "age"), ["2 columns are named 'age'", "rename or remove"], id="same name"
+        ),
+        pytest.param(
+            "\n".join([*LINES[:-1], LINES[-1][:8]]),
+            ["row 100 has 3 cells where the header has 5", "truncated"],
+            id="too few cells",
+        ),
+        pytest.param(
+            "\n".join([*LINES[:3], LINES[3] + ",x", *LINES[4:]]),
+            ["row 3 has 6 cells where the header has 5"],
+            id="too many cells",
+        ),
+        pytest.param(
+            "\n".join([*LINES[:8], '1,2,"York,f,yes', *LINES[9:]]),
+            ["row that begins at line 9", "not closed"],
+            id="unclosed quote",
+        ),
+        pytest.param(
+            "\n".join([*LINES[:8], '1,2,"York" b,f,yes', *LINES[9:]]),
+            ["row that begins at line 9", "not doubled"],
+            id="text after a quote",
+        ),
+        pytest.param(
+            written(people(), delimiter=";"),
+            ["there is a single column", """dataset.separator='";"'"""],
+            id="semicolons",
+        ),
+        pytest.param(
+            written(people(), delimiter="\t"),
+            ["there is a single column", """dataset.separator=$'"\\t"'"""],
+            id="tabs",
+        ),
+        pytest.param("id\n1\n2\n", ["there is a single column, 'id'", "needs several"], id="one column"),
+        pytest.param(
+            TEXT.replace("Hull", "Düren").encode("latin-1"),
+            [": line ", "is not utf-8 text", "dataset.text_encoding=latin-1"],
+            id="latin-1",
+        ),
+        pytest.param(
+            TEXT.encode("utf-16"), [": line 1 is not utf-8 text", "dataset.text_encoding=utf-16"], id="utf-16"
+        ),
+        pytest.param(
+            TEXT.encode("utf-16-le"),
+            [": line 1 holds a NUL byte", "dataset.text_encoding=utf-16"],
+            id="utf-16 without a mark",
+        ),
+        pytest.param(TEXT.replace("York", "Yo\0rk"), ["holds a NUL byte"], id="nul"),
+        pytest.param(
+            TEXT.replace("York", "Y" * 200_000), ["field larger than field limit"], id="endless cell"
+        ),
+        pytest.param(
+            TEXT.replace("yes", '"ma\ny"', 1), ["3 values (ma y, no, yes)"], id="label over two lines"
+        ),
+        pytest.param(
+            TEXT.replace("yes", '"ja\nwohl"'),
+            ["dataset.positive=yes", "it has ja wohl, no"],
+            id="labels over two lines",
+        ),
+        pytest.param(
+            TEXT.replace("repaid", '"re\npaid"'), ["did you mean re paid?"], id="name over two lines"
+        ),
+        pytest.param(
+            TEXT.replace("40", "4\u20280" * 999), ["column 'age', row "], id="number over many lines"
+        ),
+    ],
+)
+def test_a_bad_file_is_told_in_a_line(own: Own, content: str | bytes, told: list[str]) -> None:
+    message = complaint(own(content))
+    assert len(message) < 400
+    for part in told:
+        assert part in message
+
+
+def test_undecodable_bytes_are_told_with_their_line(own: Own) -> None:
+    lines = [line.encode() for line in LINES]
+    lines[41] = lines[41].replace(b"yes", b"\xfc").replace(b"no", b"\xfc")
+    assert ": line 42 is not utf-8 text" in complaint(own(b"\r\n".join(lines)))
+
+
+@pytest.mark.parametrize(
+    ("path", "told"),
+    [
+        ("{}", "is a folder: give the CSV file"),
+        ("{}/nobody.csv", "no such file"),
+        ("{}/" + "n" * 999, "cannot be read"),
+    ],
+)
+def test_a_path_that_cannot_be_read(own: Own, tmp_path: Path, path: str, told: str) -> None:
+    given = path.format(tmp_path)
+    message = complaint(own("", path=given))
+    assert f"dataset.path={given}" in message
+    assert told in message
+
+
+def test_a_separator_that_quotes(own: Own) -> None:
+    assert "dataset.separator='\"' is not possible" in complaint(own(people(), separator="'\"'"))
+
+
+@pytest.mark.parametrize("encoding", ["klingon", "hex"])
+def test_an_encoding_that_is_none(own: Own, encoding: str) -> None:
+    message = complaint(own(people(), text_encoding=encoding))
+    assert f"dataset.text_encoding={encoding}: there is no such encoding" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides"),
+    [
+        pytest.param(TEXT.encode("utf-8-sig"), (), id="byte-order mark"),
+        pytest.param(TEXT.encode("utf-16"), ("dataset.text_encoding=utf-16",), id="utf-16"),
+        pytest.param(
+            b"\xff\xfe" + TEXT.encode("utf-16-le"), ("dataset.text_encoding=utf-16-le",), id="utf-16-le"
+        ),
+        pytest.param(TEXT.replace("\r\n", "\n"), (), id="LF"),
+        pytest.param(TEXT.replace("\r\n", "\r"), (), id="CR"),
+        pytest.param(TEXT.rstrip(), (), id="no last line break"),
+        pytest.param("\n" + TEXT.replace("\r\n", "\r\n  \r\n") + ",,,,\r\n", (), id="blank rows"),
+        pytest.param(TEXT.replace(",", " , ").replace("\r\n", "\t\r\n"), (), id="blanks around cells"),
+        pytest.param(written(people(), delimiter=";"), ('dataset.separator=";"',), id="semicolons"),
+        pytest.param(written(people(), delimiter="\t"), ('dataset.separator="\t"',), id="tabs"),
+        pytest.param(written(people(), delimiter=" "), ("dataset.separator=' '",), id="blanks"),
+        pytest.param('"' + TEXT[:-2].replace(",", '","').replace("\r\n", '"\r\n"') + '"', (), id="quotes"),
+    ],
+)
+def test_the_same_people_written_otherwise(
+    own: Own, content: str | bytes, overrides: tuple[str, ...]
+) -> None:
+    assert own(content, *overrides).prepare().fingerprint() == own(people()).prepare().fingerprint()
+
+
+def test_text_in_latin_1(own: Own) -> None:
+    content = TEXT.replace("Hull", "Düren").encode("latin-1")
+    table = own(content, text_encoding="latin-1").table()
+    assert feature(table, "town").levels == ("Düren", "Leeds", "York")
+
+
+def test_quoted_separators_and_line_breaks_belong_to_the_cell(own: Own) -> None:
+    towns = {"Leeds": "Leeds, UK", "York": 'the "old"\nYork', "Hull": "Hull"}
+    table = own(people(town=[towns[town] for town in people()["town"]])).table()
+    assert feature(table, "town").levels == ("Hull", "Leeds, UK", 'the "old"\nYork')
+
+
+def test_a_column_without_a_name_has_its_number(own: Own) -> None:
+    columns = {(name if name != "town" else ""): values for name, values in people().items()}
+    assert own(columns).table().schema.names == ["age", "children", "column 3"]
+
+
+@pytest.mark.parametrize(
+    ("values", "positive"),
+    [(("0.0", "1.0"), "1"), (("0", "1"), "1.0"), (("False", "True"), "true"), (("no", "YES"), "yes")],
+)
+def test_the_positive_value_may_be_spelt_otherwise(own: Own, values: tuple[str, str], positive: str) -> None:
+    labels = [values[label == "yes"] for label in people()["repaid"]]
+    table = own(people(repaid=labels), positive=positive).table()
+    np.testing.assert_array_equal(table.label, own(people()).table().label)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (["UK"] * 100, "it is always 'UK'"),
+        ([""] * 100, "it is empty"),
+        ([str(i) for i in range(100)], "it numbers the rows"),
+        ([f"{i}.0" for i in range(1, 101)], "it numbers the rows"),
+        ([f"{i}e-310" for i in range(1, 101)], "it does not vary in the training rows"),
+    ],
+)
+def test_a_column_that_says_nothing_is_left_out(own: Own, values: list[str], reason: str) -> None:
+    data = own(people(extra=values)).prepare()
+    assert data.schema.names == ["age", "children", "town"]
+    assert data.notes == (f"column 'extra' is left out: {reason}",)
+
+
+@pytest.mark.parametrize("rare", ["", "0.3", "5"])
+def test_a_column_that_varies_only_outside_training_is_left_out(own: Own, rare: str) -> None:
+    columns = people(part=PARTS, extra=["0.1"] * 60 + [rare, "0.2"] * 20)
+    data = own(columns, "dataset.split.column=part").prepare()
+    assert "extra" not in data.schema.names
+    assert "training" in data.notes[0]
+
+
+def test_rare_categories_become_one(own: Own) -> None:
+    values = [f"k{i}" for i in range(5000)] + [f"k{i % 40}" for i in range(1000)]
+    table = own(people(6000, code=values), "dataset.max_categories=30").table()
+    code = feature(table, "code")
+    assert len(code.levels) == len(set(code.levels)) == 30
+    assert code.levels[-1] == OTHER_LEVEL
+    assert code.fill == code.codes[-1]
+    assert (table.x["code"] == code.fill).sum() > 4500
+
+
+def test_a_category_may_be_called_like_the_one_of_the_rare(own: Own) -> None:
+    values = [OTHER_LEVEL] * 50 + [f"k{i % 10}" for i in range(50)]
+    code = feature(own(people(code=values), "dataset.max_categories=5").table(), "code")
+    assert len(set(code.levels)) == len(code.levels) == len(code.codes)
+
+
+def test_a_group_without_a_positive_label_is_noted(own: Own) -> None:
+    labels = ["no" if i % 2 == 0 else label for i, label in enumerate(people()["repaid"])]
+    assert own(people(repaid=labels)).prepare().notes == (
+        "no training row of the disadvantaged group has a positive label",
+    )
+
+
+def test_notes_are_not_repeated(own: Own) -> None:
+    dataset = own(people(extra=[""] * 100))
+    dataset.table()
+    assert dataset.prepare().notes == dataset.prepare().notes == ("column 'extra' is left out: it is empty",)
+
+
+def test_whole_numbers_declared_categorical(own: Own) -> None:
+    children = feature(own(people(), "dataset.kinds={children: categorical}").table(), "children")
+    assert children.kind is Kind.CATEGORICAL
+    assert children.levels == ("0", "1", "2", "3")
+
+
+def test_whole_numbers_from_0_up_to_max_count_are_counts(own: Own) -> None:
+    assert feature(own(people(), "dataset.max_count=2").table(), "children").kind is Kind.REAL
+    assert feature(own(with_cell("children", 1, "-1")).table(), "children").kind is Kind.REAL
+
+
+def test_infinite_words_in_a_column_that_begins_like_row_numbers(own: Own) -> None:
+    message = complaint(own(people(extra=["0", "inf", "inf", *(str(i) for i in range(97))])))
+    assert "column 'extra', row 2: 'inf' is not finite" in message
+
+
+def test_hints_can_be_typed(own: Own) -> None:
+    columns = people() | {"name (first, last)": [f"n{i}" for i in range(100)]}
+    message = complaint(own(columns))
+    hint = message[message.index("dataset.drop=") :].split("'")[0]
+    assert own(columns, hint).table().schema.names == ["age", "children", "town"]
+    hint = message[message.index("dataset.kinds=") :].split("'")[0]
+    assert "name (first, last)" in own(columns, hint).table().schema.names
+
+
+@pytest.mark.parametrize("separator", [";", "|"])
+def test_the_hint_of_another_separator_can_be_typed(own: Own, separator: str) -> None:
+    content = written(people(), delimiter=separator)
+    hint = shlex.split(complaint(own(content)))[-1]
+    assert own(content, hint).prepare().fingerprint() == own(people()).prepare().fingerprint()
+
+
+def test_a_missing_number_is_the_training_median(own: Own) -> None:
+    columns = with_cell("age", 50, "NA")
+    dataset = own(columns)
+    table = dataset.table()
+    train = [i for i in dataset.splits(table).train if i != 49]
+    assert table.x["age"][49] == pytest.approx(np.median([float(columns["age"][i]) for i in train]))
+    assert table.missing == {"age": 1, "children": 0, "town": 0}
+
+
+def test_a_missing_category_is_one_of_its_own(own: Own) -> None:
+    columns = people()
+    table = own(columns | {"town": [town.replace("York", "") for town in columns["town"]]}).table()
+    town = feature(table, "town")
+    assert town.levels == ("Hull", "Leeds", MISSING_LEVEL)
+    gone = np.array(columns["town"]) == "York"
+    assert (table.x["town"][gone] == town.codes[-1]).all()
+
+
+@pytest.mark.parametrize("value", ["", "Bath"])
+def test_a_category_not_seen_in_training_is_the_most_frequent(own: Own, value: str) -> None:
+    columns = with_cell("town", 100, value, people(part=PARTS))
+    table = own(columns, "dataset.split.column=part").table()
+    town = feature(table, "town")
+    assert town.levels == ("Hull", "Leeds", "York")
+    assert town.levels[int(table.x["town"][99])] == max(TOWNS, key=columns["town"][:60].count)
+
+
+UNLABELLED = [label if i % 3 else "" for i, label in enumerate(people(200)["repaid"])]
+
+
+def test_people_without_a_label_are_in_the_pool_alone(own: Own) -> None:
+    dataset = own(people(200, repaid=UNLABELLED))
+    table = dataset.table()
+    splits = dataset.splits(table)
+    unlabelled = set(range(0, 200, 3))
+    assert set(np.flatnonzero(~table.labelled)) == unlabelled
+    assert unlabelled <= set(splits.pool)
+    assert not unlabelled & {*splits.train, *splits.validation, *splits.test}
+    data = dataset.prepare()
+    assert (~data.pool_table.labelled).sum() == len(unlabelled)
+    assert not data.pool.label[torch.tensor(~data.pool_table.labelled)].any()
+
+
+def test_people_without_a_label_change_nothing_for_the_others(own: Own) -> None:
+    everybody = people(200, repaid=UNLABELLED)
+    known = [i for i, label in enumerate(UNLABELLED) if label]
+    labelled = {name: [values[i] for i in known] for name, values in everybody.items()}
+    with_them, without = own(everybody).prepare(), own(labelled).prepare()
+    assert list(with_them.schema) == list(without.schema)
+    for part in ("train", "validation", "test"):
+        assert torch.equal(getattr(with_them, part).x, getattr(without, part).x)
+        assert torch.equal(getattr(with_them, part).label, getattr(without, part).label)
+
+
+def test_rows_of_a_split_column_keep_their_part(own: Own) -> None:
+    labels = people()["repaid"]
+    labels[0] = labels[-1] = ""
+    dataset = own(people(part=PARTS, repaid=labels), "dataset.split.column=part")
+    splits = dataset.splits(dataset.table())
+    assert list(splits.train) == list(range(1, 60))
+    assert list(splits.test) == list(range(80, 99))
+    assert 0 in splits.pool
+    assert 99 not in splits.pool
+
+
+@pytest.mark.parametrize("part", ["validation", "test"])
+def test_only_training_rows_shape_the_features(own: Own, part: str) -> None:
+    before = own(people())
+    row = getattr(before.splits(before.table()), part)[0] + 1
+    changed = with_cell("age", row, "-5000", with_cell("town", row, "Bath"))
+    one, other = before.prepare(), own(changed).prepare()
+    assert list(one.schema) == list(other.schema)
+    for name in ("mean", "scale"):
+        np.testing.assert_array_equal(getattr(one.scaler, name), getattr(other.scaler, name))
+    assert torch.equal(one.train.x, other.train.x)
+    assert not torch.equal(getattr(one, part).x, getattr(other, part).x)

@@ -1,0 +1,255 @@
+"""Whatever the file: people that a run can use, or one line for the user."""
+
+import csv
+import io
+import json
+import random
+import tempfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairall.compose import typed_config
+from fairall.config import CsvConfig, CsvSplitConfig
+from fairall.data.csv_text import read_text
+from fairall.data.features import DISCRETE, Feature, Kind, Schema
+from fairall.data.own_csv import OwnCsv, read_columns
+from fairall.data.prepare import PreparedData
+from fairall.errors import FairAllError
+
+thorough = settings(
+    derandomize=True, deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow]
+)
+
+ROLES = "yspdc"
+SEEDS = st.integers(0, 2**32)
+ONE_IN_FIVE = st.sampled_from([False, False, False, False, True])
+MISSING = ("", "NA", "nan", "?")
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
+EXTREMES = [
+    "5e-324",
+    "1e-310",
+    "2e-310",
+    "1e-30",
+    "1e30",
+    "-1e31",
+    "1e400",
+    "inf",
+    "-Infinity",
+    "0x1F",
+    "1_000",
+]
+NUMBERS = st.one_of(
+    st.integers(-5, 60).map(str),
+    st.integers().map(str),
+    st.floats(-1e6, 1e6).map(str),
+    st.floats().map(repr),
+    st.sampled_from(EXTREMES),
+)
+CALM_NUMBERS = st.floats(-1e6, 1e6).map(str) | st.integers(0, 70).map(str)
+DATES = st.dates().map(str) | st.datetimes().map(str) | st.just("31/1/99")
+CATEGORIES = st.sampled_from(
+    ["red", "Rot", "rouge, vif", 'the "red"', "a\nb", "(other)", "(missing)", "ü", "\u2028", "True", "1"]
+)
+CELLS = (NUMBERS, CALM_NUMBERS, DATES, CATEGORIES, TEXT, st.one_of(NUMBERS, CATEGORIES, TEXT))
+
+
+def named(header: str) -> str:
+    return " ".join(header.split())
+
+
+@st.composite
+def columns_of_cells(draw: st.DrawFn, n: int) -> list[str]:
+    """Cells drawn from a few values, of which some are missing, or a range of numbers or of names."""
+    values = draw(st.lists(draw(st.sampled_from(CELLS)), min_size=1, max_size=12))
+    missing = draw(st.sampled_from([(), (), MISSING]))
+    mark = draw(st.sampled_from(["{row}", "n{row}", "{row}.5"])) if draw(ONE_IN_FIVE) else "{value}"
+    order = random.Random(draw(SEEDS))
+    return [
+        mark.format(value=value, row=row)
+        for row, value in enumerate(order.choices([*values, *missing], k=n), start=draw(st.integers(-1, 2)))
+    ]
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[str, list[str]]:
+    """1 to 150 rows; mostly with a label `y`, a group `s`, a part `p`, decisions `d`, and chances `c`."""
+    n = draw(st.integers(1, 150)) if draw(ONE_IN_FIVE) else draw(st.sampled_from([90, 120, 150]))
+    order = random.Random(draw(SEEDS))
+    labels = draw(st.sampled_from(["01", ("no", "yes", ""), ("0.0", "1.0", "NA", "nan"), ("x\ny", "z")]))
+    groups = draw(st.sampled_from(["fm", "ffffffm", ("f", "m ", " m")]))
+    values = (labels, groups, ["train", "train", "validation", "test"], "01", ["1", "0.3", "1e-300"])
+    usual = {role: order.choices(some, k=n) for role, some in zip(ROLES, values, strict=True)}
+    names = st.sampled_from("abefg") | TEXT.filter(lambda name: named(name) not in ROLES)
+    others = draw(st.lists(names, min_size=1, max_size=4, unique_by=named))
+    return usual | {name: draw(columns_of_cells(n)) for name in others}
+
+
+@cache
+def default() -> CsvConfig:
+    words = (f"dataset.{key}=x" for key in ("path", "label", "positive", "sensitive", "advantaged"))
+    config = typed_config("dataset=csv", *words).dataset
+    assert isinstance(config, CsvConfig)
+    return config
+
+
+@st.composite
+def configs(draw: st.DrawFn, table: dict[str, list[str]]) -> CsvConfig:
+    """What the columns of a table mean; now and then one has a role it was not made for."""
+    names = [named(name) or f"column {i}" for i, name in enumerate(table, start=1)]
+    features = st.sampled_from(names[len(ROLES) :])
+    decision, propensity = draw(st.sampled_from([(None, None), ("d", None), ("d", "c")]))
+    roles: dict[str, Any] = {"label": "y", "sensitive": "s", "decision": decision, "propensity": propensity}
+    if draw(ONE_IN_FIVE):
+        roles[draw(st.sampled_from(sorted(roles)))] = draw(st.sampled_from(names))
+    return replace(
+        default(),
+        **roles,
+        positive=next((label for label in ("yes", "1.0", "z") if label in table["y"]), "1"),
+        advantaged="m",
+        drop=[draw(features)] if draw(ONE_IN_FIVE) else [],
+        kinds={draw(features): str(draw(st.sampled_from(Kind)))} if draw(ONE_IN_FIVE) else {},
+        max_categories=draw(st.sampled_from([2, 3, 50])),
+        max_count=draw(st.sampled_from([0, 50, 10**9])),
+        encoding=draw(st.sampled_from(["ordinal", "one_hot"])),
+        split=CsvSplitConfig(0.3, 0.7, 1234, draw(st.sampled_from([None, "p"]))),
+    )
+
+
+def prepared(content: bytes, config: CsvConfig) -> PreparedData | None:
+    """The people of a file, None where the user is told in a line why there are none."""
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(content)
+        config = replace(config, path=file.name)
+        told: list[object] = []
+        try:
+            told += [taken for *_, taken in read_columns(config) if not isinstance(taken, Feature)]
+            return OwnCsv(config).prepare()
+        except FairAllError as error:
+            told.append(error)
+            return None
+        finally:
+            assert all(len(str(message).splitlines()) == 1 for message in told)
+
+
+def check(data: PreparedData) -> None:
+    for people in (data.train, data.validation, data.test, data.pool):
+        assert torch.isfinite(people.x).all()
+        assert set(people.s.tolist()) <= {-1.0, 1.0}
+        assert set(people.label.tolist()) <= {0.0, 1.0}
+        for values, feature in zip(people.x.T, data.schema, strict=True):
+            if feature.kind in DISCRETE:
+                assert set(values.tolist()) <= set(feature.codes)
+                assert len(set(feature.levels)) == len(feature.levels)
+            if feature.kind is Kind.COUNT:
+                assert bool((values >= 0).all())
+                assert torch.equal(values, values.floor())
+    for people in (data.train, data.validation, data.test):
+        assert len(set(people.s.tolist())) == 2
+    assert len(set(data.train.label.tolist())) == 2
+    assert np.isfinite(data.pool_table.features).all()
+    assert all(len(note.splitlines()) == 1 for note in data.notes)
+
+
+def written(rows: list[list[str]]) -> bytes:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer).writerows(rows)
+    return buffer.getvalue().encode()
+
+
+def rows_of(table: dict[str, list[str]]) -> list[list[str]]:
+    return [list(table), *map(list, zip(*table.values(), strict=True))]
+
+
+@thorough
+@given(st.data())
+def test_any_table_can_be_used_or_is_told(data: st.DataObject) -> None:
+    table = data.draw(tables())
+    people = prepared(written(rows_of(table)), data.draw(configs(table)))
+    if people is not None:
+        check(people)
+
+
+ROWS = [
+    ["y", "s", "a", "b"],
+    *([str(i // 2 % 2), "fm"[i % 2], f"{i * i % 97}.5", "rgb"[i % 3]] for i in range(100)),
+]
+PIECES = st.binary(max_size=4) | st.sampled_from(
+    [b'"', b",", b"\r", b"\n", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"inf", b"-"]
+)
+ENCODINGS = ["latin-1", "utf-16", "cp1252", "utf-7", "idna", "base64", ""]
+BYTES = st.binary(max_size=300) | st.text(',;"\r\n\tyas01.\0é ', max_size=300).map(str.encode)
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A good file with some pieces put in, or instead of others."""
+    content = written(ROWS)
+    for _ in range(draw(st.integers(0, 3))):
+        at, gone = draw(st.integers(0, len(content))), draw(st.sampled_from([0, 1, 1, 5, len(content)]))
+        content = content[:at] + draw(PIECES) + content[at + gone :]
+    return content
+
+
+@thorough
+@given(
+    ONE_IN_FIVE.flatmap(lambda any_bytes: BYTES if any_bytes else damaged()),
+    ONE_IN_FIVE.flatmap(lambda other: st.sampled_from(ENCODINGS if other else ["utf-8"])),
+    ONE_IN_FIVE.flatmap(lambda other: st.sampled_from(';"\n \ts' if other else ",")),
+)
+def test_any_bytes_can_be_used_or_are_told(content: bytes, encoding: str, separator: str) -> None:
+    config = replace(
+        default(),
+        label="y",
+        positive="1",
+        sensitive="s",
+        advantaged="m",
+        text_encoding=encoding,
+        separator=separator,
+    )
+    people = prepared(content, config)
+    if people is not None:
+        check(people)
+
+
+@thorough
+@given(st.lists(st.lists(TEXT, min_size=3, max_size=3), min_size=1, max_size=20), st.sampled_from(",;\t|"))
+def test_cells_come_back_as_they_were_written(rows: list[list[str]], separator: str) -> None:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, delimiter=separator).writerows([["a", "b", "c"], *rows])
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    expected = [[None if cell in MISSING else cell for cell in row] for row in stripped if any(row)]
+    with tempfile.NamedTemporaryFile() as file:
+        path = Path(file.name)
+        path.write_text(buffer.getvalue(), encoding="utf-8", newline="")
+        if expected:
+            frame = read_text(path, separator=separator, encoding="utf-8", missing=list(MISSING))
+            assert frame.to_numpy().tolist() == expected
+
+
+@thorough
+@given(st.data())
+def test_a_stored_schema_encodes_alike(data: st.DataObject) -> None:
+    table = data.draw(tables())
+    config = data.draw(configs(table))
+    people = prepared(written(rows_of(table)), config)
+    if people is None:
+        return
+    stored = Schema.from_plain(json.loads(json.dumps(people.schema.to_plain())), people.schema.encoding)
+    assert list(stored) == list(people.schema)
+    names = [named(name) or f"column {i}" for i, name in enumerate(table, start=1)]
+    cells = [
+        [None if (cell := c.strip()) in config.missing else cell for c in row] for row in rows_of(table)[1:]
+    ]
+    raw = pd.DataFrame(cells, columns=names, dtype=object)
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(written(rows_of(table)))
+        expected = OwnCsv(replace(config, path=file.name)).table().features
+    np.testing.assert_array_equal(stored.encode(raw).to_numpy(), expected)
