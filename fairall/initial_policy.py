@@ -25,7 +25,7 @@ class InitialPolicy(ABC):
 
     @abstractmethod
     def decide(self, table: Table) -> np.ndarray:
-        """Decisions on all rows in their order, shape (N,), bool; people without a label count as rejected."""
+        """Decisions on all rows, shape (N,), bool; people without a label count as rejected."""
 
 
 class DrawnPolicy(InitialPolicy):
@@ -52,8 +52,8 @@ class LogisticPolicy(DrawnPolicy):
         """See `InitialPolicy.propensity`; FairAllError where a scored column is not in the table."""
         if not self.config.score:
             raise FairAllError(
-                f"initial_policy={self.config.name} needs a score, which this data set does not bring: give it "
-                "as 'dataset.initial_policies.score={COLUMN: WEIGHT}', or choose initial_policy=random"
+                f"initial_policy={self.config.name} needs a score, which this data set does not bring: "
+                "give 'dataset.initial_policies.score={COLUMN: WEIGHT}', or choose initial_policy=random"
             )
         for name in self.config.score:
             if name not in table.x:

@@ -1,4 +1,4 @@
-"""COMPAS: ProPublica's two-year recidivism file, filtered and read as the paper's authors did (appendix B.2)."""
+"""COMPAS: ProPublica's two-year recidivism file, filtered as the paper's authors did (appendix B.2)."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Schema(Sequence[Feature]):
 
     Args:
         features: the D features.
-        encoding: how the nets see a category: as its code (`ordinal`) or as an indicator per code (`one_hot`).
+        encoding: how nets see a category: as its code (`ordinal`) or as an indicator per code (`one_hot`).
     """
 
     def __init__(self, features: Sequence[Feature], encoding: str = "ordinal") -> None:

@@ -1,4 +1,4 @@
-"""Synthetic people from a structural causal model, their counterfactuals included (appendices B.1 and C.4)."""
+"""Synthetic people from a structural causal model, with counterfactuals (appendices B.1 and C.4)."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class StructuralModel:
 
 
 class Synthetic(Dataset):
-    """Pool, validation and test people drawn once from `random_state`, applicants drawn anew for each seed."""
+    """Pool, validation and test people drawn once, by `random_state`; applicants drawn anew by each seed."""
 
     config: SyntheticConfig
 

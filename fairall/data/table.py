@@ -33,7 +33,7 @@ class Table:
 
     Attributes:
         schema: the D features.
-        x: a column per feature, categories as their codes; further columns, which no learner sees, may follow.
+        x: a column per feature, categories as their codes; columns that no learner sees may follow.
         s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,).
         label: proxy label ỹ in {0, 1}, 0 where it is unknown, shape (N,).
         labelled: whose label is known, shape (N,), bool.

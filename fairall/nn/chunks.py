@@ -1,4 +1,4 @@
-"""Many people a few at a time, so that what is computed for them on the way fits into the processor's cache."""
+"""Many people a few at a time, so that what is computed on the way fits into the processor's cache."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ CHUNK = 64  # people: with some 30 latent samples each, hidden layers take a few
 
 
 def in_chunks(compute: Callable[..., Tensor], *people: Tensor) -> Tensor:
-    """What `compute` gives for people (E, N, ...), shape (E, N, ...), from calls with up to `CHUNK` of them."""
+    """What `compute` gives for people (E, N, ...), shape (E, N, ...), called with `CHUNK` of them at most."""
     parts = zip(*(values.split(CHUNK, dim=1) for values in people), strict=True)
     return torch.cat([compute(*part) for part in parts], dim=1)

@@ -1,4 +1,4 @@
-"""COMPAS, German Credit and MEPS against what the paper and the authors' files say of them, to every digit."""
+"""COMPAS, German Credit and MEPS against what the paper and the authors' files say, to every digit."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -45,7 +45,7 @@ def test_the_mean_of_five_fits_is_the_papers_optimum(
 
 
 def test_each_seed_fits_an_unpenalised_logistic_regression_on_people_of_its_own() -> None:
-    config, learner, data = fitted("model=opt_unfair", "model.decision=stochastic", "model.fit_rows=3000")
+    _, learner, data = fitted("model=opt_unfair", "model.decision=stochastic", "model.fit_rows=3000")
     x, s = data.test.x, data.test.s
     streams = SeedStreams(SEEDS, "none")
     propensity = learner.propensity(x.expand(5, -1, -1), s.expand(5, -1), streams)
