@@ -69,7 +69,7 @@ class Feature:
         """
         if self.levels:
             column = column.where(column.notna(), MISSING_LEVEL)
-            values = column.map(self._codes_of(column)).astype(float).to_numpy()
+            values = column.map(self._codes_of(column.unique())).to_numpy(dtype=float)
         else:
             values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
             allowed = np.isin(values, self.codes) if self.codes else np.isfinite(values)
@@ -80,12 +80,17 @@ class Feature:
             return values
         return np.where(missing, self.fill, values)
 
-    def _codes_of(self, column: pd.Series) -> dict[Any, float]:
-        """Codes by raw value; a level is text, and the number it spells where the column holds numbers."""
+    def _codes_of(self, values: np.ndarray) -> dict[Any, float]:
+        """Codes by raw value, NaN where it is no level.
+
+        A text is its own level. What a reader has made a number or a truth of is the level that spells it.
+        """
         known = dict(zip(self.levels, self.codes, strict=True))
-        if not pd.api.types.is_numeric_dtype(column):
-            return known
-        return {number: known[level] for level in self.levels if (number := as_number(level)) is not None}
+        spelt = {_spelt(level): code for level, code in known.items()}
+        return {
+            value: known.get(value, np.nan) if isinstance(value, str) else spelt.get(_spelt(value), np.nan)
+            for value in values
+        }
 
     def _refuse(self, column: pd.Series, wrong: np.ndarray) -> None:
         if wrong.any():
@@ -96,6 +101,12 @@ class Feature:
                 f"column {self.name!r}, row {row + 1}: {column.iloc[row]!r} is not possible; "
                 f"it must be {allowed}"
             )
+
+
+def _spelt(value: object) -> float | str:
+    """The number a value is or spells, else its text in lower case."""
+    number = as_number(str(value))
+    return str(value).casefold() if number is None else number
 
 
 class Schema(Sequence[Feature]):

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from fairall.config import SplitConfig
+from fairall.errors import FairAllError
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,12 @@ class Splits:
 
 
 def split(n_rows: int, config: SplitConfig) -> Splits:
-    """Cuts rows 0..n_rows − 1 as the paper's experiments did: half of the held-out rows each way."""
-    state = config.random_state
-    train, held_out = train_test_split(np.arange(n_rows), test_size=config.held_out, random_state=state)
-    validation, test = train_test_split(held_out, test_size=0.5, random_state=state)
-    return Splits(train, validation, test, _pool(train, config))
+    """Cuts rows 0..n_rows − 1 as the paper's experiments did: half of the held-out rows each way.
+
+    Raises:
+        FairAllError: where a part would be empty; so do the other ways to cut.
+    """
+    return _splits(np.arange(n_rows), None, config)
 
 
 def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
@@ -45,14 +47,15 @@ def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: 
         config: shares and random state.
     """
     known = np.flatnonzero(labelled)
-    for strata in (2 * label + (s == 1), s == 1, None):
+    for strata in (2 * label + (s == 1), (s == 1).astype(int)):
         try:
-            train, held_out = _cut(known, config.held_out, strata, config.random_state)
-            validation, test = _cut(held_out, 0.5, strata, config.random_state)
-        except ValueError:
-            continue  # too few of a stratum for scikit-learn to put some in each part
-        break
-    return _with_unlabelled(Splits(train, validation, test, _pool(train, config)), ~labelled, config)
+            splits = _splits(known, strata, config)
+            break
+        except FairAllError:
+            continue  # too few of a stratum to have some in each part
+    else:
+        splits = _splits(known, None, config)
+    return _with_unlabelled(splits, ~labelled, config)
 
 
 def split_by_column(words: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
@@ -71,20 +74,35 @@ def split_by_column(words: np.ndarray, labelled: np.ndarray, config: SplitConfig
     return _with_unlabelled(Splits(train, validation, test, _pool(train, config)), unlabelled, config)
 
 
+def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) -> Splits:
+    def halves(rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
+        stratify = None if strata is None else strata[rows]
+        first, second = train_test_split(
+            rows, test_size=share, random_state=config.random_state, stratify=stratify
+        )
+        return first, second
+
+    try:
+        train, held_out = halves(rows, config.held_out)
+        validation, test = halves(held_out, 0.5)
+    except ValueError as error:
+        raise FairAllError(
+            f"dataset.split.held_out={config.held_out:g}: {len(rows)} rows cannot be cut so that training, "
+            "validation and test set each have some; choose a share nearer to a half"
+        ) from error
+    return Splits(train, validation, test, _pool(train, config))
+
+
 def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
-    # The draw of pandas.DataFrame.sample with the same random state, which fixed the paper's pool.
     n_pool = round(config.pool * len(train))
+    if n_pool == 0:
+        raise FairAllError(
+            f"dataset.split.pool={config.pool:g} leaves nobody of {len(train)} training rows for Phase I"
+        )
+    # The draw of pandas.DataFrame.sample with the same random state, which fixed the paper's pool.
     return train[np.random.RandomState(config.random_state).choice(len(train), size=n_pool, replace=False)]
 
 
 def _with_unlabelled(splits: Splits, unlabelled: np.ndarray, config: SplitConfig) -> Splits:
     everyone = np.concatenate([splits.pool, np.flatnonzero(unlabelled)])
     return replace(splits, pool=np.random.RandomState(config.random_state).permutation(everyone))
-
-
-def _cut(
-    rows: np.ndarray, share: float, strata: np.ndarray | None, random_state: int
-) -> tuple[np.ndarray, np.ndarray]:
-    stratify = None if strata is None else strata[rows]
-    first, second = train_test_split(rows, test_size=share, random_state=random_state, stratify=stratify)
-    return first, second

@@ -50,11 +50,7 @@ class FairAll(Learner):
         self.policy = StackedMLP(
             config.latent_size, config.clf_arch, 1, self.streams, dropout=config.clf_dropout
         )
-        model_parameters = [*self.vae.parameters(), *self.classifier.parameters()]
-        self.model_optimiser = torch.optim.Adam(model_parameters, lr=config.learning_rate, fused=True)
-        self.policy_optimiser = torch.optim.Adam(
-            self.policy.parameters(), lr=config.learning_rate, fused=True
-        )
+        self._start_optimisers()
 
     def pretrain_units(self) -> int:
         """Phase I epochs, 0 without a Phase I."""
@@ -94,6 +90,9 @@ class FairAll(Learner):
             advance(loss=self._model_epoch(decided))
         for _ in range(self.setting.schedule.warm_up_epochs):
             self._policy_epoch(decided)
+        # An initial policy that accepts good people only leaves next to no gradient at the end. With the tiny
+        # second moments of that, the first rejections of Phase II would take Adam far enough to kill ReLUs.
+        self._start_optimisers()
 
     def update(self, decided: Decided) -> None:
         """One epoch of VAE and classifier on J, then one of the policy."""
@@ -187,6 +186,13 @@ class FairAll(Learner):
             config.alpha * risk
             - masked_mean(labelled_elbo, labelled.valid)
             - masked_mean(unlabelled_elbo, unlabelled.valid)
+        )
+
+    def _start_optimisers(self) -> None:
+        model_parameters = [*self.vae.parameters(), *self.classifier.parameters()]
+        self.model_optimiser = torch.optim.Adam(model_parameters, lr=self.config.learning_rate, fused=True)
+        self.policy_optimiser = torch.optim.Adam(
+            self.policy.parameters(), lr=self.config.learning_rate, fused=True
         )
 
     def _model_epoch(self, decided: Decided) -> float:

@@ -182,4 +182,4 @@ def _grid(*columns: str) -> Grid:
 
 
 def _print(what: Grid | str) -> None:
-    Console(highlight=False, markup=False, soft_wrap=isinstance(what, str)).print(what)
+    Console(highlight=False, markup=False, emoji=False, soft_wrap=isinstance(what, str)).print(what)
