@@ -7,7 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
-from fairall.data.dataset import TableDataset
+from fairall.data.dataset import FixedTableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Table
 
@@ -26,15 +26,15 @@ CATEGORICAL = [
 MALE = ["A91", "A93", "A94"]
 
 
-class Credit(TableDataset):
+class Credit(FixedTableDataset):
     """1000 applicants: 5 real features, 2 counts, 10 categorical and 2 binary ones.
 
     Categories are coded 1..K in the string order of the raw A-codes. The label is good credit risk, the
     advantaged group the men.
     """
 
-    def table(self) -> Table:
-        """See `Dataset.table`."""
+    def whole(self) -> Table:
+        """See `FixedTableDataset.whole`."""
         with files("fairall.data").joinpath("german.data").open() as file:
             raw = pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
         features = [Feature(name, Kind.REAL) for name in REAL]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
@@ -49,6 +50,15 @@ def shown(text: str, at_most: int = 40) -> str:
     """What a message shows of a text from the file: one line, not too long."""
     line = " ".join(text.split())
     return line if len(line) <= at_most else f"{line[:at_most]}..."
+
+
+def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
+    """Raises FairAllError with column, row and value of the first cell that is `wrong` (N,), if any is."""
+    if wrong.any():
+        row = int(np.asarray(wrong).argmax())
+        cell = column.iloc[row]
+        value = "an empty cell" if cell is None else repr(shown(cell))
+        raise FairAllError(f"column {column.name!r}, row {row + 1}: {value} {why}")
 
 
 def _open(path: Path, encoding: str) -> IO[str]:
@@ -130,18 +140,15 @@ def _names(header: list[str], path: Path, separator: str) -> list[str]:
 
 
 def _undecodable(path: Path, encoding: str) -> str:
-    content = path.read_bytes()
-    line, likely = (
-        1,
-        "utf-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin-1",
-    )
+    content, line = path.read_bytes(), 1
     try:
         content.decode(encoding)
     except UnicodeDecodeError as error:
         line += content.count(b"\n", 0, error.start)
+    sixteen = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     return (
         f"{path}: line {line} is not {encoding} text; give its encoding, for instance "
-        f"dataset.text_encoding={likely}"
+        f"dataset.text_encoding={'utf-16' if sixteen else 'latin-1'}"
     )
 
 

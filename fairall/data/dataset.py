@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -35,23 +37,42 @@ class Dataset(ABC):
         """Everyone a run meets; raises as `table` does."""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """A table as read, and as it is to be used.
+
+    Attributes:
+        table: all people.
+        splits: which rows are used for what.
+        notes: what the user should know of how the raw data was read, a line each.
+    """
+
+    table: Table
+    splits: Splits
+    notes: tuple[str, ...] = ()
+
+
 class TableDataset(Dataset):
-    """A data set of finitely many people, cut once and for all."""
+    """A data set of finitely many people, read once and cut once."""
 
     config: TableConfig
 
-    def splits(self, table: Table) -> Splits:
-        """Which rows are used for what."""
-        return split(len(table), self.config.split)
+    @abstractmethod
+    def read(self) -> Reading:
+        """The table from where it is kept; raises as `table` does."""
 
-    def notes(self) -> tuple[str, ...]:
-        """What the user should know of how the raw data was read, a line each."""
-        return ()
+    @cached_property
+    def reading(self) -> Reading:
+        """What `read` gives, read once."""
+        return self.read()
+
+    def table(self) -> Table:
+        """See `Dataset.table`."""
+        return self.reading.table
 
     def prepare(self) -> PreparedData:
         """Cuts the table and scales it with what the training rows say."""
-        table = self.table()
-        splits = self.splits(table)
+        table, splits = self.reading.table, self.reading.splits
         features = table.features
         scaler = Scaler.fit(table.schema, features[splits.train])
 
@@ -70,8 +91,21 @@ class TableDataset(Dataset):
             test=people(splits.test),
             pool=people(splits.pool),
             pool_table=table.rows(splits.pool),
-            notes=self.notes(),
+            notes=self.reading.notes,
         )
+
+
+class FixedTableDataset(TableDataset):
+    """A table that is always the same, cut as the paper's experiments cut it."""
+
+    @abstractmethod
+    def whole(self) -> Table:
+        """All rows in their raw order; raises as `table` does."""
+
+    def read(self) -> Reading:
+        """See `TableDataset.read`."""
+        table = self.whole()
+        return Reading(table, split(len(table), self.config.split))
 
 
 def dataset(config: DatasetConfig) -> Dataset:

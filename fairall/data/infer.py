@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairall.data.csv_text import shown
+from fairall.data.csv_text import refuse, shown
 from fairall.data.features import MISSING_LEVEL, Feature, Kind
 from fairall.errors import FairAllError
 
@@ -62,7 +62,7 @@ def infer_feature(
         return kind
     if kind in (Kind.REAL, Kind.COUNT):
         return _numeric(column, numbers, present, train, kind)
-    return _discrete(column.iloc[train], kind, numbers, present, declared, limits)
+    return _discrete(column.iloc[train], numbers, present, declared, limits)
 
 
 def _infer_kind(
@@ -109,12 +109,12 @@ def _numeric(
     name = str(column.name)
     category, real = _declared(name, Kind.CATEGORICAL), _declared(name, Kind.REAL)
     no_number = f"is no number: mend it, list it in dataset.missing, or declare another kind, {category}"
-    _refuse(column, present & np.isnan(numbers), no_number)
-    _refuse(column, np.isinf(numbers), "is not finite: mend it or list it in dataset.missing")
-    _refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
+    refuse(column, present & np.isnan(numbers), no_number)
+    refuse(column, np.isinf(numbers), "is not finite: mend it or list it in dataset.missing")
+    refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
     if kind is Kind.COUNT:
         wrong = present & ~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (numbers == np.floor(numbers)))
-        _refuse(
+        refuse(
             column,
             wrong,
             f"is no count, a whole number from 0 to {LARGEST_COUNT}: mend it, or declare {real}",
@@ -130,7 +130,6 @@ def _numeric(
 
 def _discrete(
     trained: pd.Series,
-    kind: Kind,
     numbers: np.ndarray,
     present: np.ndarray,
     declared: Kind | None,
@@ -190,9 +189,3 @@ def _declared(name: str, kind: Kind) -> str:
 def _typed(name: str) -> str:
     """The name of a column as it is typed within a list or a mapping of the command line."""
     return re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
-
-
-def _refuse(column: pd.Series, wrong: np.ndarray, why: str) -> None:
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise FairAllError(f"column {column.name!r}, row {row + 1}: {shown(column.iloc[row])!r} {why}")

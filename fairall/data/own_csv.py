@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fairall.config import CsvConfig
-from fairall.data.csv_text import read_text, shown
-from fairall.data.dataset import TableDataset
+from fairall.data.csv_text import read_text, refuse, shown
+from fairall.data.dataset import Reading, TableDataset
 from fairall.data.features import Feature, Kind, Schema, as_number
 from fairall.data.infer import LeftOut, Limits, infer_feature, listed
 from fairall.data.splits import Splits, split_alike, split_by_column
@@ -29,72 +29,24 @@ class OwnCsv(TableDataset):
 
     config: CsvConfig
 
-    def __init__(self, config: CsvConfig) -> None:
-        super().__init__(config)
-        self._notes: list[str] = []
-        self._parts: np.ndarray | None = None
-
-    def table(self) -> Table:
-        """See `Dataset.table`; levels and stand-ins of the features are those of the training rows."""
+    def read(self) -> Reading:
+        """See `TableDataset.read`; levels and stand-ins of the features are those of the training rows."""
         config = self.config
-        self._notes = []
         raw = _read(config)
         roles = _roles(config, list(map(str, raw)))
         s = _sensitive(raw[config.sensitive], config.advantaged)
         label, labelled = _label(raw[config.label], config.positive)
         logged = None if config.decision is None else _logged(raw, config)
-        self._parts = None if config.split.column is None else _parts(raw[config.split.column])
-        splits = self._cut(s, label, labelled)
-        self._check(splits, s, label)
-        schema = self._schema(raw.drop(columns=list(roles)), splits.train)
+        splits = _splits(raw, s, label, labelled, config)
+        schema, left_out = _schema(raw.drop(columns=list(roles)), splits.train, config)
         missing = {name: int(raw[name].isna().sum()) for name in schema.names}
-        return Table(schema, schema.encode(raw), s, label, labelled, logged, missing)
-
-    def splits(self, table: Table) -> Splits:
-        """See `TableDataset.splits`."""
-        return self._cut(table.s, table.label, table.labelled)
-
-    def notes(self) -> tuple[str, ...]:
-        """See `TableDataset.notes`."""
-        return tuple(self._notes)
-
-    def _cut(self, s: np.ndarray, label: np.ndarray, labelled: np.ndarray) -> Splits:
-        if self._parts is not None:
-            return split_by_column(self._parts, labelled, self.config.split)
-        if labelled.sum() < LEAST_LABELLED:
-            raise FairAllError(
-                f"column {self.config.label!r}: {labelled.sum()} rows have a label; "
-                f"at least {LEAST_LABELLED} are needed"
-            )
-        return split_alike(s, label, labelled, self.config.split)
-
-    def _check(self, splits: Splits, s: np.ndarray, label: np.ndarray) -> None:
-        """Every part needs both groups to measure DPU on, the training rows both labels to learn from."""
-        for part in PARTS:
-            rows = getattr(splits, part)
-            for group, sign in (("advantaged", 1), ("disadvantaged", -1)):
-                if not (s[rows] == sign).any():
-                    raise FairAllError(
-                        f"column {self.config.sensitive!r}: no labelled {part} row is of the {group} group; "
-                        "give more rows, or another dataset.split.random_state"
-                    )
-        if len(set(label[splits.train])) < 2:
-            raise FairAllError(f"column {self.config.label!r}: the training rows all have the same label")
-        for group, sign in (("advantaged", 1), ("disadvantaged", -1)):
-            if not label[splits.train][s[splits.train] == sign].any():
-                self._notes.append(f"no training row of the {group} group has a positive label")
-
-    def _schema(self, raw: pd.DataFrame, train: np.ndarray) -> Schema:
-        features: list[Feature] = []
-        for name in raw:
-            feature = _feature(raw[name], train, self.config)
-            if isinstance(feature, LeftOut):
-                self._notes.append(f"column {name!r} is left out: {feature.reason}")
-            else:
-                features.append(feature)
-        if not features:
-            raise FairAllError(f"{self.config.path}: no column is left to be a feature")
-        return Schema(features, self.config.encoding)
+        table = Table(schema, schema.encode(raw), s, label, labelled, logged, missing)
+        notes = [
+            f"no training row of the {group} group has a positive label"
+            for group, rows in _groups(splits.train, s)
+            if not label[rows].any()
+        ]
+        return Reading(table, splits, (*left_out, *notes))
 
 
 def read_columns(config: CsvConfig) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
@@ -172,14 +124,54 @@ def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
     return {name: key for name, key in roles.items() if key != "dataset.kinds"}
 
 
+def _splits(
+    raw: pd.DataFrame, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: CsvConfig
+) -> Splits:
+    """The parts, each with both groups to measure DPU on, the training rows with both labels to learn."""
+    if config.split.column is not None:
+        hint = "give more rows"
+        splits = split_by_column(_parts(raw[config.split.column]), labelled, config.split)
+    elif labelled.sum() >= LEAST_LABELLED:
+        hint = "give more rows, or another dataset.split.random_state"
+        splits = split_alike(s, label, labelled, config.split)
+    else:
+        raise FairAllError(
+            f"column {config.label!r}: {labelled.sum()} rows have a label; "
+            f"at least {LEAST_LABELLED} are needed"
+        )
+    for part in PARTS:
+        for group, rows in _groups(getattr(splits, part), s):
+            if not len(rows):
+                raise FairAllError(
+                    f"column {config.sensitive!r}: no labelled {part} row is of the {group} group; {hint}"
+                )
+    if len(set(label[splits.train])) < 2:
+        raise FairAllError(f"column {config.label!r}: the training rows all have the same label")
+    return splits
+
+
+def _groups(rows: np.ndarray, s: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    return [("advantaged", rows[s[rows] == 1]), ("disadvantaged", rows[s[rows] == -1])]
+
+
+def _schema(raw: pd.DataFrame, train: np.ndarray, config: CsvConfig) -> tuple[Schema, list[str]]:
+    """The features of the columns given, and a note for each column that is left out."""
+    features: list[Feature] = []
+    notes = []
+    for name in raw:
+        feature = _feature(raw[name], train, config)
+        if isinstance(feature, LeftOut):
+            notes.append(f"column {name!r} is left out: {feature.reason}")
+        else:
+            features.append(feature)
+    if not features:
+        raise FairAllError(f"{config.path}: no column is left to be a feature")
+    return Schema(features, config.encoding), notes
+
+
 def _sensitive(column: pd.Series, advantaged: str) -> np.ndarray:
     """S in {−1, +1} of each row."""
-    if column.isna().any():
-        row = int(column.isna().to_numpy().argmax()) + 1
-        raise FairAllError(
-            f"column {column.name!r}, row {row}: the sensitive attribute is missing; "
-            "complete or remove the row"
-        )
+    refuse(column, column.isna(), "is no sensitive attribute: complete or remove the row")
     groups = sorted(column.unique())
     if len(groups) != 2:
         raise FairAllError(
@@ -205,9 +197,7 @@ def _label(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _logged(raw: pd.DataFrame, config: CsvConfig) -> Logged:
     decision = raw[config.decision]
-    if decision.isna().any():
-        row = int(decision.isna().to_numpy().argmax()) + 1
-        raise FairAllError(f"column {decision.name!r}, row {row}: the decision is missing")
+    refuse(decision, decision.isna(), "is no decision: complete or remove the row")
     values = sorted(decision.unique())
     if len(values) != 2:
         raise FairAllError(
@@ -221,23 +211,12 @@ def _logged(raw: pd.DataFrame, config: CsvConfig) -> Logged:
     # A rejected row is never weighed: it may lack its propensity.
     wrong = ~((propensity > 0) & (propensity <= 1)) & (accepted | column.notna().to_numpy())
     wrong &= ~((propensity == 0) & ~accepted)
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise FairAllError(
-            f"column {column.name!r}, row {row + 1}: {column.iloc[row]!r} is no propensity, a number above 0 "
-            "and at most 1"
-        )
+    refuse(column, wrong, "is no propensity, a number above 0 and at most 1")
     return Logged(accepted, np.nan_to_num(propensity))
 
 
 def _parts(column: pd.Series) -> np.ndarray:
-    wrong = ~column.isin(PARTS).to_numpy()
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise FairAllError(
-            f"column {column.name!r}, row {row + 1}: {column.iloc[row]!r} is not possible; "
-            f"it must be {', '.join(PARTS[:-1])} or {PARTS[-1]}"
-        )
+    refuse(column, ~column.isin(PARTS), f"is none of {', '.join(PARTS)}")
     return column.to_numpy(dtype=str)
 
 

@@ -10,7 +10,7 @@ from typing import IO, ClassVar
 import pandas as pd
 
 from fairall.config import RawTableConfig
-from fairall.data.dataset import TableDataset
+from fairall.data.dataset import FixedTableDataset
 from fairall.data.raw_files import raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
@@ -18,7 +18,7 @@ from fairall.errors import FairAllError
 SAS_TINY = 1e-78
 
 
-class RawTableDataset(TableDataset):
+class RawTableDataset(FixedTableDataset):
     """Finds the file, reads the columns that the recipe needs, and counts what the recipe leaves.
 
     Attributes:
@@ -32,8 +32,8 @@ class RawTableDataset(TableDataset):
     def recipe(self, raw: pd.DataFrame) -> Table:
         """The data set as made from the raw rows."""
 
-    def table(self) -> Table:
-        """See `Dataset.table`."""
+    def whole(self) -> Table:
+        """See `FixedTableDataset.whole`."""
         path = raw_file(self.config)
         table = self.recipe(read_columns(path, self.columns))
         if self.config.rows is not None and len(table) != self.config.rows:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -123,7 +124,7 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(with_cell("sex", 2, "x"), {}, ["'sex' has 3 groups (f, m, x)"], id="three groups"),
         pytest.param(
             with_cell("sex", 7, "NA"),
-            {},
+            ["column 'sex', row 7: an empty cell", "complete or remove"],
             ["column 'sex', row 7", "is missing", "complete or remove"],
             id="no group",
         ),
@@ -232,13 +233,13 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             people(part=[*PARTS[:-1], "tset"]),
             {"split.column": "part"},
-            ["column 'part', row 100: 'tset'", "train, validation or test"],
+            ["column 'part', row 100: 'tset' is none of train, validation, test"],
             id="no part",
         ),
         pytest.param(
             people(part=["", *PARTS[1:]]),
             {"split.column": "part"},
-            ["column 'part', row 1: None", "must be"],
+            ["column 'part', row 1: an empty cell is none of train"],
             id="missing part",
         ),
         pytest.param(
@@ -268,7 +269,7 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             people(granted=["1"] * 99 + [""]),
             {"decision": "granted"},
-            ["column 'granted', row 100: the decision is missing"],
+            ["column 'granted', row 100: an empty cell is no decision"],
             id="decision missing",
         ),
         pytest.param(
@@ -302,7 +303,9 @@ def test_a_bad_table_is_told_in_a_line(
 @pytest.mark.parametrize("chance", ["0", "likely", "", "1.2", "-0.1", "inf"])
 def test_accepted_people_need_a_propensity(own: Own, chance: str) -> None:
     message = complaint(own(with_cell("chance", 4, chance, people(**DECIDED)), *LOGGED))
-    assert f"column 'chance', row 4: {chance or None!r} is no propensity" in message
+    assert (
+        f"column 'chance', row 4: {repr(chance) if chance else 'an empty cell'} is no propensity" in message
+    )
 
 
 def test_rejected_people_need_no_propensity(own: Own) -> None:
@@ -570,7 +573,7 @@ def test_a_missing_number_is_the_training_median(own: Own) -> None:
     columns = with_cell("age", 50, "NA")
     dataset = own(columns)
     table = dataset.table()
-    train = [i for i in dataset.splits(table).train if i != 49]
+    train = [i for i in dataset.reading.splits.train if i != 49]
     assert table.x["age"][49] == pytest.approx(np.median([float(columns["age"][i]) for i in train]))
     assert table.missing == {"age": 1, "children": 0, "town": 0}
 
@@ -599,7 +602,7 @@ UNLABELLED = [label if i % 3 else "" for i, label in enumerate(people(200)["repa
 def test_people_without_a_label_are_in_the_pool_alone(own: Own) -> None:
     dataset = own(people(200, repaid=UNLABELLED))
     table = dataset.table()
-    splits = dataset.splits(table)
+    splits = dataset.reading.splits
     unlabelled = set(range(0, 200, 3))
     assert set(np.flatnonzero(~table.labelled)) == unlabelled
     assert unlabelled <= set(splits.pool)
@@ -624,7 +627,7 @@ def test_rows_of_a_split_column_keep_their_part(own: Own) -> None:
     labels = people()["repaid"]
     labels[0] = labels[-1] = ""
     dataset = own(people(part=PARTS, repaid=labels), "dataset.split.column=part")
-    splits = dataset.splits(dataset.table())
+    splits = dataset.reading.splits
     assert list(splits.train) == list(range(1, 60))
     assert list(splits.test) == list(range(80, 99))
     assert 0 in splits.pool
@@ -634,7 +637,7 @@ def test_rows_of_a_split_column_keep_their_part(own: Own) -> None:
 @pytest.mark.parametrize("part", ["validation", "test"])
 def test_only_training_rows_shape_the_features(own: Own, part: str) -> None:
     before = own(people())
-    row = getattr(before.splits(before.table()), part)[0] + 1
+    row = getattr(before.reading.splits, part)[0] + 1
     changed = with_cell("age", row, "-5000", with_cell("town", row, "Bath"))
     one, other = before.prepare(), own(changed).prepare()
     assert list(one.schema) == list(other.schema)
@@ -642,3 +645,27 @@ def test_only_training_rows_shape_the_features(own: Own, part: str) -> None:
         np.testing.assert_array_equal(getattr(one.scaler, name), getattr(other.scaler, name))
     assert torch.equal(one.train.x, other.train.x)
     assert not torch.equal(getattr(one, part).x, getattr(other, part).x)
+
+
+def test_people_read_by_pandas_are_understood(own: Own, tmp_path: Path) -> None:
+    draw = random.Random(1)
+    columns = people(
+        ward=[draw.choice(["1", "2", "10", ""]) for _ in range(100)],
+        member=[draw.choice(["True", "False"]) for _ in range(100)],
+    )
+    table = own(columns, "dataset.kinds={ward: categorical}").table()
+    assert feature(table, "ward").levels == ("1", "2", "10", MISSING_LEVEL)
+    read = pd.read_csv(tmp_path / "people.csv")
+    assert (read["ward"].dtype, read["member"].dtype) == (float, bool)
+    np.testing.assert_array_equal(table.schema.encode(read), table.features)
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        ("held_out=0.005", "dataset.split.held_out=0.005: 100 rows cannot be cut"),
+        ("pool=0.001", "dataset.split.pool=0.001 leaves nobody of 70 training rows"),
+    ],
+)
+def test_shares_that_leave_nobody(own: Own, share: str, told: str) -> None:
+    assert told in complaint(own(people(), f"dataset.split.{share}"))
