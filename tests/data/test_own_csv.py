@@ -124,8 +124,8 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(with_cell("sex", 2, "x"), {}, ["'sex' has 3 groups (f, m, x)"], id="three groups"),
         pytest.param(
             with_cell("sex", 7, "NA"),
+            {},
             ["column 'sex', row 7: an empty cell", "complete or remove"],
-            ["column 'sex', row 7", "is missing", "complete or remove"],
             id="no group",
         ),
         pytest.param(
@@ -303,9 +303,8 @@ def test_a_bad_table_is_told_in_a_line(
 @pytest.mark.parametrize("chance", ["0", "likely", "", "1.2", "-0.1", "inf"])
 def test_accepted_people_need_a_propensity(own: Own, chance: str) -> None:
     message = complaint(own(with_cell("chance", 4, chance, people(**DECIDED)), *LOGGED))
-    assert (
-        f"column 'chance', row 4: {repr(chance) if chance else 'an empty cell'} is no propensity" in message
-    )
+    told = repr(chance) if chance else "an empty cell"
+    assert f"column 'chance', row 4: {told} is no propensity" in message
 
 
 def test_rejected_people_need_no_propensity(own: Own) -> None:
@@ -656,7 +655,7 @@ def test_people_read_by_pandas_are_understood(own: Own, tmp_path: Path) -> None:
     table = own(columns, "dataset.kinds={ward: categorical}").table()
     assert feature(table, "ward").levels == ("1", "2", "10", MISSING_LEVEL)
     read = pd.read_csv(tmp_path / "people.csv")
-    assert (read["ward"].dtype, read["member"].dtype) == (float, bool)
+    assert [str(read[name].dtype) for name in ("ward", "member")] == ["float64", "bool"]
     np.testing.assert_array_equal(table.schema.encode(read), table.features)
 
 
