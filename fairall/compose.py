@@ -8,7 +8,7 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.config import Config, register_schemas, register_sweeps
+from fairall.config import Config, DatasetConfig, register_schemas, register_sweeps
 from fairall.resources import configuration_root
 
 if TYPE_CHECKING:
@@ -33,6 +33,16 @@ def typed_config(*overrides: str) -> Config:
     return cast(Config, OmegaConf.to_object(compose_config(*overrides)))
 
 
+def dataset_config(name: str, *overrides: str) -> DatasetConfig:
+    """The checked `dataset` node of a data set; see `load_dataset`."""
+    from fairall.validation import validate_dataset
+
+    node = compose_config(f"dataset={name}", *overrides).dataset
+    config = cast(DatasetConfig, OmegaConf.to_object(node))
+    validate_dataset(config)
+    return config
+
+
 def load_dataset(name: str, *overrides: str) -> Dataset:
     """A data set by the name of its file in conf/dataset/, for instance `load_dataset("compas").table()`.
 
@@ -44,8 +54,5 @@ def load_dataset(name: str, *overrides: str) -> Dataset:
         FairAllError: where the configuration asks for something impossible.
     """
     from fairall.data.dataset import dataset
-    from fairall.validation import validate
 
-    config = typed_config(f"dataset={name}", *overrides)
-    validate(config)
-    return dataset(config.dataset)
+    return dataset(dataset_config(name, *overrides))

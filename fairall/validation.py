@@ -65,7 +65,7 @@ def validate(config: Config) -> None:
         window,
         f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
     )
-    _validate_dataset(config.dataset)
+    validate_dataset(config.dataset)
     if not isinstance(config.initial_policy, LoggedPolicyConfig):
         _random_state("initial_policy.random_state", config.initial_policy.random_state)
     _one_of("evaluation.split", evaluation.split, ("test", "validation"))
@@ -85,7 +85,8 @@ def validate(config: Config) -> None:
         _require(0.0 < least < 1.0, "initial_policy.min_propensity", least, _OPEN_UNIT)
 
 
-def _validate_dataset(dataset: DatasetConfig) -> None:
+def validate_dataset(dataset: DatasetConfig) -> None:
+    """The part of `validate` that is about the data set."""
     _one_of("dataset.encoding", dataset.encoding, ("ordinal", "one_hot"))
     if isinstance(dataset, TableConfig):
         for name in ("held_out", "pool"):

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fairall.compose import compose_config, load_dataset, typed_config
+from fairall.compose import compose_config, dataset_config, load_dataset
 from fairall.config import CsvConfig, RawTableConfig, SyntheticConfig
 from fairall.data.dataset import Dataset
 from fairall.data.features import DISCRETE, Feature, Kind
@@ -29,14 +29,14 @@ def list_known() -> None:
     """A table of the data sets of conf/dataset/ and where each is."""
     grid = _grid("name", "what it is", "where it is")
     for path in sorted((configuration_root() / "conf" / "dataset").glob("*.yaml")):
-        described = path.read_text().splitlines()[0].removeprefix("# ")
-        grid.add_row(path.stem, described, _where(path.stem))
+        first, *_ = path.read_text().splitlines()
+        grid.add_row(path.stem, first.removeprefix("# ") if first.startswith("#") else "", _where(path.stem))
     _print(grid)
 
 
 def fetch(name: str, overrides: Sequence[str]) -> None:
     """Fetches the raw file of a data set that has one."""
-    config = typed_config(f"dataset={name}", *overrides).dataset
+    config = dataset_config(name, *overrides)
     if not isinstance(config, RawTableConfig):
         raise FairAllError(f"{name} needs no raw file; there is nothing to fetch")
     _print(f"{name}: {raw_file(config)}")
@@ -159,7 +159,8 @@ def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
 def _where(name: str) -> str:
     composed = compose_config(f"dataset={name}")
     if OmegaConf.get_type(composed.dataset) is CsvConfig:
-        return "wherever yours is: dataset.path=FILE"
+        missing = OmegaConf.is_missing(composed.dataset, "path")
+        return "wherever yours is: dataset.path=FILE" if missing else composed.dataset.path
     config = OmegaConf.to_object(composed.dataset)
     if isinstance(config, SyntheticConfig):
         return "drawn when it is needed"
