@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 import os
+import re
 import sys
 import traceback
 
@@ -14,7 +17,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from fairall.config import register_schemas, register_sweeps
+from fairall.config import SCHEMA_SUFFIX, register_schemas, register_sweeps
 from fairall.errors import FairAllError
 from fairall.explain import explain
 from fairall.resources import configuration_root
@@ -73,13 +76,24 @@ def main() -> int:
     register_schemas()
     register_sweeps(configuration_root() / "sweeps")
     try:
-        _task()
+        if {"-h", "--help"} & set(sys.argv):
+            _help()
+        else:
+            _task()
     except MISTAKES as error:
         return _say(error)
     except KeyboardInterrupt:
         print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
         return 130
     return 0
+
+
+def _help() -> None:
+    """Hydra's help without the choices of a group that hold types only."""
+    # Hydra ends the process when it has answered.
+    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
+        _task()
+    print(re.sub(rf", \w+{SCHEMA_SUFFIX}\b", "", said.getvalue()), end="")
 
 
 def _say(error: Exception) -> int:

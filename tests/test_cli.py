@@ -296,7 +296,9 @@ def test_a_data_set_chooses_its_initial_policy_unless_told(tmp_path: Path) -> No
 def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
     ended = fairall("--help", cwd=tmp_path)
     assert ended.returncode == 0
-    assert "initial_policy: harsh, lenient" in ended.stdout
+    assert "initial_policy: harsh, lenient, logged, random\n" in ended.stdout
+    assert "dataset: compas, credit, csv, meps, synthetic\n" in ended.stdout
+    assert "_schema" not in ended.stdout
     assert "sweeps: credit_alpha_beta" in ended.stdout
     assert "time_steps: 200" in ended.stdout
     assert "site-packages" not in ended.stdout

@@ -14,6 +14,13 @@ from fairall.models.learner import PretrainCurves
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
+PURPLE = "#CC79A7"
+PANELS = [
+    ("utility", "utility", BLUE),
+    ("dpu", "DPU", ORANGE),
+    ("cfu", "CFU", GREEN),
+    ("ground_truth_utility", "ground-truth utility", PURPLE),
+]
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -28,7 +35,9 @@ STYLE = {
 def draw_learning(
     table: pd.DataFrame, path: Path, *, title: str, split: str, paper: dict[str, tuple[float, float]]
 ) -> None:
-    """Utility and DPU of the policy over time: mean, one standard deviation and the range over seeds.
+    """Each measure of the policy over time: mean, one standard deviation and the range over seeds.
+
+    Utility and DPU, and, for data that know them, CFU and utility by the ground truth.
 
     Args:
         table: of `summary.measure_table`.
@@ -38,14 +47,9 @@ def draw_learning(
         paper: of `report.paper.paper_figures`.
     """
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(8, 3.2), layout="constrained")
-        for axes, name, label, colour in zip(
-            figure.subplots(1, 2),
-            ("utility", "dpu"),
-            (f"utility on the {split} set ×100", f"DPU on the {split} set ×100"),
-            (BLUE, ORANGE),
-            strict=True,
-        ):
+        panels = [panel for panel in PANELS if table[panel[0]].notna().any()]
+        figure = Figure(figsize=(4 * len(panels), 3.2), layout="constrained")
+        for axes, (name, label, colour) in zip(figure.subplots(1, len(panels)), panels, strict=True):
             by_step = 100 * table.pivot(index="time_step", columns="seed", values=name)
             mean, std = by_step.mean(axis=1), by_step.std(axis=1).fillna(0.0)
             axes.fill_between(
@@ -70,7 +74,7 @@ def draw_learning(
                     lw=1,
                     label="paper (sampled), t in [125, 200]",
                 )
-            axes.set(xlabel="time step t", ylabel=label, xlim=(0, by_step.index[-1]))
+            axes.set(xlabel="time step t", ylabel=f"{label} on the {split} set ×100", xlim=(0, by_step.index[-1]))
             axes.legend(fontsize=7)
         figure.suptitle(title, fontsize=9)
         _save(figure, path)
