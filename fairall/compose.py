@@ -34,11 +34,17 @@ def typed_config(*overrides: str) -> Config:
 
 
 def dataset_config(name: str, *overrides: str) -> DatasetConfig:
-    """The checked `dataset` node of a data set; see `load_dataset`."""
-    from fairall.validation import validate_dataset
+    """The `dataset` node of a data set; see `load_dataset`."""
+    return checked_dataset(compose_config(f"dataset={name}", *overrides))
 
-    node = compose_config(f"dataset={name}", *overrides).dataset
-    config = cast(DatasetConfig, OmegaConf.to_object(node))
+
+def checked_dataset(composed: DictConfig) -> DatasetConfig:
+    """The `dataset` node of a configuration; raises as `load_dataset`."""
+    from fairall.validation import refuse_not_finite, refuse_unknown, validate_dataset
+
+    refuse_unknown(composed.dataset, "dataset.")
+    config = cast(DatasetConfig, OmegaConf.to_object(composed.dataset))
+    refuse_not_finite(OmegaConf.to_container(composed.dataset), "dataset")
     validate_dataset(config)
     return config
 

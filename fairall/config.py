@@ -256,6 +256,7 @@ class OptimalConfig:
 
     _target_: str = MISSING
     name: str = MISSING
+    reads: list[str] | None = MISSING
     sees_sensitive: bool = MISSING
     decision: str = MISSING
     fit_rows: int = MISSING

@@ -27,7 +27,7 @@ from fairall.result import Learned, write_result
 from fairall.summary import FIGURES
 from fairall.target import target_class
 from fairall.tracking import Tracker, how_to_look
-from fairall.validation import refuse_unknown, validate
+from fairall.validation import refuse_not_finite, refuse_unknown, validate
 
 
 def run(composed: DictConfig) -> dict[str, Any]:
@@ -44,6 +44,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
     """
     refuse_unknown(composed)
     plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
+    refuse_not_finite(plain)
     config = cast(Config, OmegaConf.to_object(composed))
     validate(config)
     if config.objective not in FIGURES:
@@ -53,6 +54,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
     torch.set_num_threads(config.threads)
     data = dataset(config.dataset).prepare()
     decided = initially_decided(config, data)
+    learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
     identity = run_id(plain, data.fingerprint())
     outputs = Path(config.outputs_dir)
     folder = RunFolder(
@@ -72,7 +74,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
             command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
             with Tracker.following(plain, identity, command) as tracker:
                 folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
-                learned = _learn(config, data, decided, folder, display)
+                learned = _learn(learner, config, data, decided, folder, display)
                 table, summary = write_result(learned, config, plain, data, folder)
                 if tracker is not None:
                     tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
@@ -82,12 +84,15 @@ def run(composed: DictConfig) -> dict[str, Any]:
 
 
 def _learn(
-    config: Config, data: PreparedData, decided: Decided, folder: RunFolder, display: Display
+    learner: Learner,
+    config: Config,
+    data: PreparedData,
+    decided: Decided,
+    folder: RunFolder,
+    display: Display,
 ) -> Learned:
     """Phase I, warm-up and Phase II, or what the last checkpoint leaves to do of them."""
-    setting = Setting.of(data.schema, config)
-    seeds = list(setting.seeds)
-    learner: Learner = target_class(config.model, "model")(config.model, setting)
+    seeds = list(learner.setting.seeds)
     online = OnlineLearning(
         learner,
         data.applicants(config.schedule.applicants, seeds),

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-import numpy
-import torch
 
 import fairall
 
@@ -23,7 +21,8 @@ DISPLAY = ("report", "__main__.py", "cli.py", "explain.py", "mlflow_policy.py", 
 def code_and_versions() -> str:
     """Hash of the code that computes and of the versions of the numeric libraries beneath it."""
     package = Path(fairall.__file__).parent
-    digest = hashlib.sha256(f"{torch.__version__} {numpy.__version__}".encode())
+    versions = [version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")]
+    digest = hashlib.sha256(" ".join(versions).encode())
     for path in sorted(package.rglob("*.py")):
         relative = path.relative_to(package)
         if relative.parts[0] not in DISPLAY:

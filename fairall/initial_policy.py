@@ -5,15 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
-import torch
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 from fairall.config import LoggedPolicyConfig, LogisticPolicyConfig, RandomPolicyConfig
-from fairall.data.features import Schema
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
-from fairall.nn.inputs import FeatureInputs
 
 
 class InitialPolicy(ABC):
@@ -77,10 +73,7 @@ class RandomPolicy(DrawnPolicy):
 
 
 class LoggedPolicy(InitialPolicy):
-    """Whoever took the decisions that the data record, with the propensities recorded or estimated.
-
-    The estimate is a logistic regression of the decisions on x, categories as indicators, and s.
-    """
+    """Whoever took the decisions that the data record."""
 
     def __init__(self, config: LoggedPolicyConfig) -> None:
         self.config = config
@@ -88,8 +81,8 @@ class LoggedPolicy(InitialPolicy):
     def propensity(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.propensity`; no smaller than `min_propensity` where accepted."""
         logged = _logged(table)
-        p = _estimated_propensity(table) if logged.propensity is None else logged.propensity
-        return np.where(logged.accepted, np.maximum(p, self.config.min_propensity), p)
+        raised = np.maximum(logged.propensity, self.config.min_propensity)
+        return np.where(logged.accepted, raised, logged.propensity)
 
     def decide(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.decide`."""
@@ -103,17 +96,3 @@ def _logged(table: Table) -> Logged:
             "with dataset=csv give their column, dataset.decision=COLUMN"
         )
     return table.logged
-
-
-def _estimated_propensity(table: Table) -> np.ndarray:
-    accepted = _logged(table).accepted
-    if accepted.all() or not accepted.any():
-        raise FairAllError(
-            "dataset.decision: all decisions of the pool are the same, from which no propensity can be "
-            "estimated; give one with dataset.propensity=COLUMN"
-        )
-    inputs = FeatureInputs(Schema(list(table.schema), "one_hot"))(torch.tensor(table.features)).numpy()
-    design = np.column_stack([inputs, table.s])
-    design = (design - design.mean(0)) / np.maximum(design.std(0), 1e-9)
-    fit = LogisticRegression(max_iter=1000).fit(design, accepted)
-    return fit.predict_proba(design)[:, 1]

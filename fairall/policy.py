@@ -73,8 +73,8 @@ class Policy:
         """π(d=1 | x, s) of every seed's policy.
 
         Args:
-            people: the raw features by name (categories as the training table had them: codes, or for a
-                CSV the file's own words), and a column `s` in {−1, +1}.
+            people: the raw features by name, in the words and numbers of the raw file, and a column `s` in
+                {−1, +1}.
 
         Returns:
             Shape (E, N), in [0, 1]; the same for the same people.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 import time
 import warnings
@@ -20,6 +21,7 @@ from fairall.files import locked
 from fairall.summary import MEASURES
 
 BATCH = 1000  # the most metrics MLflow takes in one call
+MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
 
 
@@ -146,14 +148,18 @@ class Tracker:
             for step, value in zip(curves["time_step"], curves[name], strict=True)
             if value == value
         ]
-        batch += [Metric(name, float(value), now, 0) for name, value in figures.items() if value is not None]
+        batch += [
+            Metric(_allowed(name), float(value), now, 0)
+            for name, value in figures.items()
+            if value is not None
+        ]
         for start in range(0, len(batch), BATCH):
             self._client.log_batch(run, metrics=batch[start : start + BATCH])
 
     def _log_parameters(self, config: Any) -> None:
         from mlflow.entities import Param
 
-        parameters = [Param(name, str(value)[:500]) for name, value in _flat(config)]
+        parameters = [Param(_allowed(name), str(value)[:500]) for name, value in _flat(config)]
         self._client.log_batch(self.run_id, params=parameters)
 
     def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
@@ -185,6 +191,11 @@ def _reaching(config: dict[str, Any], connect: Callable[[], Tracker]) -> Tracker
             f"tracking.uri: cannot use {store_uri(config)} ({reason}); "
             "give another with tracking.uri=URI or go without: tracking.enabled=false"
         ) from error
+
+
+def _allowed(name: str) -> str:
+    """A name as MLflow takes it: what else a column's name may hold is spelt in hexadecimal."""
+    return re.sub(r"[^\w. /-]", lambda found: f"_{ord(found[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
 
 
 def _database(config: dict[str, Any]) -> Path:

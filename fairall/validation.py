@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import fields, is_dataclass
+from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -39,6 +42,18 @@ def refuse_unknown(node: DictConfig, prefix: str = "") -> None:
             refuse_unknown(child, f"{prefix}{key}.")
 
 
+def refuse_not_finite(node: Any, key: str = "") -> None:
+    """Refuses infinite numbers and NaN anywhere in plain containers; raises FairAllError naming the key."""
+    if isinstance(node, dict):
+        for name, child in node.items():
+            refuse_not_finite(child, f"{key}.{name}" if key else str(name))
+    elif isinstance(node, list):
+        for child in node:
+            refuse_not_finite(child, key)
+    elif isinstance(node, float):
+        _require(math.isfinite(node), key, node, "a finite number")
+
+
 def validate(config: Config) -> None:
     """Checks what types cannot say.
 
@@ -66,6 +81,7 @@ def validate(config: Config) -> None:
         f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
     )
     validate_dataset(config.dataset)
+    _name("model.name", config.model.name)
     if not isinstance(config.initial_policy, LoggedPolicyConfig):
         _random_state("initial_policy.random_state", config.initial_policy.random_state)
     _one_of("evaluation.split", evaluation.split, ("test", "validation"))
@@ -87,6 +103,7 @@ def validate(config: Config) -> None:
 
 def validate_dataset(dataset: DatasetConfig) -> None:
     """The part of `validate` that is about the data set."""
+    _name("dataset.name", dataset.name)
     _one_of("dataset.encoding", dataset.encoding, ("ordinal", "one_hot"))
     if isinstance(dataset, TableConfig):
         for name in ("held_out", "pool"):
@@ -149,6 +166,11 @@ def _validate_fairall(model: FairAllConfig) -> None:
 
 def _random_state(key: str, state: int) -> None:
     _require(0 <= state < 2**32, key, state, "at least 0 and below 2**32")
+
+
+def _name(key: str, name: str) -> None:
+    plain = re.fullmatch(r"[\w+-][\w+. -]*", name) is not None
+    _require(plain, key, name, "a plain name of letters, digits, '_', '-', '.', which names a folder")
 
 
 def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -122,12 +122,12 @@ def test_another_cost_or_initial_policy_reuses_phase1(quick: Path, tmp_path: Pat
 
 
 def test_saved_policy_decides_on_raw_people(quick: Path) -> None:
-    from fairall.compose import load_dataset
+    from fairall.data.credit import MALE, raw_applicants
     from fairall.errors import FairAllError
 
     folder = next((quick / "outputs" / "runs" / "fairall_I_II" / "credit").glob("*/policy"))
-    table = load_dataset("credit").table()
-    people = table.x.head(20).assign(s=table.s[:20])
+    people = raw_applicants().head(20)
+    people = people.assign(s=people["personal_status"].isin(MALE) * 2 - 1)
     propensity = Policy.load(folder).propensity(people)
     assert propensity.shape == (2, 20)
     assert ((propensity >= 0) & (propensity <= 1)).all()

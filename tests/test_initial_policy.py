@@ -74,26 +74,10 @@ def test_logged_decisions_and_propensities_are_taken_as_recorded(
     assert LoggedPolicy(replace(config, min_propensity=0.5)).propensity(table)[accepted].min() == 0.5
 
 
-def test_estimated_propensities_recover_the_policy_behind_the_decisions(
-    table: Table, config: LoggedPolicyConfig
-) -> None:
-    of_job = np.array([1.5, -1.0, 0.5])  # not monotone in the code
-    truth = expit(0.8 * table.x["income"] + 0.6 * table.s + of_job[table.x["job"].astype(int)]).to_numpy()
-    accepted = np.random.default_rng(3).random(N) < truth
-    estimate = LoggedPolicy(config).propensity(replace(table, logged=Logged(accepted, None)))
-    assert np.abs(estimate - truth).mean() < 0.02
-    # The point of a propensity: weighted by it, the accepted stand for everybody.
-    weighted = (accepted * table.x["income"] / estimate).sum() / (accepted / estimate).sum()
-    assert abs(weighted - table.x["income"].mean()) < 0.05
-    assert abs(table.x["income"][accepted].mean() - table.x["income"].mean()) > 0.2
-
-
 def test_what_cannot_be_done_is_said(table: Table, config: LoggedPolicyConfig) -> None:
     policy = LoggedPolicy(config)
     with pytest.raises(FairAllError, match="records no decisions"):
         policy.decide(table)
-    with pytest.raises(FairAllError, match="all decisions of the pool are the same"):
-        policy.propensity(replace(table, logged=Logged(np.ones(N, dtype=bool), None)))
     harsh = typed_config("initial_policy=harsh").initial_policy
     with pytest.raises(FairAllError, match="needs a score, which this data set does not bring"):
         LogisticPolicy(replace(harsh, score={})).propensity(table)

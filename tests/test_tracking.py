@@ -9,7 +9,7 @@ import mlflow
 import pandas as pd
 import pytest
 
-from fairall.compose import load_dataset
+from fairall.data.credit import MALE, raw_applicants
 from fairall.tracking import Tracker, store_uri
 
 
@@ -75,12 +75,30 @@ def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
     assert drawn == {"figures/learning.png", "figures/phase1.png", "figures/latent.png"}
 
 
-def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) -> None:
-
+def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path) -> None:
+    loans = (Path(__file__).parent / "data" / "loans.csv").read_text().replace("income", "income (€) %", 1)
+    (tmp_path / "loans.csv").write_text(loans)
+    command = [
+        sys.executable, "-m", "fairall", "preset=quick", "schedule.phase1_epochs=1", "schedule.time_steps=4",
+        "evaluation.window=[1,4]", "dataset=csv", "dataset.path=loans.csv", "dataset.label=repaid",
+        "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.drop=[id]",
+        "initial_policy=lenient", "dataset.initial_policies.score={age: 0.01}",
+    ]  # fmt: skip
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'outputs' / 'mlflow.db'}")
     parent, _ = runs(client)
-    table = load_dataset("credit").table()
+    names = [name for name in parent.data.metrics if "income" in name]
+    assert names == [
+        f"summary.reconstruction_error_income _28__20ac__29_ _25_.{part}" for part in ("mean", "std")
+    ]
+
+
+def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) -> None:
+    parent, _ = runs(client)
+    people = raw_applicants().head(5)
     model = mlflow.pyfunc.load_model(f"runs:/{parent.info.run_id}/policy")
-    predicted = model.predict(table.x.head(5).assign(s=table.s[:5]))
+    predicted = model.predict(people.assign(s=people["personal_status"].isin(MALE) * 2 - 1))
     assert list(predicted.columns) == ["seed_0", "seed_1"]
     assert predicted.shape == (5, 2)
     assert ((predicted >= 0) & (predicted <= 1)).all(axis=None)

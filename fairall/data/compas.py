@@ -5,16 +5,17 @@ from __future__ import annotations
 import pandas as pd
 
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw_table import RawTableDataset
+from fairall.data.raw_table import RawTableDataset, label_of
 from fairall.data.table import Table
 
-AGE = {"Less than 25": 0.0, "25 - 45": 1.0, "Greater than 45": 2.0}
-CHARGE_DEGREE = {"M": 0.0, "F": 1.0}
+FEATURES = [
+    Feature("age_cat", Kind.CATEGORICAL, (0.0, 1.0, 2.0), ("Less than 25", "25 - 45", "Greater than 45")),
+    Feature("priors_count", Kind.COUNT),
+    Feature("c_charge_degree", Kind.BINARY, (0.0, 1.0), ("M", "F")),
+]
 RACE = {"Caucasian": 1, "African-American": -1}
-COLUMNS = [
-    "age_cat", "priors_count", "c_charge_degree", "race",
-    "days_b_screening_arrest", "is_recid", "score_text", "two_year_recid",
-]  # fmt: skip
+WORDS = ["age_cat", "c_charge_degree", "race", "score_text"]
+NUMBERS = ["priors_count", "days_b_screening_arrest", "is_recid", "two_year_recid"]
 
 
 class Compas(RawTableDataset):
@@ -24,7 +25,8 @@ class Compas(RawTableDataset):
     ordinary traffic offence, and whose score and recidivism are known.
     """
 
-    columns = COLUMNS
+    columns = WORDS + NUMBERS
+    words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
         """See `RawTableDataset.recipe`."""
@@ -35,21 +37,10 @@ class Compas(RawTableDataset):
             & raw["score_text"].notna()  # "N/A" reads as missing
             & raw["race"].isin(RACE)
         ]
-        features = [
-            Feature("age_cat", Kind.CATEGORICAL, tuple(AGE.values())),
-            Feature("priors_count", Kind.COUNT),
-            Feature("c_charge_degree", Kind.BINARY, tuple(CHARGE_DEGREE.values())),
-        ]
-        x = pd.DataFrame(
-            {
-                "age_cat": kept["age_cat"].map(AGE),
-                "priors_count": kept["priors_count"].astype(float),
-                "c_charge_degree": kept["c_charge_degree"].map(CHARGE_DEGREE),
-            }
-        ).reset_index(drop=True)
+        schema = Schema(FEATURES, self.config.encoding)
         return Table.fully_labelled(
-            Schema(features, self.config.encoding),
-            x,
+            schema,
+            schema.encode(kept),
             s=kept["race"].map(RACE).to_numpy(),
-            label=1 - kept["two_year_recid"].to_numpy(dtype=int),
+            label=1 - label_of(kept["two_year_recid"]),
         )

@@ -26,6 +26,12 @@ CATEGORICAL = [
 MALE = ["A91", "A93", "A94"]
 
 
+def raw_applicants() -> pd.DataFrame:
+    """The file as published, 1000 rows of A-codes and numbers."""
+    with files("fairall.data").joinpath("german.data").open() as file:
+        return pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
+
+
 class Credit(FixedTableDataset):
     """1000 applicants: 5 real features, 2 counts, 10 categorical and 2 binary ones.
 
@@ -35,19 +41,18 @@ class Credit(FixedTableDataset):
 
     def whole(self) -> Table:
         """See `FixedTableDataset.whole`."""
-        with files("fairall.data").joinpath("german.data").open() as file:
-            raw = pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
+        raw = raw_applicants()
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature(name, Kind.COUNT) for name in COUNT]
-        x = raw[REAL + COUNT].astype(float)
         for name in CATEGORICAL:
-            categories = sorted(raw[name].unique())
-            codes = tuple(float(code) for code in range(1, len(categories) + 1))
-            features.append(Feature(name, Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL, codes))
-            x[name] = raw[name].map(dict(zip(categories, codes, strict=True)))
+            levels = tuple(sorted(raw[name].unique()))
+            codes = tuple(float(code) for code in range(1, len(levels) + 1))
+            kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
+            features.append(Feature(name, kind, codes, levels))
+        schema = Schema(features, self.config.encoding)
         return Table.fully_labelled(
-            Schema(features, self.config.encoding),
-            x,
+            schema,
+            schema.encode(raw),
             s=np.where(raw["personal_status"].isin(MALE), 1, -1),
             label=(raw["credit"] == 1).to_numpy().astype(int),
         )

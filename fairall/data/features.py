@@ -23,6 +23,7 @@ class Kind(StrEnum):
 
 
 MISSING_LEVEL = "(missing)"  # the level of missing values, where the training rows have any
+RESERVED = ("s", "label")
 DISCRETE = (Kind.BINARY, Kind.CATEGORICAL)
 
 
@@ -45,6 +46,7 @@ class Feature:
         levels: the raw text each code stands for, in their order; empty where codes are the raw values.
         fill: the value or code that stands in for a missing value and for what is not among `levels`; None
             where neither is allowed. Missing values that have a level of their own keep it.
+        missing: words that mean a missing value.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Feature:
     codes: tuple[float, ...] = ()
     levels: tuple[str, ...] = ()
     fill: float | None = None
+    missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Raises FairAllError where kind and codes do not go together."""
@@ -67,11 +70,13 @@ class Feature:
         Raises:
             FairAllError: naming column and row (1 is the first) of a value the feature cannot take.
         """
+        if not pd.api.types.is_numeric_dtype(column):
+            column = column.astype(object).map(self._cleaned)
         if self.levels:
-            column = column.where(column.notna(), MISSING_LEVEL)
-            values = column.map(self._codes_of(column.unique())).to_numpy(dtype=float)
+            words = column.astype(object).where(column.notna(), MISSING_LEVEL)
+            values = words.map(self._codes_of(words.unique())).to_numpy(dtype=float)
         else:
-            values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+            values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
             allowed = np.isin(values, self.codes) if self.codes else np.isfinite(values)
             self._refuse(column, ~allowed & ~column.isna().to_numpy())
         missing = np.isnan(values)
@@ -92,13 +97,23 @@ class Feature:
             for value in values
         }
 
+    def _cleaned(self, cell: object) -> object:
+        """A cell as training saw it: without the blanks around it, None where missing."""
+        if not isinstance(cell, str):
+            return cell
+        text = cell.strip()
+        return None if text in self.missing else text
+
     def _refuse(self, column: pd.Series, wrong: np.ndarray) -> None:
         if wrong.any():
-            row = int(wrong.argmax())
+            position = int(wrong.argmax())
+            label = column.index[position]
+            # A filtered table keeps the numbers of its raw rows.
+            row = label if isinstance(label, int | np.integer) else position
             choices = self.levels or tuple(f"{code:g}" for code in self.codes)
             allowed = f"one of {', '.join(choices)}" if choices else "a finite number"
             raise FairAllError(
-                f"column {self.name!r}, row {row + 1}: {column.iloc[row]!r} is not possible; "
+                f"column {self.name!r}, row {row + 1}: {column.iloc[position]!r} is not possible; "
                 f"it must be {allowed}"
             )
 
@@ -115,11 +130,20 @@ class Schema(Sequence[Feature]):
     Args:
         features: the D features.
         encoding: how nets see a category: as its code (`ordinal`) or as an indicator per code (`one_hot`).
+
+    Raises:
+        FairAllError: where a feature has a name that stands for something else.
     """
 
     def __init__(self, features: Sequence[Feature], encoding: str = "ordinal") -> None:
         self._features = tuple(features)
         self.encoding = encoding
+        for name in RESERVED:
+            if name in self.names:
+                raise FairAllError(
+                    f"column {name!r} cannot be a feature: tables that hold features beside the sensitive "
+                    "attribute and the label need the name; rename the column or leave it out"
+                )
 
     def __getitem__(self, index):  # type: ignore[no-untyped-def]
         return self._features[index]
@@ -151,7 +175,8 @@ class Schema(Sequence[Feature]):
         for name in self.names:
             if name not in raw:
                 raise FairAllError(f"the column {name!r} is needed, and the table lacks it")
-        return pd.DataFrame({feature.name: feature.encode(raw[feature.name]) for feature in self})
+        columns = {feature.name: feature.encode(raw[feature.name]) for feature in self}
+        return pd.DataFrame(columns, columns=self.names)
 
     def to_plain(self) -> list[dict[str, Any]]:
         """The features as plain containers."""
@@ -162,7 +187,12 @@ class Schema(Sequence[Feature]):
         """The schema whose `to_plain` is given, from JSON too."""
         features = [
             Feature(
-                item["name"], Kind(item["kind"]), tuple(item["codes"]), tuple(item["levels"]), item["fill"]
+                item["name"],
+                Kind(item["kind"]),
+                tuple(item["codes"]),
+                tuple(item["levels"]),
+                item["fill"],
+                tuple(item["missing"]),
             )
             for item in plain
         ]

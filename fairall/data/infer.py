@@ -28,13 +28,15 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Limits:
-    """Where one kind ends and another begins.
+    """Where one kind ends and another begins, and what is no value.
 
     Attributes:
+        missing: words that mean a missing value.
         max_categories: levels of a categorical feature, the one of all rarer ones included.
         max_count: columns of whole numbers from 0 up to this are counts.
     """
 
+    missing: tuple[str, ...]
     max_categories: int
     max_count: int
 
@@ -61,7 +63,7 @@ def infer_feature(
     if isinstance(kind, LeftOut):
         return kind
     if kind in (Kind.REAL, Kind.COUNT):
-        return _numeric(column, numbers, present, train, kind)
+        return _numeric(column, numbers, present, train, kind, limits)
     return _discrete(column.iloc[train], numbers, present, declared, limits)
 
 
@@ -104,7 +106,12 @@ def _infer_text(column: pd.Series, present: np.ndarray, distinct: int, limits: L
 
 
 def _numeric(
-    column: pd.Series, numbers: np.ndarray, present: np.ndarray, train: np.ndarray, kind: Kind
+    column: pd.Series,
+    numbers: np.ndarray,
+    present: np.ndarray,
+    train: np.ndarray,
+    kind: Kind,
+    limits: Limits,
 ) -> Feature | LeftOut:
     name = str(column.name)
     category, real = _declared(name, Kind.CATEGORICAL), _declared(name, Kind.REAL)
@@ -125,7 +132,9 @@ def _numeric(
     if np.ptp(known) < 1 / LARGEST:
         return LeftOut("it does not vary in the training rows")
     fill = float(np.median(known))
-    return Feature(name, kind, fill=float(np.floor(fill)) if kind is Kind.COUNT else fill)
+    if kind is Kind.COUNT:
+        fill = float(np.floor(fill))
+    return Feature(name, kind, fill=fill, missing=limits.missing)
 
 
 def _discrete(
@@ -158,6 +167,7 @@ def _discrete(
         codes,
         tuple(levels),
         fill=codes[levels.index(stand_in)],
+        missing=limits.missing,
     )
 
 

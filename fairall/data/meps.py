@@ -7,7 +7,7 @@ import pandas as pd
 
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw_table import RawTableDataset
+from fairall.data.raw_table import RawTableDataset, label_of
 from fairall.data.table import Table
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
@@ -59,23 +59,22 @@ class Meps(RawTableDataset):
         with quietly():
             from aif360.datasets.meps_dataset_panel20_fy2015 import default_preprocessing
 
-            kept = default_preprocessing(raw.copy()).reset_index(drop=True)
-        features = [Feature(name, Kind.REAL) for name in REAL]
-        x = kept[REAL].astype(float)
-        for name in CATEGORICAL:
-            raw_codes = _raw_codes(name)
-            codes = tuple(float(code) for code in range(1, len(raw_codes) + 1))
-            features.append(Feature(name, Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL, codes))
-            x[name] = kept[name].map(dict(zip(raw_codes, codes, strict=True)))
+            kept = default_preprocessing(raw.copy())
+        features = [Feature(name, Kind.REAL) for name in REAL] + [_category(name) for name in CATEGORICAL]
+        schema = Schema(features, self.config.encoding)
         return Table.fully_labelled(
-            Schema(features, self.config.encoding),
-            x,
+            schema,
+            schema.encode(kept),
             s=np.where(kept["RACE"] == "White", 1, -1),
-            label=kept["UTILIZATION"].to_numpy(dtype=int),
+            label=label_of(kept["UTILIZATION"]),
         )
 
 
-def _raw_codes(name: str) -> list[int]:
+def _category(name: str) -> Feature:
     if name in ALWAYS_ANSWERED:
-        return list(ALWAYS_ANSWERED[name])
-    return [-1, *SOMETIMES_ANSWERED.get(name, range(1, 3))]
+        raw_codes = [*ALWAYS_ANSWERED[name]]
+    else:
+        raw_codes = [-1, *SOMETIMES_ANSWERED.get(name, range(1, 3))]
+    codes = tuple(float(code) for code in range(1, len(raw_codes) + 1))
+    kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
+    return Feature(name, kind, codes, tuple(map(str, raw_codes)))

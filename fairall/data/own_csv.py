@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from fairall.data.csv_text import read_text, refuse, shown
 from fairall.data.dataset import Reading, TableDataset
 from fairall.data.features import Feature, Kind, Schema, as_number
 from fairall.data.infer import LeftOut, Limits, infer_feature, listed
+from fairall.data.propensity import estimated_propensity
 from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
@@ -29,18 +32,28 @@ class OwnCsv(TableDataset):
 
     config: CsvConfig
 
+    @cached_property
+    def raw(self) -> pd.DataFrame:
+        """The cells of the file as text, None where missing; FairAllError where it cannot be read."""
+        return read_text(
+            Path(self.config.path),
+            separator=self.config.separator,
+            encoding=self.config.text_encoding,
+            missing=[str(word) for word in self.config.missing],
+        )
+
     def read(self) -> Reading:
         """See `TableDataset.read`; levels and stand-ins of the features are those of the training rows."""
-        config = self.config
-        raw = _read(config)
+        config, raw = self.config, self.raw
         roles = _roles(config, list(map(str, raw)))
         s = _sensitive(raw[config.sensitive], config.advantaged)
         label, labelled = _label(raw[config.label], config.positive)
-        logged = None if config.decision is None else _logged(raw, config)
         splits = _splits(raw, s, label, labelled, config)
         schema, left_out = _schema(raw.drop(columns=list(roles)), splits.train, config)
         missing = {name: int(raw[name].isna().sum()) for name in schema.names}
-        table = Table(schema, schema.encode(raw), s, label, labelled, logged, missing)
+        table = Table(schema, schema.encode(raw), s, label, labelled, missing=missing)
+        if config.decision is not None:
+            table = replace(table, logged=_logged(raw, table, splits, config))
         notes = [
             f"no training row of the {group} group has a positive label"
             for group, rows in _groups(splits.train, s)
@@ -48,45 +61,36 @@ class OwnCsv(TableDataset):
         ]
         return Reading(table, splits, (*left_out, *notes))
 
+    def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
+        """Each column of the file for who wants to look before a run: its text, and what it is taken as.
 
-def read_columns(config: CsvConfig) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
-    """Each column of a file, for who wants to look before a run: its text, and what it would be taken as.
+        That is a feature (here with what all rows say), an error that a run would end with, or in words why
+        it is no feature.
 
-    That is a feature (here with what all rows say), an error that a run would end with, or in words why it
-    is no feature.
-
-    Raises:
-        FairAllError: where the file cannot be read.
-    """
-    raw = _read(config)
-    everybody = np.arange(len(raw))
-    columns: list[tuple[str, pd.Series, Feature | str | FairAllError]] = []
-    for name in map(str, raw):
-        taken: Feature | str | FairAllError
-        if name in (roles := {column: key for key, column in _named(config) if key != "dataset.kinds"}):
-            taken = roles[name].removeprefix("dataset.")
-        else:
-            try:
-                feature = _feature(raw[name], everybody, config)
-                taken = f"left out: {feature.reason}" if isinstance(feature, LeftOut) else feature
-            except FairAllError as error:
-                taken = error
-        columns.append((name, raw[name], taken))
-    return columns
-
-
-def _read(config: CsvConfig) -> pd.DataFrame:
-    return read_text(
-        Path(config.path),
-        separator=config.separator,
-        encoding=config.text_encoding,
-        missing=[str(word) for word in config.missing],
-    )
+        Raises:
+            FairAllError: where the file cannot be read.
+        """
+        roles = {name: key for key, name in _named(self.config) if key != "dataset.kinds"}
+        everybody = np.arange(len(self.raw))
+        columns: list[tuple[str, pd.Series, Feature | str | FairAllError]] = []
+        for name in map(str, self.raw):
+            taken: Feature | str | FairAllError
+            if name in roles:
+                taken = roles[name].removeprefix("dataset.")
+            else:
+                try:
+                    feature = _feature(self.raw[name], everybody, self.config)
+                    taken = f"left out: {feature.reason}" if isinstance(feature, LeftOut) else feature
+                except FairAllError as error:
+                    taken = error
+            columns.append((name, self.raw[name], taken))
+        return columns
 
 
 def _feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Feature | LeftOut:
     declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
-    limits = Limits(config.max_categories, config.max_count)
+    missing = tuple(str(word) for word in config.missing)
+    limits = Limits(missing, config.max_categories, config.max_count)
     return infer_feature(column, train, declared=declared, limits=limits)
 
 
@@ -195,24 +199,38 @@ def _label(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
     return (_is(column, positive, "dataset.positive") & labelled).astype(int), labelled
 
 
-def _logged(raw: pd.DataFrame, config: CsvConfig) -> Logged:
-    decision = raw[config.decision]
-    refuse(decision, decision.isna(), "is no decision: complete or remove the row")
-    values = sorted(decision.unique())
-    if len(values) != 2:
+def _logged(raw: pd.DataFrame, table: Table, splits: Splits, config: CsvConfig) -> Logged:
+    accepted = _decisions(raw[config.decision], config.accepted)
+    if config.propensity is not None:
+        return Logged(accepted, _recorded_propensity(raw[config.propensity], accepted))
+    weight = np.zeros(len(table))
+    weight[splits.pool] = 1.0
+    # Of those who have a label, the training rows stand for all: else the accepted would seem to be few.
+    weight[splits.train] = 1.0 / splits.labelled_share
+    if len(set(accepted[weight > 0])) < 2:
         raise FairAllError(
-            f"column {decision.name!r} has {listed(values, 'value')}; a decision must have two"
+            f"column {config.decision!r}: all decisions on training rows are the same, from which no "
+            "propensity can be estimated; give more rows, or a column with dataset.propensity=COLUMN"
         )
-    accepted = _is(decision, config.accepted, "dataset.accepted")
-    if config.propensity is None:
-        return Logged(accepted, None)
-    column = raw[config.propensity]
+    propensity = estimated_propensity(table.schema, table.features, table.s, accepted, weight)
+    return Logged(accepted, propensity)
+
+
+def _decisions(column: pd.Series, accepted: str) -> np.ndarray:
+    refuse(column, column.isna(), "is no decision: complete or remove the row")
+    values = sorted(column.unique())
+    if len(values) != 2:
+        raise FairAllError(f"column {column.name!r} has {listed(values, 'value')}; a decision must have two")
+    return _is(column, accepted, "dataset.accepted")
+
+
+def _recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
     propensity = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
-    # A rejected row is never weighed: it may lack its propensity.
+    # A rejected row is never weighed: it may lack its propensity, or have none.
     wrong = ~((propensity > 0) & (propensity <= 1)) & (accepted | column.notna().to_numpy())
     wrong &= ~((propensity == 0) & ~accepted)
     refuse(column, wrong, "is no propensity, a number above 0 and at most 1")
-    return Logged(accepted, np.nan_to_num(propensity))
+    return np.nan_to_num(propensity)
 
 
 def _parts(column: pd.Series) -> np.ndarray:

@@ -91,5 +91,5 @@ class PreparedData:
         digest.update(self.pool_table.labelled.tobytes())
         if self.pool_table.logged is not None:
             for logged in vars(self.pool_table.logged).values():
-                digest.update(b"" if logged is None else logged.tobytes())
+                digest.update(logged.tobytes())
         return digest.hexdigest()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 import zipfile
 from abc import abstractmethod
 from pathlib import Path
 from typing import IO, ClassVar
 
+import numpy as np
 import pandas as pd
 
 from fairall.config import RawTableConfig
+from fairall.data.csv_text import refuse
 from fairall.data.dataset import FixedTableDataset
+from fairall.data.features import Feature, Kind
 from fairall.data.raw_files import raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
@@ -23,25 +27,54 @@ class RawTableDataset(FixedTableDataset):
 
     Attributes:
         columns: names of the raw columns that `recipe` reads.
+        words: those of them that hold words; the others must hold numbers.
     """
 
     config: RawTableConfig
     columns: ClassVar[list[str]]
+    words: ClassVar[list[str]] = []
 
     @abstractmethod
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """The data set as made from the raw rows."""
+        """The data set as made from the raw rows; FairAllError for a value it cannot have."""
 
     def whole(self) -> Table:
         """See `FixedTableDataset.whole`."""
         path = raw_file(self.config)
-        table = self.recipe(read_columns(path, self.columns))
+        raw = read_columns(path, self.columns)
+        try:
+            for name in self.columns:
+                if name not in self.words:
+                    raw[name] = numbers(raw[name])
+            table = self.recipe(raw)
+        except FairAllError as error:
+            raise FairAllError(f"{path}: {error}; is the file edited?") from error
         if self.config.rows is not None and len(table) != self.config.rows:
             raise FairAllError(
                 f"{path}: its recipe leaves {len(table)} rows instead of {self.config.rows}: truncated or "
                 "edited? Get the file anew, or use it all the same with dataset.rows=null"
             )
         return table
+
+
+def label_of(column: pd.Series) -> np.ndarray:
+    """A label in {0, 1}, shape (N,).
+
+    Raises:
+        FairAllError: naming column and row of another value, or of none.
+    """
+    return Feature(str(column.name), Kind.BINARY, (0.0, 1.0)).encode(column).astype(int)
+
+
+def numbers(column: pd.Series) -> pd.Series:
+    """A column as numbers, NaN where a cell is empty.
+
+    Raises:
+        FairAllError: naming column and row of what is no number.
+    """
+    parsed = pd.to_numeric(column, errors="coerce")
+    refuse(column, parsed.isna() & column.notna(), "is no number")
+    return parsed
 
 
 def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
@@ -51,9 +84,12 @@ def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
         FairAllError: where the file cannot be read as what its name says, or a column is not in it.
     """
     try:
-        raw = _read(path, columns)
-    except (OSError, ValueError, zipfile.BadZipFile, pd.errors.ParserError) as error:
-        reason = str(error).strip().split("\n")[0]
+        with warnings.catch_warnings():
+            # What pandas only warns of where a transport file ends too early.
+            warnings.filterwarnings("error", "xport file may be corrupted")
+            raw = _read(path, columns)
+    except Exception as error:  # of whatever kind the readers of three formats raise
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise FairAllError(f"{path}: cannot be read ({reason}): truncated? Get the file anew") from error
     for name in columns:
         if name not in raw:

@@ -20,12 +20,15 @@ class Splits:
         validation: people to select on.
         test: people to report on.
         pool: the unlabelled people of Phase I; its first rows are those of the warm-up.
+        labelled_share: how much of the labelled people `train` is cut from it holds. The pool has
+            everybody who has no label, but of the others no more than this.
     """
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
     pool: np.ndarray
+    labelled_share: float = 1.0
 
 
 def split(n_rows: int, config: SplitConfig) -> Splits:
@@ -71,6 +74,7 @@ def split_by_column(words: np.ndarray, labelled: np.ndarray, config: SplitConfig
         np.flatnonzero((words == word) & labelled) for word in ("train", "validation", "test")
     )
     unlabelled = (words == "train") & ~labelled
+    # The file says who is unlabelled in training: nobody of the labelled was taken away from them.
     return _with_unlabelled(Splits(train, validation, test, _pool(train, config)), unlabelled, config)
 
 
@@ -90,7 +94,7 @@ def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) ->
             f"dataset.split.held_out={config.held_out:g}: {len(rows)} rows cannot be cut so that training, "
             "validation and test set each have some; choose a share nearer to a half"
         ) from error
-    return Splits(train, validation, test, _pool(train, config))
+    return Splits(train, validation, test, _pool(train, config), labelled_share=len(train) / len(rows))
 
 
 def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
@@ -104,5 +108,14 @@ def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
 
 
 def _with_unlabelled(splits: Splits, unlabelled: np.ndarray, config: SplitConfig) -> Splits:
-    everyone = np.concatenate([splits.pool, np.flatnonzero(unlabelled)])
-    return replace(splits, pool=np.random.RandomState(config.random_state).permutation(everyone))
+    """Adds everybody who has no label to the pool.
+
+    The order is random, with labelled and unlabelled people in their natural proportion from its start, for
+    the warm-up's sake, until the labelled ones, of whom the pool has a part only, are used up.
+    """
+    random = np.random.RandomState(config.random_state)
+    added = np.flatnonzero(unlabelled)
+    last = config.pool * splits.labelled_share
+    order = np.concatenate([last * random.random_sample(len(splits.pool)), random.random_sample(len(added))])
+    everyone = np.concatenate([splits.pool, added])
+    return replace(splits, pool=everyone[np.argsort(order, kind="stable")])

@@ -20,11 +20,12 @@ class Logged:
 
     Attributes:
         accepted: the decisions, shape (N,), bool.
-        propensity: π(d=1 | x, s) of each row, shape (N,); None where it was not recorded.
+        propensity: π(d=1 | x, s) of each row, recorded or estimated, shape (N,); 0 where it was not recorded
+            of a rejected row.
     """
 
     accepted: np.ndarray
-    propensity: np.ndarray | None
+    propensity: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,7 @@ class Table:
         """The rows at `index`, in its order."""
         logged = self.logged
         if logged is not None:
-            propensity = None if logged.propensity is None else logged.propensity[index]
-            logged = Logged(logged.accepted[index], propensity)
+            logged = Logged(logged.accepted[index], logged.propensity[index])
         return Table(
             self.schema, self.x.iloc[index], self.s[index], self.label[index], self.labelled[index], logged
         )

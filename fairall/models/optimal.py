@@ -9,10 +9,11 @@ from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from fairall.config import OptimalConfig
+from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
+from fairall.errors import FairAllError
 from fairall.models.learner import Advance, Learner, PretrainCurves, Setting
-from fairall.nn.inputs import FeatureInputs
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
 
@@ -22,6 +23,9 @@ class Optimal(Learner):
 
     It learns nothing online. OPT-UNFAIR reads x and s; OPT-FAIR reads K alone, which the data set then has
     to reveal (`dataset.observed=[K]`). It decides as the fit asks: 1[p ≥ c], or with probability p.
+
+    Raises:
+        FairAllError: where the features are not those the reference reads, or all labels are the same.
     """
 
     config: OptimalConfig
@@ -29,6 +33,12 @@ class Optimal(Learner):
 
     def __init__(self, config: OptimalConfig, setting: Setting) -> None:
         super().__init__(config, setting)
+        if config.reads is not None and setting.schema.names != config.reads:
+            reads, features = ", ".join(config.reads), ", ".join(setting.schema.names)
+            raise FairAllError(
+                f"model={config.name} reads {reads}, and the data set shows {features}; it is for "
+                f"dataset=synthetic with dataset.observed=[{reads}]"
+            )
         self.inputs = FeatureInputs(setting.schema)
         n_in = self.inputs.size + int(config.sees_sensitive)
         self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
@@ -40,6 +50,8 @@ class Optimal(Learner):
     def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
         """Fits the logistic models on `fit_rows` applicants each, labels of all of them known."""
         people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
+        if (people.label.min(1).values == people.label.max(1).values).any():
+            raise FairAllError(f"model={self.config.name}: everybody has the same label: nothing to fit")
         inputs = self._inputs(people.x, people.s)
         for k in range(len(self.setting.seeds)):
             # Without a penalty: the posterior itself is wanted, not a guarded guess at it.

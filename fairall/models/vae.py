@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from fairall.data.features import Schema
-from fairall.nn.inputs import FeatureInputs
+from fairall.data.inputs import FeatureInputs
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams

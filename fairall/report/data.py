@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from omegaconf import OmegaConf
 from rich.console import Console
 from rich.table import Table as Grid
 
-from fairall.compose import compose_config, dataset_config, load_dataset
+from fairall.compose import checked_dataset, compose_config, dataset_config, load_dataset
 from fairall.config import CsvConfig, RawTableConfig, SyntheticConfig
 from fairall.data.dataset import Dataset
 from fairall.data.features import DISCRETE, Feature, Kind
-from fairall.data.own_csv import OwnCsv, read_columns
+from fairall.data.own_csv import OwnCsv
 from fairall.data.prepare import PreparedData
 from fairall.data.raw_files import find, raw_file
 from fairall.data.table import Table
@@ -49,20 +49,28 @@ def describe(name: str, overrides: Sequence[str]) -> None:
 
 
 def check(path: str, overrides: Sequence[str]) -> bool:
-    """Prints what a run would make of a CSV; whether it could be run as it is."""
-    composed = compose_config("dataset=csv", *overrides)
+    """Prints what a run would make of a CSV; whether it could be run as it is.
+
+    `overrides` may choose a data set of one's own that is a CSV.
+    """
+    own = [word for word in overrides if word.startswith("dataset=")]
+    words = [*overrides] if own else ["dataset=csv", *overrides]
+    composed = compose_config(*words)
+    if OmegaConf.get_type(composed.dataset) is not CsvConfig:
+        raise FairAllError(f"{own[-1]} is no CSV; `check` is for dataset=csv and what inherits from it")
     composed.dataset.path = path
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
     # Columns can be looked at before anybody says what they mean.
     for key in missing:
         composed.dataset[key] = ""
-    config: CsvConfig = OmegaConf.to_object(composed.dataset)  # type: ignore[assignment]
-    problems = _columns(config)
+    config = cast(CsvConfig, checked_dataset(composed))
+    source = OwnCsv(config)
+    problems = _columns(source)
     if missing:
         problems.append(f"say what the columns mean: {' '.join(f'dataset.{key}=...' for key in missing)}")
     else:
         try:
-            _describe(OwnCsv(config), ["dataset=csv", *overrides])
+            _describe(source, words)
         except FairAllError as error:
             if str(error) not in problems:
                 problems.append(str(error))
@@ -73,23 +81,19 @@ def check(path: str, overrides: Sequence[str]) -> bool:
     return not problems
 
 
-def _columns(config: CsvConfig) -> list[str]:
+def _columns(source: OwnCsv) -> list[str]:
     """Prints what each column holds; returns what is wrong with them."""
     grid = _grid("column", "taken as", "values", "missing")
     problems = []
-    for name, column, taken in read_columns(config):
+    for name, column, taken in source.columns():
         if isinstance(taken, FairAllError):
             problems.append(str(taken))
+            shown = "to mend"
+        else:
+            shown = taken.kind.value if isinstance(taken, Feature) else taken
         values = ", ".join(str(value)[:16] for value in column.dropna().unique()[:4])
         more = ", ..." if column.nunique() > 4 else ""
-        shown = (
-            "to mend"
-            if isinstance(taken, FairAllError)
-            else taken.kind
-            if isinstance(taken, Feature)
-            else taken
-        )
-        grid.add_row(name, str(shown), values + more, _missing(int(column.isna().sum()), len(column)))
+        grid.add_row(name, shown, values + more, _missing(int(column.isna().sum()), len(column)))
     _print(grid)
     return problems
 
@@ -115,7 +119,7 @@ def _features(table: Table) -> Grid:
         column = table.x[feature.name]
         if feature.kind in DISCRETE:
             levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
-            values = f"{len(levels)}: {', '.join(levels[:6])}{', ...' if len(levels) > 6 else ''}"
+            values = f"{len(levels)}: {', '.join(levels)}"
         else:
             values = f"{column.min():.6g} to {column.max():.6g}, mean {column.mean():.6g}"
         missing = _missing(table.missing.get(feature.name, 0), len(table))
@@ -142,9 +146,12 @@ def _groups(table: Table) -> Grid:
 
 def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
     grid = _grid("initial policy", "accepts", "of S = +1", "of S = −1")
+    chosen = compose_config(*overrides).initial_policy
+    others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for path in sorted((configuration_root() / "conf" / "initial_policy").glob("*.yaml")):
-        composed = compose_config(*overrides, f"initial_policy={path.stem}")
-        config: Any = OmegaConf.to_object(composed.initial_policy)
+        own = chosen.name == path.stem
+        node = chosen if own else compose_config(*others, f"initial_policy={path.stem}").initial_policy
+        config: Any = OmegaConf.to_object(node)
         try:
             accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
         except FairAllError:

@@ -74,7 +74,9 @@ def draw_learning(
                     lw=1,
                     label="paper (sampled), t in [125, 200]",
                 )
-            axes.set(xlabel="time step t", ylabel=f"{label} on the {split} set ×100", xlim=(0, by_step.index[-1]))
+            axes.set(
+                xlabel="time step t", ylabel=f"{label} on the {split} set ×100", xlim=(0, by_step.index[-1])
+            )
             axes.legend(fontsize=7)
         figure.suptitle(title, fontsize=9)
         _save(figure, path)

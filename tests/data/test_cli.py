@@ -77,6 +77,13 @@ def test_describe_counts_rows_kinds_groups_and_acceptance(data: Path, fairall_da
     assert "train 700, validation 150, test 150, pool 490" in said
 
 
+def test_describe_shows_the_initial_policy_one_has_chosen(data: Path, fairall_data: FairAllData) -> None:
+    words = ["initial_policy=random", "initial_policy.acceptance_rate=1"]
+    lines = fairall_data("describe", "credit", *words).stdout.splitlines()
+    assert any("random" in line and line.count("1.0000") == 3 for line in lines)
+    assert any("harsh" in line and "0.1776" in line for line in lines)
+
+
 def test_describe_takes_the_keys_of_a_run(data: Path, fairall_data: FairAllData) -> None:
     said = fairall_data("describe", "csv", f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id,decision]")
     assert said.returncode == 0, said.stderr
@@ -116,6 +123,13 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["describe", "credit", "dataset.encoding=hot"], "it must be ordinal or one_hot"),
         (["fetch", "credit"], "credit needs no raw file"),
         (["fetch", "meps"], "dataset.accept_terms=true"),
+        (["describe", "credit", "dataset.initial_policies.harsh.intercept=nan"], "must be a finite number"),
+        (["describe", "credit", "dataset.name=../credit"], "dataset.name=../credit is not possible"),
+        (["describe", "credit", "+dataset.foo=1"], "dataset.foo: no such key"),
+        (["check", str(LOANS), "dataset.encoding=onehot"], "it must be ordinal or one_hot"),
+        (["check", str(LOANS), "dataset.separator=ab"], "it must be one character"),
+        (["check", str(LOANS), "dataset.kinds={age: numeric}"], "dataset.kinds.age=numeric is not possible"),
+        (["check", str(LOANS), "dataset=credit"], "dataset=credit is no CSV"),
         (["check", "nope.csv"], "there is no such file"),
         (["check", "."], "is a folder"),
         (

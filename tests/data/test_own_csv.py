@@ -657,6 +657,25 @@ def test_people_read_by_pandas_are_understood(own: Own, tmp_path: Path) -> None:
     read = pd.read_csv(tmp_path / "people.csv")
     assert [str(read[name].dtype) for name in ("ward", "member")] == ["float64", "bool"]
     np.testing.assert_array_equal(table.schema.encode(read), table.features)
+    nullable = read.convert_dtypes()
+    assert str(nullable["ward"].dtype) == "Int64"
+    np.testing.assert_array_equal(table.schema.encode(nullable), table.features)
+    as_categories = read.astype({"town": "category", "ward": "category"})
+    np.testing.assert_array_equal(table.schema.encode(as_categories), table.features)
+
+
+def test_people_to_decide_on_are_cleaned_as_those_learnt_from(own: Own, tmp_path: Path) -> None:
+    columns = with_cell("age", 3, "?", with_cell("town", 5, "?", with_cell("town", 7, "  York ")))
+    table = own(columns).table()
+    read = pd.read_csv(tmp_path / "people.csv")
+    assert (read["town"][6], read["age"][2]) == ("  York ", "?")
+    np.testing.assert_array_equal(table.schema.encode(read), table.features)
+
+
+@pytest.mark.parametrize("name", ["s", "label"])
+def test_names_that_stand_for_something_else_are_no_features(own: Own, name: str) -> None:
+    message = complaint(own(people(**{name: people()["children"]})))
+    assert f"column {name!r} cannot be a feature" in message
 
 
 @pytest.mark.parametrize(

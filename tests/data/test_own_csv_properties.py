@@ -20,7 +20,7 @@ from fairall.compose import typed_config
 from fairall.config import CsvConfig, CsvSplitConfig
 from fairall.data.csv_text import read_text
 from fairall.data.features import DISCRETE, Feature, Kind, Schema
-from fairall.data.own_csv import OwnCsv, read_columns
+from fairall.data.own_csv import OwnCsv
 from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
 
@@ -130,8 +130,9 @@ def prepared(content: bytes, config: CsvConfig) -> PreparedData | None:
         config = replace(config, path=file.name)
         told: list[object] = []
         try:
-            told += [taken for *_, taken in read_columns(config) if not isinstance(taken, Feature)]
-            return OwnCsv(config).prepare()
+            dataset = OwnCsv(config)
+            told += [taken for *_, taken in dataset.columns() if not isinstance(taken, Feature)]
+            return dataset.prepare()
         except FairAllError as error:
             told.append(error)
             return None

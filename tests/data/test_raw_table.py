@@ -119,3 +119,52 @@ def test_a_bad_raw_file_is_one_line(name: str, content: bytes, said: str, tmp_pa
     path = tmp_path / name
     path.write_bytes(content)
     assert said in line_of("meps", f"dataset.raw_file={path}")
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "value", "said"),
+    [
+        (
+            "compas",
+            "age_cat",
+            "Under 25",
+            "column 'age_cat', row {row}: 'Under 25' is not possible; it must be",
+        ),
+        ("compas", "two_year_recid", "", "column 'two_year_recid', row {row}: nan is not possible"),
+        ("compas", "priors_count", "many", "column 'priors_count', row {row}: 'many' is no number"),
+        ("compas", "days_b_screening_arrest", "x", "column 'days_b_screening_arrest', row {row}: 'x' is no"),
+        ("meps", "PCS42", "", "column 'PCS42', row {row}: nan is not possible; it must be a finite number"),
+        (
+            "meps",
+            "RTHLTH53",
+            "7",
+            "column 'RTHLTH', row {row}: 7.0 is not possible; it must be one of -1, 1,",
+        ),
+        ("meps", "AGE53X", "old", "column 'AGE53X', row {row}: 'old' is no number"),
+        ("meps", "OBTOTV15", "", "column 'UTILIZATION', row {row}: nan is not possible; it must be one of 0"),
+    ],
+)
+def test_an_edited_cell_is_told_with_its_row(
+    name: str, column: str, value: str, said: str, raw_data: Path, tmp_path: Path
+) -> None:
+    (file,) = (raw_data / name).glob("*.csv")
+    raw = pd.read_csv(file, dtype=str, keep_default_na=False)
+    row = 1 if name == "compas" else 0
+    while name == "compas" and raw["race"][row] != "Caucasian":
+        row += 1
+    raw.loc[row, column] = value
+    raw.to_csv(tmp_path / "edited.csv", index=False)
+    words = [f"dataset.raw_file={tmp_path / 'edited.csv'}", "dataset.download.sha256=null"]
+    assert said.format(row=row + 1) in line_of(name, *words, "dataset.rows=null")
+
+
+def test_a_transport_file_cut_anywhere_is_one_line(table: pd.DataFrame, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.ssp"
+    write_sas_transport(whole, pd.concat([table] * 40))
+    content = whole.read_bytes()
+    for length in range(0, len(content) - 80, 97):
+        cut = tmp_path / "cut.ssp"
+        cut.write_bytes(content[:length])
+        with pytest.raises(FairAllError) as raised:
+            read_columns(cut, ["PANEL", "PCS42"])
+        assert "\n" not in str(raised.value)

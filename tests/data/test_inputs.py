@@ -6,11 +6,10 @@ import torch
 
 from fairall.config import FairAllConfig
 from fairall.data.features import Schema
+from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided, People
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
-from fairall.nn.chunks import CHUNK, in_chunks
-from fairall.nn.inputs import FeatureInputs
 from tests.conftest import ComposeConfig
 
 X = torch.tensor([[0.5, 3.0, 2.0, 3.0, 5.0], [-1.0, 0.0, 1.0, 1.0, 0.0]])
@@ -54,15 +53,3 @@ def test_renaming_codes_changes_nothing_but_what_ordinal_inputs_see(
         losses.append(learner.loss(decided))
     same = torch.allclose(losses[0], losses[1])
     assert same == (encoding == "one_hot")
-
-
-def test_chunks_are_put_together_in_order() -> None:
-    x, s = torch.randn(2, 3 * CHUNK + 5, 4), torch.randn(2, 3 * CHUNK + 5)
-    seen = []
-
-    def compute(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-        seen.append(s.shape[1])
-        return x.sum(-1) * s
-
-    torch.testing.assert_close(in_chunks(compute, x, s), x.sum(-1) * s)
-    assert seen == [CHUNK, CHUNK, CHUNK, 5]
