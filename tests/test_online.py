@@ -143,21 +143,23 @@ def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:
     )
 
 
-def test_going_on_from_a_saved_state_changes_nothing(
-    credit: PreparedData, compose_config: ComposeConfig
-) -> None:
-    config = compose_config("preset=quick", "model.elbo_samples=2", "model.kl_samples=3")
-    seeds = [0, 1]
-    undisturbed = online(fairall(config, credit, seeds), credit, seeds)
+@pytest.mark.parametrize("name", ["credit", "synthetic"])
+def test_going_on_from_a_saved_state_changes_nothing(name: str, compose_config: ComposeConfig) -> None:
+    config = compose_config("preset=quick", f"dataset={name}", "model.elbo_samples=2", "model.kl_samples=3")
+    data, seeds = load_dataset(name).prepare(), [0, 1]
+    undisturbed = online(fairall(config, data, seeds), data, seeds)
     run(undisturbed, 3)
     buffer = io.BytesIO()
     torch.save(undisturbed.state_dict(), buffer)
     run(undisturbed, 6)
 
-    resumed = online(fairall(config, credit, seeds), credit, seeds)
+    resumed = online(fairall(config, data, seeds), data, seeds)
     buffer.seek(0)
     resumed.load_state_dict(torch.load(buffer, weights_only=True))
     run(resumed, 6)
     for a, b in zip(undisturbed.history.measures, resumed.history.measures, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
     torch.testing.assert_close(undisturbed.history.accepted, resumed.history.accepted)
+    torch.testing.assert_close(
+        undisturbed.history.counterfactually_accepted, resumed.history.counterfactually_accepted
+    )

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-import numpy as np
 import pandas as pd
 
+from fairall.data.cells import shown
 from fairall.errors import FairAllError
 
 CHUNK_ROWS = 50_000
@@ -44,21 +44,6 @@ def read_text(path: Path, *, separator: str, encoding: str, missing: list[str]) 
         raise FairAllError(_undecodable(path, encoding)) from error
     except OSError as error:
         raise FairAllError(f"dataset.path={path}: cannot be read ({error.strerror or error})") from error
-
-
-def shown(text: str, at_most: int = 40) -> str:
-    """What a message shows of a text from the file: one line, not too long."""
-    line = " ".join(text.split())
-    return line if len(line) <= at_most else f"{line[:at_most]}..."
-
-
-def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
-    """Raises FairAllError with column, row and value of the first cell that is `wrong` (N,), if any is."""
-    if wrong.any():
-        row = int(np.asarray(wrong).argmax())
-        cell = column.iloc[row]
-        value = "an empty cell" if cell is None else repr(shown(cell))
-        raise FairAllError(f"column {column.name!r}, row {row + 1}: {value} {why}")
 
 
 def _open(path: Path, encoding: str) -> IO[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairall.data.cells import refuse
 from fairall.errors import FairAllError
 
 
@@ -78,10 +79,10 @@ class Feature:
         else:
             values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
             allowed = np.isin(values, self.codes) if self.codes else np.isfinite(values)
-            self._refuse(column, ~allowed & ~column.isna().to_numpy())
+            refuse(column, ~allowed & ~column.isna().to_numpy(), self._allowed)
         missing = np.isnan(values)
         if self.fill is None:
-            self._refuse(column, missing)
+            refuse(column, missing, self._allowed)
             return values
         return np.where(missing, self.fill, values)
 
@@ -104,18 +105,12 @@ class Feature:
         text = cell.strip()
         return None if text in self.missing else text
 
-    def _refuse(self, column: pd.Series, wrong: np.ndarray) -> None:
-        if wrong.any():
-            position = int(wrong.argmax())
-            label = column.index[position]
-            # A filtered table keeps the numbers of its raw rows.
-            row = label if isinstance(label, int | np.integer) else position
-            choices = self.levels or tuple(f"{code:g}" for code in self.codes)
-            allowed = f"one of {', '.join(choices)}" if choices else "a finite number"
-            raise FairAllError(
-                f"column {self.name!r}, row {row + 1}: {column.iloc[position]!r} is not possible; "
-                f"it must be {allowed}"
-            )
+    @property
+    def _allowed(self) -> str:
+        choices = self.levels or tuple(f"{code:g}" for code in self.codes)
+        return (
+            f"is not possible; it must be {'one of ' + ', '.join(choices) if choices else 'a finite number'}"
+        )
 
 
 def _spelt(value: object) -> float | str:

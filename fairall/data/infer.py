@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairall.data.csv_text import refuse, shown
+from fairall.data.cells import refuse, shown
 from fairall.data.features import MISSING_LEVEL, Feature, Kind
 from fairall.errors import FairAllError
 

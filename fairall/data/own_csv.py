@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fairall.config import CsvConfig
-from fairall.data.csv_text import read_text, refuse, shown
+from fairall.data.cells import refuse, shown
+from fairall.data.csv_text import read_text
 from fairall.data.dataset import Reading, TableDataset
 from fairall.data.features import Feature, Kind, Schema, as_number
 from fairall.data.infer import LeftOut, Limits, infer_feature, listed

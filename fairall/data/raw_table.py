@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.config import RawTableConfig
-from fairall.data.csv_text import refuse
+from fairall.data.cells import refuse
 from fairall.data.dataset import FixedTableDataset
 from fairall.data.features import Feature, Kind
 from fairall.data.raw_files import raw_file

@@ -130,18 +130,28 @@ def test_a_bad_raw_file_is_one_line(name: str, content: bytes, said: str, tmp_pa
             "Under 25",
             "column 'age_cat', row {row}: 'Under 25' is not possible; it must be",
         ),
-        ("compas", "two_year_recid", "", "column 'two_year_recid', row {row}: nan is not possible"),
+        ("compas", "two_year_recid", "", "column 'two_year_recid', row {row}: an empty cell is not possible"),
         ("compas", "priors_count", "many", "column 'priors_count', row {row}: 'many' is no number"),
         ("compas", "days_b_screening_arrest", "x", "column 'days_b_screening_arrest', row {row}: 'x' is no"),
-        ("meps", "PCS42", "", "column 'PCS42', row {row}: nan is not possible; it must be a finite number"),
+        (
+            "meps",
+            "PCS42",
+            "",
+            "column 'PCS42', row {row}: an empty cell is not possible; it must be a finite number",
+        ),
         (
             "meps",
             "RTHLTH53",
             "7",
-            "column 'RTHLTH', row {row}: 7.0 is not possible; it must be one of -1, 1,",
+            "column 'RTHLTH', row {row}: 7 is not possible; it must be one of -1, 1,",
         ),
         ("meps", "AGE53X", "old", "column 'AGE53X', row {row}: 'old' is no number"),
-        ("meps", "OBTOTV15", "", "column 'UTILIZATION', row {row}: nan is not possible; it must be one of 0"),
+        (
+            "meps",
+            "OBTOTV15",
+            "",
+            "column 'UTILIZATION', row {row}: an empty cell is not possible; it must be one of 0",
+        ),
     ],
 )
 def test_an_edited_cell_is_told_with_its_row(

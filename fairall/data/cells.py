@@ -1,0 +1,34 @@
+"""What messages say of the cells of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairall.errors import FairAllError
+
+
+def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
+    """Raises FairAllError with column, row and value of the first cell that is `wrong` (N,), if any is.
+
+    Rows count from 1; of a filtered table, as they did in the whole one.
+    """
+    if wrong.any():
+        position = int(np.asarray(wrong).argmax())
+        label = column.index[position]
+        row = label if isinstance(label, int | np.integer) else position
+        raise FairAllError(f"column {column.name!r}, row {row + 1}: {_told(column.iloc[position])} {why}")
+
+
+def shown(text: str, at_most: int = 40) -> str:
+    """What a message shows of a text from the file: one line, not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= at_most else f"{line[:at_most]}..."
+
+
+def _told(cell: Any) -> str:
+    if isinstance(cell, str):
+        return repr(shown(cell))
+    return "an empty cell" if pd.isna(cell) else str(cell)
