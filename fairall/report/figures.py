@@ -15,12 +15,8 @@ from fairall.models.learner import PretrainCurves
 # Okabe and Ito's palette: told apart by colour-blind readers too.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
 PURPLE = "#CC79A7"
-PANELS = [
-    ("utility", "utility", BLUE),
-    ("dpu", "DPU", ORANGE),
-    ("cfu", "CFU", GREEN),
-    ("ground_truth_utility", "ground-truth utility", PURPLE),
-]
+ALWAYS = [("utility", "utility", BLUE), ("dpu", "DPU", ORANGE)]
+WHERE_KNOWN = [("cfu", "CFU", GREEN), ("ground_truth_utility", "ground-truth utility", PURPLE)]
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -47,7 +43,7 @@ def draw_learning(
         paper: of `report.paper.paper_figures`.
     """
     with mpl.rc_context(STYLE):
-        panels = [panel for panel in PANELS if table[panel[0]].notna().any()]
+        panels = ALWAYS + [panel for panel in WHERE_KNOWN if table[panel[0]].notna().any()]
         figure = Figure(figsize=(4 * len(panels), 3.2), layout="constrained")
         for axes, (name, label, colour) in zip(figure.subplots(1, len(panels)), panels, strict=True):
             by_step = 100 * table.pivot(index="time_step", columns="seed", values=name)
