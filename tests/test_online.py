@@ -106,7 +106,7 @@ class Thresholds(Coin):
 
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         noise = streams.uniform(x.shape[1])
-        return torch.sigmoid(x[..., 0] + noise - 0.5)
+        return torch.sigmoid(x[..., 0] + 8.0 * (noise - 0.5))
 
 
 def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
@@ -129,6 +129,23 @@ def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
     # Within a group the other attribute moves everybody the same way.
     s = torch.stack(history.s)
     assert ((accepted >= other) | (s < 0)).all()
+
+
+class ByGroup(Coin):
+    """Accepts by the sensitive attribute alone."""
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return torch.sigmoid(s)
+
+
+def test_a_counterfactual_is_of_the_other_group() -> None:
+    data = load_dataset("synthetic").prepare()
+    measured = Evaluation(data.test, 0.5, [0]).measure(ByGroup(0.5))
+    between = torch.sigmoid(torch.tensor(1.0)) - torch.sigmoid(torch.tensor(-1.0))
+    torch.testing.assert_close(measured["cfu"], between.expand(1))
+    history = run(online(ByGroup(0.5), data, [0]), 30)
+    flipped = torch.stack(history.accepted) != torch.stack(history.counterfactually_accepted)
+    assert flipped.float().mean().item() == pytest.approx(between.item(), abs=0.03)
 
 
 def test_without_counterfactuals_their_measures_are_empty(credit: PreparedData) -> None:

@@ -405,3 +405,18 @@ def test_phase1_of_a_seed_does_not_depend_on_its_company(
         assert learned is not None
         curves[k] = (learned.train[:, k], learned.validation[:, k], learner.vae.encoder.layers[0].weight[k])
     torch.testing.assert_close(curves[3], curves[0], rtol=1e-4, atol=1e-4)
+
+
+def test_phase2_starts_with_fresh_optimisers(
+    people: MakePeople, setting: MakeSetting, config: FairAllConfig
+) -> None:
+    learner = FairAll(config, setting([0, 1]))
+    crowd = decided(people(30), torch.arange(30).expand(2, -1) % 2 == 0)
+    learner.warm_up(crowd, lambda **_: None)
+    for optimiser in (learner.model_optimiser, learner.policy_optimiser):
+        assert not optimiser.state
+    before = [parameter.clone() for parameter in learner.policy.parameters()]
+    learner.update(crowd)
+    assert all(
+        not torch.equal(old, new) for old, new in zip(before, learner.policy.parameters(), strict=True)
+    )
