@@ -155,6 +155,8 @@ def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
         try:
             accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
         except FairAllError:
+            if own:
+                raise
             continue  # it needs what this data set does not have
         s = data.pool_table.s
         rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())

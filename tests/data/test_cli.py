@@ -101,6 +101,12 @@ def test_check_says_what_stands_in_the_way(data: Path, fairall_data: FairAllData
     assert mended.stdout.endswith("Nothing stands in the way of a run.\n")
 
 
+def test_check_tells_of_an_initial_policy_that_cannot_be(data: Path, fairall_data: FairAllData) -> None:
+    said = fairall_data("check", str(LOANS), *MEANING, "dataset.drop=[id]", "initial_policy=harsh")
+    assert said.returncode == 1
+    assert "To mend: initial_policy=harsh needs a score" in said.stdout
+
+
 def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllData) -> None:
     lines = LOANS.read_text().splitlines()
     lines[3] = lines[3].replace(",21,", ",old,")
@@ -126,6 +132,7 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["describe", "credit", "dataset.initial_policies.harsh.intercept=nan"], "must be a finite number"),
         (["describe", "credit", "dataset.name=../credit"], "dataset.name=../credit is not possible"),
         (["describe", "credit", "+dataset.foo=1"], "dataset.foo: no such key"),
+        (["describe", "credit", "initial_policy=logged"], "the data set records no decisions"),
         (["check", str(LOANS), "dataset.encoding=onehot"], "it must be ordinal or one_hot"),
         (["check", str(LOANS), "dataset.separator=ab"], "it must be one character"),
         (["check", str(LOANS), "dataset.kinds={age: numeric}"], "dataset.kinds.age=numeric is not possible"),
