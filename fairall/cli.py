@@ -12,18 +12,13 @@ import traceback
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
 
 from fairall.config import SCHEMA_SUFFIX, register_schemas, register_sweeps
 from fairall.errors import FairAllError
-from fairall.explain import explain
+from fairall.explain import MISTAKES, tell
 from fairall.resources import configuration_root
-
-# What a user can mend; anything else is a defect, and its traceback is wanted.
-MISTAKES = (FairAllError, HydraException, OmegaConfBaseException)
 
 
 @hydra.main(version_base="1.3", config_path=str(configuration_root() / "conf"), config_name="config")
@@ -97,5 +92,4 @@ def _help() -> None:
 
 
 def _say(error: Exception) -> int:
-    print(f"fairall: {explain(error, sys.argv[1:])}", file=sys.stderr)
-    return 1
+    return tell(error, sys.argv[1:])

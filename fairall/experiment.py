@@ -28,6 +28,7 @@ from fairall.summary import FIGURES
 from fairall.target import target_class
 from fairall.tracking import Tracker, how_to_look
 from fairall.validation import refuse_not_finite, refuse_unknown, validate
+from fairall.wording import count
 
 
 def run(composed: DictConfig) -> dict[str, Any]:
@@ -143,13 +144,9 @@ def initially_decided(config: Config, data: PreparedData) -> Decided:
 def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
     names = {group: plain[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
     title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
-    title += f", c = {plain['cost']['value']:g}, {_count(plain['seeds'], 'seed')}"
+    title += f", c = {plain['cost']['value']:g}, {count(plain['seeds'], 'seed')}"
     display.result(title, summary["aggregate"], paper_figures(plain), plain["evaluation"]["window"])
     display.say(f"Results: {folder}")
     look = how_to_look(plain)
     if look is not None:
         display.say(f"MLflow:  {look}")
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator, Sequence
 
-from hydra import compose, initialize_config_dir
-from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import (
     ConfigCompositionException,
     HydraException,
@@ -21,10 +20,19 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
+from fairall.compose import compose_config
 from fairall.config import SCHEMA_SUFFIX
-from fairall.resources import configuration_root
+from fairall.errors import FairAllError
 
+# What a user can mend; anything else is a defect, and its traceback is wanted.
+MISTAKES = (FairAllError, HydraException, OmegaConfBaseException)
 GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
+
+
+def tell(error: Exception, overrides: Sequence[str]) -> int:
+    """Says on standard error what `explain` makes of a mistake; returns the exit code."""
+    print(f"fairall: {explain(error, overrides)}", file=sys.stderr)
+    return 1
 
 
 def explain(error: Exception, overrides: Sequence[str]) -> str:
@@ -66,13 +74,11 @@ def _unknown_key(key: str, overrides: Sequence[str]) -> str:
 
 def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
     """The configuration but for the bad key, so that the nearest one is looked for in the chosen groups."""
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
-        chosen = [word for word in overrides if "=" in word and word.split("=")[0].lstrip("+~") != key]
-        try:
-            return compose("config", overrides=chosen)
-        except HydraException:
-            return compose("config")
+    chosen = [word for word in overrides if "=" in word and word.split("=")[0].lstrip("+~") != key]
+    try:
+        return compose_config(*chosen)
+    except HydraException:
+        return compose_config()
 
 
 def _keys(node: DictConfig, prefix: str = "") -> Iterator[str]:

@@ -7,8 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 
-from fairall.errors import FairAllError
-
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`, for instance dataset.accept_terms=true.
 Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache folder
@@ -38,10 +36,7 @@ def main(words: Sequence[str] | None = None) -> int:
     overrides = getattr(arguments, "overrides", [])
 
     # Heavy: after `--help` has been answered.
-    from hydra.errors import HydraException
-    from omegaconf.errors import OmegaConfBaseException
-
-    from fairall.explain import explain
+    from fairall.explain import MISTAKES, tell
     from fairall.report import data as report
 
     try:
@@ -53,9 +48,8 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0 if report.check(arguments.what, overrides) else 1
         else:
             report.list_known()
-    except (FairAllError, HydraException, OmegaConfBaseException) as error:
-        print(f"fairall: {explain(error, overrides)}", file=sys.stderr)
-        return 1
+    except MISTAKES as error:
+        return tell(error, overrides)
     except KeyboardInterrupt:
         print("fairall: interrupted", file=sys.stderr)
         return 130

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.errors import FairAllError
+from fairall.wording import count
 
 
 def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
@@ -26,6 +27,12 @@ def shown(text: str, at_most: int = 40) -> str:
     """What a message shows of a text from the file: one line, not too long."""
     line = " ".join(text.split())
     return line if len(line) <= at_most else f"{line[:at_most]}..."
+
+
+def listed(values: list[str], thing: str) -> str:
+    """How many values there are, and some of them, in alphabetical order."""
+    some = ", ".join(shown(value, 20) for value in sorted(values)[:5]) + (", ..." if len(values) > 5 else "")
+    return f"{count(len(values), thing)} ({some})"
 
 
 def _told(cell: Any) -> str:

@@ -9,9 +9,9 @@ from fairall.data.raw_table import RawTableDataset, label_of
 from fairall.data.table import Table
 
 FEATURES = [
-    Feature("age_cat", Kind.CATEGORICAL, (0.0, 1.0, 2.0), ("Less than 25", "25 - 45", "Greater than 45")),
+    Feature.discrete("age_cat", ["Less than 25", "25 - 45", "Greater than 45"], first_code=0),
     Feature("priors_count", Kind.COUNT),
-    Feature("c_charge_degree", Kind.BINARY, (0.0, 1.0), ("M", "F")),
+    Feature.discrete("c_charge_degree", ["M", "F"], first_code=0),
 ]
 RACE = {"Caucasian": 1, "African-American": -1}
 WORDS = ["age_cat", "c_charge_degree", "race", "score_text"]

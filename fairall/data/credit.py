@@ -44,11 +44,7 @@ class Credit(FixedTableDataset):
         raw = raw_applicants()
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature(name, Kind.COUNT) for name in COUNT]
-        for name in CATEGORICAL:
-            levels = tuple(sorted(raw[name].unique()))
-            codes = tuple(float(code) for code in range(1, len(levels) + 1))
-            kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
-            features.append(Feature(name, kind, codes, levels))
+        features += [Feature.discrete(name, sorted(raw[name].unique())) for name in CATEGORICAL]
         schema = Schema(features, self.config.encoding)
         return Table.fully_labelled(
             schema,

@@ -14,6 +14,7 @@ import pandas as pd
 
 from fairall.data.cells import shown
 from fairall.errors import FairAllError
+from fairall.wording import count
 
 CHUNK_ROWS = 50_000
 UNUSABLE_SEPARATORS = '"\r\n'
@@ -97,7 +98,7 @@ def _table(rows: Iterator[list[str]], path: Path, separator: str, missing: froze
         for i, row in enumerate(chunk, start=n_rows + 1):
             if len(row) != len(names):
                 raise FairAllError(
-                    f"{path}: row {i} has {_count(len(row), 'cell')} where the header has {len(names)}: "
+                    f"{path}: row {i} has {count(len(row), 'cell')} where the header has {len(names)}: "
                     "is the file truncated, or a separator unquoted?"
                 )
         n_rows += len(chunk)
@@ -135,7 +136,3 @@ def _undecodable(path: Path, encoding: str) -> str:
         f"{path}: line {line} is not {encoding} text; give its encoding, for instance "
         f"dataset.text_encoding={'utf-16' if sixteen else 'latin-1'}"
     )
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"

@@ -65,6 +65,21 @@ class Feature:
         if self.kind is Kind.CATEGORICAL and n < 2:
             raise FairAllError(f"feature {self.name!r} is categorical, which takes 2 codes or more, not {n}")
 
+    @classmethod
+    def discrete(
+        cls,
+        name: str,
+        levels: Sequence[str],
+        *,
+        first_code: int = 1,
+        fill: float | None = None,
+        missing: tuple[str, ...] = (),
+    ) -> Feature:
+        """A feature whose levels are coded `first_code`, `first_code` + 1, ...; two of them are binary."""
+        codes = tuple(float(code) for code in range(first_code, first_code + len(levels)))
+        kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
+        return cls(name, kind, codes, tuple(levels), fill, missing)
+
     def encode(self, column: pd.Series) -> np.ndarray:
         """Numbers for the raw values of a column, shape (N,).
 

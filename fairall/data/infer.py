@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairall.data.cells import refuse, shown
+from fairall.data.cells import listed, refuse, shown
 from fairall.data.features import MISSING_LEVEL, Feature, Kind
 from fairall.errors import FairAllError
 
@@ -159,15 +159,9 @@ def _discrete(
     if len(ranked) > limits.max_categories:
         kept = {*ranked[: limits.max_categories - 1], OTHER_LEVEL}
     levels = _in_order(kept, all_numbers=bool(np.isfinite(numbers[present]).all()))
-    codes = tuple(float(code) for code in range(len(levels)))
     stand_in = OTHER_LEVEL if OTHER_LEVEL in levels else ranked[0]
-    return Feature(
-        name,
-        Kind.BINARY if len(levels) == 2 else Kind.CATEGORICAL,
-        codes,
-        tuple(levels),
-        fill=codes[levels.index(stand_in)],
-        missing=limits.missing,
+    return Feature.discrete(
+        name, levels, first_code=0, fill=float(levels.index(stand_in)), missing=limits.missing
     )
 
 
@@ -184,12 +178,6 @@ def _in_order(levels: set[str], *, all_numbers: bool) -> list[str]:
 def _counts_rows(numbers: np.ndarray) -> bool:
     """Whether a column is 0, 1, 2, ... or 1, 2, 3, ..."""
     return numbers[0] in (0, 1) and bool((numbers == numbers[0] + np.arange(len(numbers))).all())
-
-
-def listed(values: list[str], thing: str) -> str:
-    """How many values there are, and some of them, in alphabetical order."""
-    some = ", ".join(shown(value, 20) for value in sorted(values)[:5]) + (", ..." if len(values) > 5 else "")
-    return f"{len(values)} {thing}{'' if len(values) == 1 else 's'} ({some})"
 
 
 def _declared(name: str, kind: Kind) -> str:

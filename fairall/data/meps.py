@@ -60,7 +60,8 @@ class Meps(RawTableDataset):
             from aif360.datasets.meps_dataset_panel20_fy2015 import default_preprocessing
 
             kept = default_preprocessing(raw.copy())
-        features = [Feature(name, Kind.REAL) for name in REAL] + [_category(name) for name in CATEGORICAL]
+        features = [Feature(name, Kind.REAL) for name in REAL]
+        features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
         schema = Schema(features, self.config.encoding)
         return Table.fully_labelled(
             schema,
@@ -70,11 +71,8 @@ class Meps(RawTableDataset):
         )
 
 
-def _category(name: str) -> Feature:
+def _levels(name: str) -> list[str]:
+    """The raw codes of a category, ascending."""
     if name in ALWAYS_ANSWERED:
-        raw_codes = [*ALWAYS_ANSWERED[name]]
-    else:
-        raw_codes = [-1, *SOMETIMES_ANSWERED.get(name, range(1, 3))]
-    codes = tuple(float(code) for code in range(1, len(raw_codes) + 1))
-    kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
-    return Feature(name, kind, codes, tuple(map(str, raw_codes)))
+        return [str(code) for code in ALWAYS_ANSWERED[name]]
+    return [str(code) for code in (-1, *SOMETIMES_ANSWERED.get(name, range(1, 3)))]

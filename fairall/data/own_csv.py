@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from fairall.config import CsvConfig
-from fairall.data.cells import refuse, shown
+from fairall.data.cells import listed, refuse, shown
 from fairall.data.csv_text import read_text
 from fairall.data.dataset import Reading, TableDataset
 from fairall.data.features import Feature, Kind, Schema, as_number
-from fairall.data.infer import LeftOut, Limits, infer_feature, listed
+from fairall.data.infer import LeftOut, Limits, infer_feature
 from fairall.data.propensity import estimated_propensity
 from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
@@ -40,7 +40,7 @@ class OwnCsv(TableDataset):
             Path(self.config.path),
             separator=self.config.separator,
             encoding=self.config.text_encoding,
-            missing=[str(word) for word in self.config.missing],
+            missing=self.config.missing,
         )
 
     def read(self) -> Reading:
@@ -71,7 +71,7 @@ class OwnCsv(TableDataset):
         Raises:
             FairAllError: where the file cannot be read.
         """
-        roles = {name: key for key, name in _named(self.config) if key != "dataset.kinds"}
+        roles = {name: key for key, name in _named(self.config)}
         everybody = np.arange(len(self.raw))
         columns: list[tuple[str, pd.Series, Feature | str | FairAllError]] = []
         for name in map(str, self.raw):
@@ -90,13 +90,12 @@ class OwnCsv(TableDataset):
 
 def _feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Feature | LeftOut:
     declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
-    missing = tuple(str(word) for word in config.missing)
-    limits = Limits(missing, config.max_categories, config.max_count)
+    limits = Limits(tuple(config.missing), config.max_categories, config.max_count)
     return infer_feature(column, train, declared=declared, limits=limits)
 
 
 def _named(config: CsvConfig) -> list[tuple[str, str]]:
-    """The columns that the configuration names, each with the key that does."""
+    """The columns that are no features, each with the key that says so."""
     named = [
         ("dataset.label", config.label),
         ("dataset.sensitive", config.sensitive),
@@ -104,7 +103,6 @@ def _named(config: CsvConfig) -> list[tuple[str, str]]:
         ("dataset.propensity", config.propensity),
         ("dataset.split.column", config.split.column),
         *(("dataset.drop", name) for name in config.drop),
-        *(("dataset.kinds", name) for name in config.kinds),
     ]
     return [(key, name) for key, name in named if name is not None]
 
@@ -116,7 +114,7 @@ def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
         FairAllError: where a key names no column, or two name the same.
     """
     roles: dict[str, str] = {}
-    for key, name in _named(config):
+    for key, name in [*_named(config), *(("dataset.kinds", name) for name in config.kinds)]:
         if name not in columns:
             close = difflib.get_close_matches(name, columns, n=1)
             hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(columns[:20])}"

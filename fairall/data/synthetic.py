@@ -126,8 +126,8 @@ class Synthetic(Dataset):
     def prepare(self) -> PreparedData:
         """See `Dataset.prepare`; the scale is that of the pool."""
         rows = self.config.rows
-        pool = self.individuals("pool", rows.pool)
-        scaler = Scaler.fit(self.schema, self._features(pool))
+        drawn = self.individuals("pool", rows.pool)
+        scaler = Scaler.fit(self.schema, self._features(drawn))
 
         def people(individuals: Individuals) -> People:
             return People(
@@ -138,14 +138,15 @@ class Synthetic(Dataset):
                 counterfactual_x=scaler.transform(self._features(self.model.counterfactual(individuals))),
             )
 
+        pool = people(drawn)
         return PreparedData(
             schema=self.schema,
             scaler=scaler,
-            train=people(pool),
+            train=pool,
             validation=people(self.individuals("validation", rows.validation)),
             test=people(self.individuals("test", rows.test)),
-            pool=people(pool),
-            pool_table=self._table(pool),
+            pool=pool,
+            pool_table=self._table(drawn),
             draw=lambda streams, n: people(self.model.draw(streams, n)),
         )
 
