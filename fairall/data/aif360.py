@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairall.data.features import Kind
-from fairall.data.table import Table
 
 if TYPE_CHECKING:
     from aif360.datasets import StandardDataset
+
+    from fairall.data.table import Table
 
 
 @contextmanager
