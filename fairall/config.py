@@ -180,13 +180,31 @@ class CostConfig:
 
 
 @dataclass
+class ExplorationConfig:
+    """When a policy that accepts nobody is made to look again, and how hard."""
+
+    after: int = MISSING
+    propensity: float = MISSING
+
+
+@dataclass
 class ProtocolConfig:
-    """The switches in which the paper's text and the authors' code differ."""
+    """The switches in which the paper's text, the authors' code and ours differ, and our guards."""
 
     name: str = MISSING
+    kl: str = MISSING
     policy_target: str = MISSING
     policy_loss: str = MISSING
+    fairlog_penalty: str = MISSING
+    fairlab_weight: str = MISSING
+    fairlab_classifier: str = MISSING
+    scaler: str = MISSING
+    effective: str = MISSING
     classifier_in_unlabelled_elbo: bool = MISSING
+    vae_start: str = MISSING
+    latent_frame: str = MISSING
+    max_ips_weight: float | None = MISSING
+    exploration: ExplorationConfig | None = MISSING
 
 
 @dataclass
@@ -220,46 +238,14 @@ class TrackingConfig:
 
 
 @dataclass
-class Phase1Config:
-    """Training of the Phase I VAE."""
-
-    batch_size: int = MISSING
-    learning_rate: float = MISSING
-    beta: float = MISSING
-    elbo_samples: int = MISSING
-    validate_every: int = MISSING
-    validation_samples: int = MISSING
-
-
-@dataclass
-class FairAllConfig:
-    """FairAll, with a Phase I where `phase1` is given."""
+class ModelConfig:
+    """What every method has; a method's own configuration adds to it (`Learner.config_type`)."""
 
     _target_: str = MISSING
     name: str = MISSING
-    learning_rate: float = MISSING
-    latent_size: int = MISSING
-    vae_arch: list[int] = MISSING
-    clf_arch: list[int] = MISSING
-    clf_dropout: float = MISSING
-    alpha: float = MISSING
-    beta: float = MISSING
-    elbo_samples: int = MISSING
-    kl_samples: int = MISSING
-    propensity_samples: int = MISSING
-    phase1: Phase1Config | None = None
 
-
-@dataclass
-class OptimalConfig:
-    """A reference policy fitted with labels of everybody."""
-
-    _target_: str = MISSING
-    name: str = MISSING
-    reads: list[str] | None = MISSING
-    sees_sensitive: bool = MISSING
-    decision: str = MISSING
-    fit_rows: int = MISSING
+    def validate(self) -> None:
+        """Raises FairAllError, naming the key, where a value is not possible beyond its type."""
 
 
 @dataclass
@@ -278,6 +264,7 @@ class Config:
     seeds: int = MISSING
     threads: int = MISSING
     objective: str = MISSING
+    hyperparameters: str = MISSING
     outputs_dir: str = MISSING
     force: bool = MISSING
     checkpoint_seconds: float = MISSING
@@ -294,8 +281,6 @@ def register_schemas() -> None:
         ("dataset", "raw_table", RawTableConfig),
         ("dataset", "csv", CsvConfig),
         ("dataset", "synthetic", SyntheticConfig),
-        ("model", "fairall", FairAllConfig),
-        ("model", "optimal", OptimalConfig),
         ("initial_policy", "logistic", LogisticPolicyConfig),
         ("initial_policy", "random", RandomPolicyConfig),
         ("initial_policy", "logged", LoggedPolicyConfig),

@@ -12,6 +12,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.checkpoint import RunFolder
+from fairall.compose import with_typed_model
 from fairall.config import Config
 from fairall.data.dataset import dataset
 from fairall.data.people import Decided
@@ -30,6 +31,8 @@ from fairall.tracking import Tracker, how_to_look
 from fairall.validation import refuse_not_finite, refuse_unknown, validate
 from fairall.wording import count
 
+DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
+
 
 def run(composed: DictConfig) -> dict[str, Any]:
     """Runs what the configuration says, or goes on with it, or finds it done; README.md says what it leaves.
@@ -43,6 +46,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
     Raises:
         FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
     """
+    composed = with_typed_model(composed)
     refuse_unknown(composed)
     plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
     refuse_not_finite(plain)
@@ -53,7 +57,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
             f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
         )
     torch.set_num_threads(config.threads)
-    data = dataset(config.dataset).prepare()
+    data = dataset(config.dataset).prepare(scaler=config.protocol.scaler)
     decided = initially_decided(config, data)
     learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
     identity = run_id(plain, data.fingerprint())
@@ -63,7 +67,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
         checkpoint_seconds=config.checkpoint_seconds,
     )
     display = Display()
-    for note in data.notes:
+    for note in (*data.notes, *_untuned(config)):
         display.say(f"Note: {note}.")
     with folder.claimed():
         if config.force:
@@ -99,6 +103,8 @@ def _learn(
         data.applicants(config.schedule.applicants, seeds),
         Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds),
         seeds,
+        exploration=config.protocol.exploration,
+        decide_again=config.protocol.effective == "decided_again",
     )
     checkpoint = folder.load_checkpoint()
     if checkpoint is None:
@@ -116,7 +122,7 @@ def _learn(
     with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
         history = online.run(time_steps, advance, lambda: folder.save_checkpoint(state))
     folder.save_checkpoint(state, now=True)
-    return Learned(learner, history, curves, seeds)
+    return Learned(learner, decided, history, curves, seeds)
 
 
 def _pretrain(learner: Learner, data: PreparedData, cache: Path, display: Display) -> PretrainCurves | None:
@@ -134,11 +140,19 @@ def initially_decided(config: Config, data: PreparedData) -> Decided:
         FairAllError: where the policy needs what the data set does not have.
     """
     policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
-    first = torch.arange(min(config.schedule.warm_up_applicants, len(data.pool)))
-    first = first.expand(config.seeds, -1)
-    propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[first]
-    accepted = torch.tensor(policy.decide(data.pool_table), dtype=torch.bool)[first]
-    return Decided.reveal(data.pool.rows(first), propensity, accepted)
+    people = data.warm_up(config.schedule.warm_up_applicants)
+    everyone = torch.arange(len(people)).expand(config.seeds, -1)
+    propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[everyone]
+    accepted = torch.tensor(policy.decide(data.pool_table), dtype=torch.bool)[everyone]
+    return Decided.reveal(people.rows(everyone), propensity, accepted)
+
+
+def _untuned(config: Config) -> list[str]:
+    """What to say where nobody has selected hyperparameters for the method on the data set."""
+    if config.hyperparameters != DEFAULTS:
+        return []
+    model, people = config.model.name, config.dataset.name
+    return [f"there is no conf/hparams/{model}/{people}.yaml, so {model} has the defaults of its own file"]
 
 
 def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
@@ -146,6 +160,8 @@ def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display:
     title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
     title += f", c = {plain['cost']['value']:g}, {count(plain['seeds'], 'seed')}"
     display.result(title, summary["aggregate"], paper_figures(plain), plain["evaluation"]["window"])
+    for warning in summary["warnings"]:
+        display.say(f"Warning: {warning}.")
     display.say(f"Results: {folder}")
     look = how_to_look(plain)
     if look is not None:

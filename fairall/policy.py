@@ -9,8 +9,9 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
+from fairall.compose import with_typed_model
 from fairall.config import Config
 from fairall.data.features import Kind, Schema
 from fairall.data.prepare import Scaler
@@ -51,16 +52,12 @@ class Policy:
     def load(cls, folder: Path) -> Policy:
         """Reads what `save` wrote. Nothing is unpickled and no code of the folder runs."""
         stored = OmegaConf.load(folder / "config.yaml")
-        config = cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Config), stored)))
-        learner_class = target_class(stored.model, "model")
-        model = stored.model
-        if learner_class.config_type is not None:
-            model = OmegaConf.to_object(
-                OmegaConf.merge(OmegaConf.structured(learner_class.config_type), model)
-            )
+        typed = with_typed_model(cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), stored)))
+        config = cast(Config, OmegaConf.to_object(typed))
+        learner_class = target_class(config.model, "model")
         columns = json.loads((folder / "features.json").read_text())
         schema = Schema.from_plain(columns, stored.dataset.encoding)
-        learner = learner_class(model, Setting.of(schema, config))
+        learner = learner_class(config.model, Setting.of(schema, config))
         learner.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
         scaler = Scaler(
             mean=np.array([c["mean"] for c in columns]),

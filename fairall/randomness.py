@@ -24,6 +24,9 @@ class SeedStreams:
     def __init__(self, seeds: Sequence[int], purpose: str) -> None:
         self.generators = [_generator(seed, purpose) for seed in seeds]
 
+    def __len__(self) -> int:
+        return len(self.generators)
+
     def normal(self, *shape: int, counts: Sequence[int] | None = None) -> Tensor:
         """Standard normal draws, shape (E, *shape); see `uniform` for `counts`."""
         return self._fill(Tensor.normal_, shape, counts)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from scipy.special import digamma
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.neighbors import KDTree
 
 from fairall.data.features import Kind, Schema
 from fairall.data.people import People
@@ -24,6 +26,9 @@ def representation_figures(
     ones; 0.5 is chance, and NaN where the target has one value only.
     `reconstruction_error_<feature>`: mean absolute error on held-out people for real features (in training
     standard deviations) and counts, share of wrong values for the others.
+    `latent_variance_gap` and `latent_label_agreement`: whether z means the same for both groups, see
+    `variance_gap` and `label_agreement`.
+    `latent_ground_truth_information`: mutual information of z and y in nats, where y is known.
     """
     train = train.rows(torch.arange(min(ENOUGH, len(train))))
     z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
@@ -36,6 +41,14 @@ def representation_figures(
         scores = [_readability(*pair, known, asked) for pair in zip(z_train, z_held_out, strict=True)]
         figures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
         figures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
+
+    advantaged, good = held_out.s.numpy() > 0, held_out.label.numpy() > 0
+    figures["latent_variance_gap"] = np.array([variance_gap(z, advantaged) for z in z_held_out])
+    figures["latent_label_agreement"] = np.array([label_agreement(z, good, advantaged) for z in z_held_out])
+    if held_out.ground_truth is not None:
+        truth = held_out.ground_truth.numpy()
+        informative = [mutual_information(z, truth) for z in z_held_out]
+        figures["latent_ground_truth_information"] = np.array(informative)
 
     x, s = _stacked(held_out, n_seeds)
     restored = learner.reconstruction(x, s)
@@ -52,6 +65,75 @@ def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
     """E[z | x, s] of N people, shape (E, N, Z), or None for methods without a latent."""
     z = learner.representation(*_stacked(people, n_seeds))
     return None if z is None else z.numpy()
+
+
+def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
+    """Largest difference between the groups of the variance of a latent mean, max_j |Var₊[z_j] − Var₋[z_j]|.
+
+    Near 0 where both groups use the same axes; about 1 where one group writes on an axis what the other
+    writes on another one.
+
+    Args:
+        z: latent means, shape (N, Z).
+        advantaged: who belongs to S = +1, shape (N,), bool.
+
+    Returns:
+        0 or more; NaN where a group is absent or a seed has diverged.
+    """
+    if not np.isfinite(z).all() or advantaged.all() or not advantaged.any():
+        return np.nan
+    return float(np.abs(z[advantaged].var(0) - z[~advantaged].var(0)).max())
+
+
+def label_agreement(z: np.ndarray, good: np.ndarray, advantaged: np.ndarray) -> float:
+    """Cosine between the directions of z in which the label gets more likely, of one group and of the other.
+
+    1: z says the same of both groups; 0: what it says of one has nothing to do with what it says of the other
+    (other axes); −1: what speaks for one speaks against the other. Directions are those of logistic
+    regressions.
+
+    Args:
+        z: latent means, shape (N, Z).
+        good: the label, shape (N,), bool.
+        advantaged: who belongs to S = +1, shape (N,), bool.
+
+    Returns:
+        In [−1, 1]; NaN where a group lacks one of the labels or a seed has diverged.
+    """
+    slopes = []
+    for group in (advantaged, ~advantaged):
+        if not np.isfinite(z).all() or len(set(good[group])) < 2:
+            return np.nan
+        slopes.append(LogisticRegression(max_iter=1000).fit(z[group], good[group]).coef_[0])
+    size = np.prod([np.linalg.norm(slope) for slope in slopes])
+    return float(slopes[0] @ slopes[1] / size) if size > 0 else np.nan
+
+
+def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) -> float:
+    """I(z; y) of continuous z and discrete y by nearest neighbours (Ross 2014, PLoS ONE 9(2): e87357).
+
+    ψ(N) + ψ(k) − mean[ψ(N_y) + ψ(m)]: N_y people share a person's y, the k-th nearest of those is at some
+    distance, and m people of any y are nearer than that.
+
+    Args:
+        z: latents, shape (N, Z).
+        y: values, shape (N,).
+        neighbours: k.
+
+    Returns:
+        In nats, up to an error that can make it slightly negative; NaN where a value has k people or fewer,
+        or a seed has diverged.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    if not np.isfinite(z).all() or counts.min() <= neighbours:
+        return np.nan
+    everybody, negative = KDTree(z), 0.0
+    for value, count in zip(values, counts, strict=True):
+        alike = z[y == value]
+        distances, _ = KDTree(alike).query(alike, k=neighbours + 1)  # the nearest is oneself
+        nearer = everybody.query_radius(alike, np.nextafter(distances[:, -1], 0.0), count_only=True)
+        negative += (count * digamma(count) + digamma(nearer).sum()) / len(z)
+    return float(digamma(len(z)) + digamma(neighbours) - negative)
 
 
 def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:

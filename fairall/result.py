@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from fairall.checkpoint import RunFolder
 from fairall.config import Config
+from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.online import History
@@ -18,6 +20,7 @@ from fairall.report.figures import draw_latent, draw_learning, draw_phase1
 from fairall.report.paper import paper_figures
 from fairall.representation import latent, representation_figures
 from fairall.summary import measure_table, summarise
+from fairall.warnings import warnings_of
 
 
 @dataclass(frozen=True)
@@ -26,12 +29,14 @@ class Learned:
 
     Attributes:
         learner: after the last time step.
+        decided: the people of the warm-up.
         history: measures and decisions of all steps.
         curves: of Phase I, for methods that have one.
         seeds: the E seeds.
     """
 
     learner: Learner
+    decided: Decided
     history: History
     curves: PretrainCurves | None
     seeds: list[int]
@@ -56,6 +61,7 @@ def write_result(
         further=_further_figures(learned, config, data),
         resamples=config.evaluation.bootstrap,
     )
+    summary["warnings"] = warnings_of(summary["per_seed"], config.protocol)
     folder.write_table(table)
     folder.write_summary(summary)
     Policy(learned.learner, data.scaler).save(folder.path / "policy", plain)
@@ -71,7 +77,12 @@ def _further_figures(learned: Learned, config: Config, data: PreparedData) -> di
             "phase1_best_epoch": learned.curves.best_epoch.numpy(),
             "phase1_validation_loss": learned.curves.validation.min(0).values.numpy(),
         }
-    return figures
+    decided, history = learned.decided, learned.history
+    at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)
+    return figures | {
+        "largest_ips_weight": torch.maximum(at_first, history.largest_weight).double().numpy(),
+        "longest_rejection": history.longest_rejection().double().numpy(),
+    }
 
 
 def _draw(

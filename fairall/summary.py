@@ -34,7 +34,7 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
 
     Cells are NaN where the data do not allow a measure, and, for what decisions make, at time step 0.
     """
-    accepted, label, s = (torch.stack(part) for part in (history.accepted, history.label, history.s))
+    accepted, label, s = (torch.stack(part) for part in (history.counted, history.label, history.s))
     series: dict[str, Tensor] = {
         name: torch.stack([measured[name] for measured in history.measures]) for name in history.measures[0]
     }
@@ -48,9 +48,9 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
         decided["effective_ground_truth_utility"] = metrics.effective_utility(
             accepted, torch.stack(history.ground_truth), cost
         )
-    if history.counterfactually_accepted:
+    if history.counterfactually_counted:
         decided["effective_cfu"] = metrics.effective_cfu(
-            accepted, torch.stack(history.counterfactually_accepted)
+            accepted, torch.stack(history.counterfactually_counted)
         )
     undecided = torch.full((1, len(seeds)), torch.nan)
     series |= {name: torch.cat([undecided, values]) for name, values in decided.items()}

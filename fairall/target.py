@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from omegaconf import DictConfig
+
 from fairall.errors import FairAllError
 
 
@@ -18,8 +20,11 @@ def target_class(node: Any, key: str) -> Any:
     Raises:
         FairAllError: where there is no such class.
     """
-    module, _, name = node._target_.rpartition(".")
+    target = node.get("_target_") if isinstance(node, dict | DictConfig) else node._target_
+    if not target:
+        raise FairAllError(f"{key}._target_ has no value: it names the class, as {key}._target_=module.Class")
+    module, _, name = str(target).rpartition(".")
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise FairAllError(f"{key}._target_={node._target_}: there is no such class ({error})") from error
+        raise FairAllError(f"{key}._target_={target}: there is no such class ({error})") from error

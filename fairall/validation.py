@@ -9,13 +9,13 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from fairall.checks import OPEN_UNIT, at_least, one_of, require
 from fairall.config import (
     Config,
     CsvConfig,
     DatasetConfig,
-    FairAllConfig,
     LoggedPolicyConfig,
-    OptimalConfig,
+    ProtocolConfig,
     RandomPolicyConfig,
     SyntheticConfig,
     TableConfig,
@@ -23,7 +23,19 @@ from fairall.config import (
 from fairall.data.features import Kind
 from fairall.errors import FairAllError
 
-_OPEN_UNIT = "between 0 and 1, both excluded"
+# What each switch of conf/protocol/ may say; docs/protocols.md says what it does.
+SWITCHES = {
+    "kl": ("density", "cdf"),
+    "policy_target": ("hard", "sampled"),
+    "policy_loss": ("cost_sensitive", "plain"),
+    "fairlog_penalty": ("squared", "absolute", "fairtorch"),
+    "fairlab_weight": ("inverse_propensity", "propensity"),
+    "fairlab_classifier": ("trained", "untrained"),
+    "scaler": ("training_rows", "each_file"),
+    "effective": ("taken", "decided_again"),
+    "vae_start": ("group_blind", "random"),
+    "latent_frame": ("matched", "as_learnt"),
+}
 
 
 def refuse_unknown(node: DictConfig, prefix: str = "") -> None:
@@ -51,7 +63,7 @@ def refuse_not_finite(node: Any, key: str = "") -> None:
         for child in node:
             refuse_not_finite(child, key)
     elif isinstance(node, float):
-        _require(math.isfinite(node), key, node, "a finite number")
+        require(math.isfinite(node), key, node, "a finite number")
 
 
 def validate(config: Config) -> None:
@@ -61,20 +73,20 @@ def validate(config: Config) -> None:
         FairAllError: naming the key, the value given and what is allowed.
     """
     schedule, evaluation = config.schedule, config.evaluation
-    _require(config.seeds >= 1, "seeds", config.seeds, "at least 1")
-    _require(config.seed >= 0, "seed", config.seed, "0 or more")
-    _require(config.threads >= 1, "threads", config.threads, "at least 1")
-    _require(0.0 < config.cost.value < 1.0, "cost.value", config.cost.value, _OPEN_UNIT)
+    require(config.seeds >= 1, "seeds", config.seeds, "at least 1")
+    require(config.seed >= 0, "seed", config.seed, "0 or more")
+    require(config.threads >= 1, "threads", config.threads, "at least 1")
+    require(0.0 < config.cost.value < 1.0, "cost.value", config.cost.value, OPEN_UNIT)
     for name, value in vars(schedule).items():
-        _require(value >= 1, f"schedule.{name}", value, "at least 1")
-    _require(
+        require(value >= 1, f"schedule.{name}", value, "at least 1")
+    require(
         schedule.batches_per_epoch <= min(schedule.applicants, schedule.warm_up_applicants),
         "schedule.batches_per_epoch",
         schedule.batches_per_epoch,
         "at most the number of applicants of a step and of the warm-up",
     )
     window = evaluation.window
-    _require(
+    require(
         len(window) == 2 and 0 <= window[0] < window[1] <= schedule.time_steps,
         "evaluation.window",
         window,
@@ -82,101 +94,72 @@ def validate(config: Config) -> None:
     )
     validate_dataset(config.dataset)
     _name("model.name", config.model.name)
+    config.model.validate()
     if not isinstance(config.initial_policy, LoggedPolicyConfig):
         _random_state("initial_policy.random_state", config.initial_policy.random_state)
-    _one_of("evaluation.split", evaluation.split, ("test", "validation"))
-    _one_of("protocol.policy_target", config.protocol.policy_target, ("hard", "sampled"))
-    _one_of("protocol.policy_loss", config.protocol.policy_loss, ("cost_sensitive", "plain"))
-    _require(evaluation.bootstrap >= 1, "evaluation.bootstrap", evaluation.bootstrap, "at least 1")
-    if isinstance(config.model, FairAllConfig):
-        _validate_fairall(config.model)
-    if isinstance(config.model, OptimalConfig):
-        _one_of("model.decision", config.model.decision, ("deterministic", "stochastic"))
-        _require(config.model.fit_rows >= 100, "model.fit_rows", config.model.fit_rows, "at least 100")
+    one_of("evaluation.split", evaluation.split, ("test", "validation"))
+    _validate_protocol(config.protocol)
+    require(evaluation.bootstrap >= 1, "evaluation.bootstrap", evaluation.bootstrap, "at least 1")
     if isinstance(config.initial_policy, RandomPolicyConfig):
         rate = config.initial_policy.acceptance_rate
-        _require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
+        require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
     if isinstance(config.initial_policy, LoggedPolicyConfig):
         least = config.initial_policy.min_propensity
-        _require(0.0 < least < 1.0, "initial_policy.min_propensity", least, _OPEN_UNIT)
+        require(0.0 < least < 1.0, "initial_policy.min_propensity", least, OPEN_UNIT)
 
 
 def validate_dataset(dataset: DatasetConfig) -> None:
     """The part of `validate` that is about the data set."""
     _name("dataset.name", dataset.name)
-    _one_of("dataset.encoding", dataset.encoding, ("ordinal", "one_hot"))
+    one_of("dataset.encoding", dataset.encoding, ("ordinal", "one_hot"))
     if isinstance(dataset, TableConfig):
         for name in ("held_out", "pool"):
             share = getattr(dataset.split, name)
-            _require(0.0 < share < 1.0, f"dataset.split.{name}", share, _OPEN_UNIT)
+            require(0.0 < share < 1.0, f"dataset.split.{name}", share, OPEN_UNIT)
         _random_state("dataset.split.random_state", dataset.split.random_state)
     if isinstance(dataset, CsvConfig):
         for column, kind in dataset.kinds.items():
-            _one_of(f"dataset.kinds.{column}", kind, tuple(Kind))
-        _require(len(dataset.separator) == 1, "dataset.separator", dataset.separator, "one character")
-        _require(dataset.max_categories >= 2, "dataset.max_categories", dataset.max_categories, "at least 2")
+            one_of(f"dataset.kinds.{column}", kind, tuple(Kind))
+        require(len(dataset.separator) == 1, "dataset.separator", dataset.separator, "one character")
+        require(dataset.max_categories >= 2, "dataset.max_categories", dataset.max_categories, "at least 2")
     if isinstance(dataset, SyntheticConfig):
         _validate_synthetic(dataset)
+
+
+def _validate_protocol(protocol: ProtocolConfig) -> None:
+    for name, choices in SWITCHES.items():
+        one_of(f"protocol.{name}", getattr(protocol, name), choices)
+    most = protocol.max_ips_weight
+    require(most is None or most >= 1, "protocol.max_ips_weight", most, "at least 1, or null")
+    if protocol.exploration is not None:
+        at_least("protocol.exploration.after", protocol.exploration.after, 1)
+        rate = protocol.exploration.propensity
+        require(0 < rate <= 1, "protocol.exploration.propensity", rate, "above 0 and at most 1")
 
 
 def _validate_synthetic(dataset: SyntheticConfig) -> None:
     _random_state("dataset.random_state", dataset.random_state)
     for name, rows in vars(dataset.rows).items():
-        _require(rows >= 10, f"dataset.rows.{name}", rows, "at least 10")
+        require(rows >= 10, f"dataset.rows.{name}", rows, "at least 10")
     model = dataset.structural_model
     for name in ("advantaged_share", "ground_truth_share"):
         share = getattr(model, name)
-        _require(0.0 < share < 1.0, f"dataset.structural_model.{name}", share, _OPEN_UNIT)
-    _require(model.k_std > 0, "dataset.structural_model.k_std", model.k_std, "positive")
+        require(0.0 < share < 1.0, f"dataset.structural_model.{name}", share, OPEN_UNIT)
+    require(model.k_std > 0, "dataset.structural_model.k_std", model.k_std, "positive")
     for name, equation in model.variables.items():
         key = f"dataset.structural_model.variables.{name}"
-        _require(set(equation) == {"k", "s", "std"}, key, equation, "of the form {k: 4, s: 3.5, std: 0.1}")
-        _require(equation["std"] >= 0, f"{key}.std", equation["std"], "0 or more")
-    _one_of("dataset.structural_model.label", model.label, tuple(model.variables))
-    _require(len(dataset.observed) >= 1, "dataset.observed", dataset.observed, "at least one variable")
+        require(set(equation) == {"k", "s", "std"}, key, equation, "of the form {k: 4, s: 3.5, std: 0.1}")
+        require(equation["std"] >= 0, f"{key}.std", equation["std"], "0 or more")
+    one_of("dataset.structural_model.label", model.label, tuple(model.variables))
+    require(len(dataset.observed) >= 1, "dataset.observed", dataset.observed, "at least one variable")
     for name in dataset.observed:
-        _one_of("dataset.observed", name, ("K", *(key for key in model.variables if key != model.label)))
-
-
-def _validate_fairall(model: FairAllConfig) -> None:
-    for name in ("latent_size", "elbo_samples", "kl_samples", "propensity_samples"):
-        _require(getattr(model, name) >= 1, f"model.{name}", getattr(model, name), "at least 1")
-    for name in ("vae_arch", "clf_arch"):
-        sizes = getattr(model, name)
-        _require(
-            len(sizes) >= 1 and min(sizes) >= 1,
-            f"model.{name}",
-            sizes,
-            "a list of sizes of at least 1, as [64,64]",
-        )
-    _require(model.learning_rate > 0, "model.learning_rate", model.learning_rate, "positive")
-    _require(0 <= model.clf_dropout < 1, "model.clf_dropout", model.clf_dropout, "at least 0 and below 1")
-    for name in ("alpha", "beta"):
-        _require(getattr(model, name) >= 0, f"model.{name}", getattr(model, name), "0 or more")
-    if model.phase1 is None:
-        return
-    for name in ("batch_size", "elbo_samples", "validate_every", "validation_samples"):
-        value = getattr(model.phase1, name)
-        _require(value >= 1, f"model.phase1.{name}", value, "at least 1")
-    _require(
-        model.phase1.learning_rate > 0, "model.phase1.learning_rate", model.phase1.learning_rate, "positive"
-    )
-    _require(model.phase1.beta >= 0, "model.phase1.beta", model.phase1.beta, "0 or more")
+        one_of("dataset.observed", name, ("K", *(key for key in model.variables if key != model.label)))
 
 
 def _random_state(key: str, state: int) -> None:
-    _require(0 <= state < 2**32, key, state, "at least 0 and below 2**32")
+    require(0 <= state < 2**32, key, state, "at least 0 and below 2**32")
 
 
 def _name(key: str, name: str) -> None:
     plain = re.fullmatch(r"[\w+-][\w+. -]*", name) is not None
-    _require(plain, key, name, "a plain name of letters, digits, '_', '-', '.', which names a folder")
-
-
-def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
-    _require(value in allowed, key, value, " or ".join(allowed))
-
-
-def _require(holds: bool, key: str, value: object, allowed: str) -> None:
-    if not holds:
-        raise FairAllError(f"{key}={value} is not possible: it must be {allowed}")
+    require(plain, key, name, "a plain name of letters, digits, '_', '-', '.', which names a folder")

@@ -33,8 +33,13 @@ class Dataset(ABC):
         """
 
     @abstractmethod
-    def prepare(self) -> PreparedData:
-        """Everyone a run meets; raises as `table` does."""
+    def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
+        """Everyone a run meets; raises as `table` does.
+
+        Args:
+            scaler: what real features are standardised by: `training_rows`, or `each_file`, as in the authors'
+                code: the people of every role, and those of the warm-up, by themselves.
+        """
 
 
 @dataclass(frozen=True)
@@ -70,28 +75,30 @@ class TableDataset(Dataset):
         """See `Dataset.table`."""
         return self.reading.table
 
-    def prepare(self) -> PreparedData:
-        """Cuts the table and scales it with what the training rows say."""
+    def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
+        """Cuts the table and scales it; see `Dataset.prepare`."""
         table, splits = self.reading.table, self.reading.splits
         features = table.features
-        scaler = Scaler.fit(table.schema, features[splits.train])
+        of_training = Scaler.fit(table.schema, features[splits.train])
 
         def people(rows: np.ndarray) -> People:
+            own = Scaler.fit(table.schema, features[rows]) if scaler == "each_file" else of_training
             return People(
-                x=scaler.transform(features[rows]),
+                x=own.transform(features[rows]),
                 s=torch.tensor(table.s[rows], dtype=torch.float32),
                 label=torch.tensor(table.label[rows], dtype=torch.float32),
             )
 
         return PreparedData(
             schema=table.schema,
-            scaler=scaler,
+            scaler=of_training,
             train=people(splits.train),
             validation=people(splits.validation),
             test=people(splits.test),
             pool=people(splits.pool),
             pool_table=table.rows(splits.pool),
             notes=self.reading.notes,
+            warm_up_by_itself=scaler == "each_file",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -62,6 +62,7 @@ class PreparedData:
         pool_table: the pool before scaling, on which initial policies decide.
         draw: makes new applicants, for data that have no end; else Phase II recycles `train`.
         notes: what the user should know of how the raw data was read, a line each.
+        warm_up_by_itself: whether the people of the warm-up are standardised by themselves.
     """
 
     schema: Schema
@@ -73,6 +74,15 @@ class PreparedData:
     pool_table: Table
     draw: Draw | None = None
     notes: tuple[str, ...] = ()
+    warm_up_by_itself: bool = False
+
+    def warm_up(self, n: int) -> People:
+        """The first `n` of the pool, or all of it: whom the initial policy decides on."""
+        first = self.pool.rows(torch.arange(min(n, len(self.pool))))
+        if not self.warm_up_by_itself:
+            return first
+        raw = self.pool_table.features[: len(first)]
+        return replace(first, x=Scaler.fit(self.schema, raw).transform(raw))
 
     def applicants(self, size: int, seeds: Sequence[int], purpose: str = "applicants") -> ApplicantStream:
         """A stream of applicants, `size` at a time, another one for each seed and purpose."""

@@ -123,31 +123,37 @@ class Synthetic(Dataset):
         """The pool; further columns are the other variables and K."""
         return self._table(self.individuals("pool", self.config.rows.pool))
 
-    def prepare(self) -> PreparedData:
-        """See `Dataset.prepare`; the scale is that of the pool."""
+    def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
+        """See `Dataset.prepare`; the pool are the training rows, also for applicants, who have no file."""
         rows = self.config.rows
         drawn = self.individuals("pool", rows.pool)
-        scaler = Scaler.fit(self.schema, self._features(drawn))
+        of_pool = Scaler.fit(self.schema, self._features(drawn))
 
-        def people(individuals: Individuals) -> People:
+        def people(individuals: Individuals, own: Scaler = of_pool) -> People:
             return People(
-                x=scaler.transform(self._features(individuals)),
+                x=own.transform(self._features(individuals)),
                 s=_tensor(individuals.s),
                 label=_tensor(individuals.label),
                 ground_truth=_tensor(individuals.y),
-                counterfactual_x=scaler.transform(self._features(self.model.counterfactual(individuals))),
+                counterfactual_x=own.transform(self._features(self.model.counterfactual(individuals))),
             )
+
+        def held_out(role: str, n: int) -> People:
+            them = self.individuals(role, n)
+            own = Scaler.fit(self.schema, self._features(them)) if scaler == "each_file" else of_pool
+            return people(them, own)
 
         pool = people(drawn)
         return PreparedData(
             schema=self.schema,
-            scaler=scaler,
+            scaler=of_pool,
             train=pool,
-            validation=people(self.individuals("validation", rows.validation)),
-            test=people(self.individuals("test", rows.test)),
+            validation=held_out("validation", rows.validation),
+            test=held_out("test", rows.test),
             pool=pool,
             pool_table=self._table(drawn),
             draw=lambda streams, n: people(self.model.draw(streams, n)),
+            warm_up_by_itself=scaler == "each_file",
         )
 
     def _features(self, people: Individuals) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from fairall.config import Config, ProtocolConfig, ScheduleConfig
+from fairall.config import Config, ModelConfig, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
@@ -18,6 +18,8 @@ from fairall.randomness import SeedStreams
 
 Advance = Callable[..., None]
 """Tells the progress display that one unit of work is done, with current figures as keywords."""
+
+DECISIONS = ("sample", "deterministic")  # how a policy decides, see `as_decided`
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class Learner(nn.Module, ABC):
     Modules, optimisers and streams that are attributes are checkpointed.
 
     Attributes:
-        config_type: dataclass of the configuration node, where it has a typed one.
+        config_type: dataclass of the configuration node; every key of the node is one of its fields.
     """
 
-    config_type: ClassVar[type | None] = None
+    config_type: ClassVar[type[ModelConfig]] = ModelConfig
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()
@@ -139,6 +141,23 @@ class PretrainCurves:
     train: Tensor
     validation: Tensor
     best_epoch: Tensor
+
+
+def as_decided(probability: Tensor, decision: str, *, threshold: float) -> Tensor:
+    """π(d=1 | x, s) of a policy that thinks `probability` (any shape) and decides as `decision` says.
+
+    Args:
+        probability: what the policy's model gives, in [0, 1].
+        decision: one of `DECISIONS`: `sample` accepts with that probability, `deterministic` where it is at
+            least `threshold`.
+        threshold: where a deterministic policy says yes.
+
+    Returns:
+        Same shape, in [0, 1].
+    """
+    if decision == "sample":
+        return probability
+    return (probability >= threshold).to(probability.dtype)
 
 
 def _has_state(part: object) -> bool:

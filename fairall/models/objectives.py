@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -27,7 +29,26 @@ def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> T
     return cost * (1.0 - label) * F.softplus(logit) + (1.0 - cost) * label * F.softplus(-logit)
 
 
-def ips_risk(loss: Tensor, propensity: Tensor, accepted: Tensor) -> Tensor:
+def ips_weight(propensity: Tensor, accepted: Tensor, most: float | None) -> Tensor:
+    """1/π of the labelled rows, at most `most` (None: no bound); 1 for the others (section 2.1).
+
+    A bound makes the estimate of a mean over all applicants too low by what the rarest of them weigh, and
+    keeps a single one of them from being the whole estimate.
+
+    Args:
+        propensity: π(d=1 | x, s) with which each row was decided, shape (E, B), positive on accepted rows.
+        accepted: which rows are labelled, shape (E, B), bool.
+        most: 1 or more.
+
+    Returns:
+        Shape (E, B).
+    """
+    # The weight of a rejected row is never used; 1 keeps 0 · inf out of the gradient.
+    weight = 1.0 / torch.where(accepted, propensity, torch.ones_like(propensity))
+    return weight if most is None else weight.clamp(max=most)
+
+
+def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:
     """Inverse-propensity-scored mean of a loss over the labelled rows (section 2.1).
 
     Times the labelled share of the batch this is the Horvitz-Thompson estimate, unbiased for the mean loss
@@ -35,14 +56,12 @@ def ips_risk(loss: Tensor, propensity: Tensor, accepted: Tensor) -> Tensor:
 
     Args:
         loss: loss per row, shape (E, B); ignored on rejected rows.
-        propensity: π(d=1 | x, s) with which each row was decided, shape (E, B), positive on accepted rows.
+        weight: of each row, shape (E, B), see `ips_weight`.
         accepted: which rows are labelled, shape (E, B), bool.
 
     Returns:
         Shape (E,); 0 for a replicate with no labelled row.
     """
-    # The weight of a rejected row is never used; 1 keeps 0 · inf out of the gradient.
-    weight = 1.0 / torch.where(accepted, propensity, torch.ones_like(propensity))
     return masked_mean(loss * weight, accepted)
 
 
@@ -85,3 +104,27 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
     log_other = (log_weight - log_volume).flip(-1).unsqueeze(-1) - 0.5 * other
     log_ratio = torch.logaddexp(log_own, log_other) + 0.5 * prior
     return (log_weight.exp() * log_ratio.mean(-1)).sum(-1)
+
+
+def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+    """What the authors' code has in the place of `mixture_kl`; same arguments, not a divergence.
+
+    Where the logarithm of the mixture's density belongs, it has, dimension by dimension, the log-sum-exp
+    over ũ of q(ũ)·F(z_j | ũ) with the distribution function F. That stays between log 2 and log(1 + e), so
+    that the entropy of q is lost and what is left is about E[−log p(z)] plus a constant.
+
+    Returns:
+        Shape (...), in nats.
+    """
+    z = loc.unsqueeze(-2) + scale.unsqueeze(-2) * noise
+    log_prior = -0.5 * (z.square() + math.log(2.0 * math.pi))
+    own = torch.special.ndtr(noise)
+    other = torch.special.ndtr((z - loc.flip(-2).unsqueeze(-2)) / scale.flip(-2).unsqueeze(-2))
+    weight = torch.stack([torch.sigmoid(-logit), torch.sigmoid(logit)], dim=-1)
+    shares = weight[..., None, None]
+    log_mixture = torch.logaddexp(shares * own, shares.flip(-3) * other)
+    return (weight * (log_mixture - log_prior).sum(-1).mean(-1)).sum(-1)
+
+
+MIXTURE_KL = {"density": mixture_kl, "cdf": cdf_mixture_kl}
+"""The KL term of U by `protocol.kl`."""

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from omegaconf import MISSING
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from fairall.config import OptimalConfig
+from fairall.checks import at_least, one_of
+from fairall.config import ModelConfig
 from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
-from fairall.models.learner import Advance, Learner, PretrainCurves, Setting
+from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
+
+
+@dataclass
+class OptimalConfig(ModelConfig):
+    """A reference policy fitted with labels of everybody."""
+
+    reads: list[str] | None = MISSING
+    sees_sensitive: bool = MISSING
+    decision: str = MISSING
+    fit_rows: int = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        one_of("model.decision", self.decision, DECISIONS)
+        at_least("model.fit_rows", self.fit_rows, 100)
 
 
 class Optimal(Learner):
@@ -75,9 +93,7 @@ class Optimal(Learner):
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """See `Learner.propensity`; no random number is drawn."""
         probability = torch.sigmoid(self.logistic(self._inputs(x, s))).squeeze(-1)
-        if self.config.decision == "deterministic":
-            return (probability >= self.setting.cost).to(probability.dtype)
-        return probability
+        return as_decided(probability, self.config.decision, threshold=self.setting.cost)
 
     def _inputs(self, x: Tensor, s: Tensor) -> Tensor:
         features = self.inputs(x)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 
 import torch
+from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config import Phase1Config
+from fairall.checks import at_least, not_negative, positive
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.models.learner import Advance, PretrainCurves
@@ -15,6 +17,25 @@ from fairall.models.objectives import gaussian_kl
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
+
+
+@dataclass
+class Phase1Config:
+    """Training of the Phase I VAE."""
+
+    batch_size: int = MISSING
+    learning_rate: float = MISSING
+    beta: float = MISSING
+    elbo_samples: int = MISSING
+    validate_every: int = MISSING
+    validation_samples: int = MISSING
+
+    def validate(self) -> None:
+        """Raises FairAllError, naming the key, where a value is not possible."""
+        for name in ("batch_size", "elbo_samples", "validate_every", "validation_samples"):
+            at_least(f"model.phase1.{name}", getattr(self, name), 1)
+        positive("model.phase1.learning_rate", self.learning_rate)
+        not_negative("model.phase1.beta", self.beta)
 
 
 def train_phase1(

@@ -29,7 +29,16 @@ class ConditionalVAE(nn.Module):
         hidden: hidden layers of encoder and of decoder.
         streams: draws the initial weights.
         utility: whether ũ is modelled too.
+        group_blind: whether the weights from s start at zero, in encoder and decoder. Both groups then begin
+            with one code, and keep it more often than when they begin with two.
+
+    Attributes:
+        frame: signed permutation of the latent axes, shape (E, Z, Z): what the code of S = −1 goes through to
+            be read as that of S = +1. It changes neither ELBO nor prior, and is the identity until
+            `read_together` is told otherwise.
     """
+
+    frame: Tensor
 
     def __init__(
         self,
@@ -39,6 +48,7 @@ class ConditionalVAE(nn.Module):
         streams: SeedStreams,
         *,
         utility: bool,
+        group_blind: bool,
     ) -> None:
         super().__init__()
         self.likelihood = MixedLikelihood(schema)
@@ -47,6 +57,10 @@ class ConditionalVAE(nn.Module):
         self.inputs = FeatureInputs(schema)
         self.encoder = StackedMLP(self.inputs.size + 1 + n_utility, hidden, 2 * latent_size, streams)
         self.decoder = StackedMLP(latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams)
+        if group_blind:
+            self.encoder.ignore(self.inputs.size)
+            self.decoder.ignore(latent_size)
+        self.register_buffer("frame", torch.eye(latent_size).repeat(len(streams), 1, 1))
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Location and scale of q(z | x, s[, ũ]).
@@ -63,11 +77,18 @@ class ConditionalVAE(nn.Module):
         if utility is not None:
             given.append(utility.unsqueeze(-1))
         loc, raw_scale = self.encoder(torch.cat(given, dim=-1)).chunk(2, dim=-1)
-        return loc, F.softplus(raw_scale) + MIN_SCALE
+        scale = F.softplus(raw_scale) + MIN_SCALE
+        if self._is_in_one_frame():
+            return loc, scale
+        other = s.unsqueeze(-1) < 0
+        return torch.where(other, loc @ self.frame, loc), torch.where(other, scale @ self.frame.abs(), scale)
 
     def decode(self, z: Tensor, s: Tensor) -> Tensor:
         """Decoder outputs for z (E, B, ..., Z) and s (E, B): shape (E, B, ..., P[+1]), ũ's logit last."""
         s_column = s.reshape(*s.shape, *(1,) * (z.dim() - s.dim())).expand(*z.shape[:-1], 1)
+        if not self._is_in_one_frame():
+            back = (z.flatten(1, -2) @ self.frame.mT).reshape(z.shape)
+            z = torch.where(s_column < 0, back, z)
         flat = torch.cat([z, s_column], dim=-1).flatten(1, -2)
         return self.decoder(flat).unflatten(1, z.shape[1:-1])
 
@@ -75,9 +96,22 @@ class ConditionalVAE(nn.Module):
         """Logit of p(ũ = 1 | z, s, d = 1), shape (...), from decoder outputs (..., P + 1)."""
         return outputs[..., self.likelihood.n_outputs]
 
+    def utility_log_prob(self, outputs: Tensor, utility: Tensor) -> Tensor:
+        """Log p(ũ | z, s, d = 1), shape (...), from decoder outputs (..., P + 1) and ũ (...) in {0, 1}."""
+        logit = self.utility_logit(outputs)
+        return -F.binary_cross_entropy_with_logits(logit, utility.expand_as(logit), reduction="none")
+
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Log p(x | z, s), shape (...), from decoder outputs (..., P[+1]) and x (..., D)."""
         return self.likelihood.log_prob(outputs[..., : self.likelihood.n_outputs], x)
+
+    @torch.no_grad()
+    def read_together(self, frame: Tensor) -> None:
+        """From now on the code of S = −1, as it is now, is read through `frame` (E, Z, Z) too."""
+        self.frame.copy_(self.frame @ frame)
+
+    def _is_in_one_frame(self) -> bool:
+        return bool((self.frame.diagonal(dim1=-2, dim2=-1) == 1.0).all())
 
     @torch.no_grad()
     def transfer_from(self, phase1: ConditionalVAE) -> None:
@@ -86,3 +120,4 @@ class ConditionalVAE(nn.Module):
         for name, own in self.named_parameters():
             known = pretrained[name]
             own[tuple(slice(size) for size in known.shape)] = known
+        self.frame.copy_(phase1.frame)

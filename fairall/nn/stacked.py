@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -45,6 +46,12 @@ class StackedMLP(nn.Module):
         sizes = [n_in, *hidden, n_out]
         self.layers = nn.ModuleList(StackedLinear(a, b, streams) for a, b in itertools.pairwise(sizes))
         self.dropout = dropout
+
+    @torch.no_grad()
+    def ignore(self, column: int) -> None:
+        """Sets the weights of input `column` to zero, from which training may move them."""
+        first = cast(StackedLinear, self.layers[0])
+        first.weight[:, column] = 0.0
 
     def forward(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Maps x (E, B, in) to (E, B, out).

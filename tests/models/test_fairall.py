@@ -224,8 +224,8 @@ def test_nobody_accepted_or_a_group_absent_trains_on(
 
 
 def test_transfer_keeps_phase1_and_leaves_new_connections_random(schema: Schema) -> None:
-    phase1 = ConditionalVAE(schema, 2, [8], SeedStreams([0, 1], "phase1"), utility=False)
-    vae = ConditionalVAE(schema, 2, [8], SeedStreams([0, 1], "phase2"), utility=True)
+    phase1 = ConditionalVAE(schema, 2, [8], SeedStreams([0, 1], "phase1"), utility=False, group_blind=False)
+    vae = ConditionalVAE(schema, 2, [8], SeedStreams([0, 1], "phase2"), utility=True, group_blind=False)
     new_input = vae.encoder.layers[0].weight[:, -1].clone()
     vae.transfer_from(phase1)
     x, s = torch.randn(2, 4, len(schema)), torch.ones(2, 4)

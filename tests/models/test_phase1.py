@@ -23,7 +23,7 @@ def train(
     schema: Schema, pool: People, validation: People, epochs: int
 ) -> tuple[ConditionalVAE, PretrainCurves]:
     streams = SeedStreams(SEEDS, "phase1")
-    vae = ConditionalVAE(schema, 2, [16], streams, utility=False)
+    vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
     curves = train_phase1(
         vae, pool, validation, CONFIG, epochs=epochs, streams=streams, advance=lambda **_: None
     )
@@ -50,7 +50,7 @@ def test_weights_of_the_best_validation_epoch_are_kept(
 
 
 def test_loss_is_beta_kl_minus_likelihood(schema: Schema, people: Callable[[int], People]) -> None:
-    vae = ConditionalVAE(schema, 2, [16], SeedStreams(SEEDS, "phase1"), utility=False)
+    vae = ConditionalVAE(schema, 2, [16], SeedStreams(SEEDS, "phase1"), utility=False, group_blind=False)
     crowd = people(5)
     x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
     noise = torch.zeros(2, 5, 1, 2)
@@ -68,7 +68,7 @@ def test_cache_gives_back_what_was_trained_and_trains_once(
 
     def run() -> tuple[ConditionalVAE, PretrainCurves]:
         streams = SeedStreams(SEEDS, "phase1")
-        vae = ConditionalVAE(schema, 2, [16], streams, utility=False)
+        vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
 
         def training() -> PretrainCurves:
             calls.append(1)

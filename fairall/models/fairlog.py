@@ -1,0 +1,65 @@
+"""FairLog: the IPS-weighted classifier, made to treat groups alike by a penalty (appendix D.5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.checks import not_negative
+from fairall.data.people import Decided
+from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
+from fairall.models.objectives import masked_mean
+
+
+@dataclass
+class FairLogConfig(IPSClassifierConfig):
+    """The same and λ, the Lagrangian multiplier."""
+
+    lambda_: float = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        super().validate()
+        not_negative("model.lambda_", self.lambda_)
+
+
+class FairLog(IPSClassifier):
+    """The paper's baseline: cross-entropy with a penalty on demographic-parity unfairness."""
+
+    config: FairLogConfig
+    config_type = FairLogConfig
+
+    def loss(self, batch: Decided) -> Tensor:
+        """R + penalty(λ, DPU), shape (E,); DPU of all applicants of the minibatch, rejected ones too."""
+        logit = self.classify(batch.x, batch.s, self.streams)
+        advantaged = batch.s > 0
+        accepts = torch.sigmoid(logit)
+        gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
+        # A minibatch without one of the groups says nothing of their difference.
+        gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
+        share = advantaged.to(gap.dtype).mean(-1)
+        return self.risk(logit, batch) + penalty(
+            gap, share, self.config.lambda_, self.setting.protocol.fairlog_penalty
+        )
+
+
+def penalty(gap: Tensor, advantaged_share: Tensor, lambda_: float, form: str) -> Tensor:
+    """What unfairness costs.
+
+    Args:
+        gap: DPU, shape (E,).
+        advantaged_share: p(S = +1) in the minibatch, shape (E,).
+        lambda_: λ ≥ 0.
+        form: `absolute` λ·DPU (appendix D.5); `fairtorch` 2·(λ·p(S=+1)·DPU)², which is what the authors'
+            code computes; `squared` ½·(λ·DPU)², the same with equal groups, whatever their shares.
+
+    Returns:
+        Shape (E,).
+    """
+    if form == "absolute":
+        return lambda_ * gap
+    share = advantaged_share if form == "fairtorch" else 0.5
+    return 2.0 * (lambda_ * share * gap).square()

@@ -1,0 +1,99 @@
+"""Learners that decide with a classifier of (x, s), trained on labelled applicants with IPS weights."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import torch
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.checks import dropout, hidden_sizes, one_of, positive
+from fairall.config import ModelConfig
+from fairall.data.inputs import FeatureInputs
+from fairall.data.people import Decided
+from fairall.models.learner import DECISIONS, Advance, Learner, Setting, as_decided
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
+from fairall.nn.stacked import StackedMLP
+from fairall.randomness import SeedStreams
+
+THRESHOLD = 0.5  # the loss has c in it: the net's ½ is where p(ỹ = 1 | x, s) = c
+
+
+@dataclass
+class IPSClassifierConfig(ModelConfig):
+    """Sizes and rates of the classifier."""
+
+    decision: str = MISSING
+    learning_rate: float = MISSING
+    clf_arch: list[int] = MISSING
+    clf_dropout: float = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        one_of("model.decision", self.decision, DECISIONS)
+        positive("model.learning_rate", self.learning_rate)
+        hidden_sizes("model.clf_arch", self.clf_arch)
+        dropout("model.clf_dropout", self.clf_dropout)
+
+
+class IPSClassifier(Learner):
+    """A net from (x, s) to the probability of a yes (Kilbertus et al. 2020, with a deep net)."""
+
+    config: IPSClassifierConfig
+    config_type = IPSClassifierConfig
+
+    def __init__(self, config: IPSClassifierConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.streams = SeedStreams(setting.seeds, "phase2")
+        self.inputs = FeatureInputs(setting.schema)
+        self.classifier = StackedMLP(
+            self.inputs.size + 1, config.clf_arch, 1, self.streams, dropout=config.clf_dropout
+        )
+        self.optimiser = self._fresh_optimiser()
+
+    @abstractmethod
+    def loss(self, batch: Decided) -> Tensor:
+        """What the classifier minimises on a minibatch, shape (E,)."""
+
+    def risk(self, logit: Tensor, batch: Decided) -> Tensor:
+        """IPS-weighted cost-sensitive cross-entropy (eq. 4) of logits (E, B) on labelled rows, shape (E,)."""
+        return ips_risk(
+            cost_sensitive_cross_entropy(logit, batch.label, self.setting.cost),
+            ips_weight(batch.propensity, batch.accepted, self.setting.protocol.max_ips_weight),
+            batch.accepted,
+        )
+
+    def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+        """Logit of a yes, shape (E, B); with `dropout_streams` as in training."""
+        given = torch.cat([self.inputs(x), s.unsqueeze(-1)], dim=-1)
+        return self.classifier(given, dropout_streams).squeeze(-1)
+
+    def warm_up(self, decided: Decided, advance: Advance) -> None:
+        """Trains for the warm-up's epochs."""
+        for _ in range(self.setting.schedule.warm_up_epochs):
+            advance(loss=self._epoch(decided))
+        # As in `LatentLearner.warm_up`: Phase II must not inherit second moments of next to nothing.
+        self.optimiser = self._fresh_optimiser()
+
+    def update(self, decided: Decided) -> None:
+        """One epoch."""
+        self._epoch(decided)
+
+    @torch.no_grad()
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """See `Learner.propensity`; nothing is drawn."""
+        return as_decided(torch.sigmoid(self.classify(x, s)), self.config.decision, threshold=THRESHOLD)
+
+    def _fresh_optimiser(self) -> torch.optim.Adam:
+        return torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)
+
+    def _epoch(self, decided: Decided) -> float:
+        """One pass over the rows; returns the loss of the last minibatch, averaged over seeds."""
+        for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):
+            self.optimiser.zero_grad(set_to_none=True)
+            loss = self.loss(batch)
+            loss.sum().backward()
+            self.optimiser.step()
+        return loss.detach().mean().item()

@@ -1,0 +1,182 @@
+"""Learners that decide on a fair latent: everything but the loss that trains their model of people."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.checks import at_least, dropout, hidden_sizes, not_negative, one_of, positive
+from fairall.config import ModelConfig
+from fairall.data.people import Decided
+from fairall.data.prepare import PreparedData
+from fairall.models.latent_frame import matching_frame
+from fairall.models.latent_policies import POLICIES
+from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
+from fairall.models.phase1 import Phase1Config, train_phase1
+from fairall.models.phase1_cache import cached_phase1, phase1_key
+from fairall.models.semi_supervised import SemiSupervisedVAE
+from fairall.models.vae import ConditionalVAE
+from fairall.nn.chunks import in_chunks
+from fairall.randomness import SeedStreams
+
+
+@dataclass
+class LatentConfig(ModelConfig):
+    """Sizes and rates of a learner with a latent, with a Phase I where `phase1` is given."""
+
+    policy: str = MISSING
+    decision: str = MISSING
+    learning_rate: float = MISSING
+    latent_size: int = MISSING
+    vae_arch: list[int] = MISSING
+    clf_arch: list[int] = MISSING
+    clf_dropout: float = MISSING
+    alpha: float = MISSING
+    beta: float = MISSING
+    elbo_samples: int = MISSING
+    propensity_samples: int = MISSING
+    phase1: Phase1Config | None = field(default_factory=Phase1Config)
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        one_of("model.policy", self.policy, tuple(POLICIES))
+        one_of("model.decision", self.decision, DECISIONS)
+        positive("model.learning_rate", self.learning_rate)
+        for name in ("latent_size", "elbo_samples", "propensity_samples"):
+            at_least(f"model.{name}", getattr(self, name), 1)
+        for name in ("vae_arch", "clf_arch"):
+            hidden_sizes(f"model.{name}", getattr(self, name))
+        dropout("model.clf_dropout", self.clf_dropout)
+        for name in ("alpha", "beta"):
+            not_negative(f"model.{name}", getattr(self, name))
+        if self.phase1 is not None:
+            self.phase1.validate()
+
+
+class LatentLearner(Learner):
+    """A semi-supervised VAE, pretrained where there is a Phase I, and a policy that it offers."""
+
+    config: LatentConfig
+
+    def __init__(self, config: LatentConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.streams = SeedStreams(setting.seeds, "phase2")
+        self.model = SemiSupervisedVAE(
+            setting.schema,
+            config.latent_size,
+            config.vae_arch,
+            config.clf_arch,
+            config.clf_dropout,
+            self.streams,
+            group_blind=setting.protocol.vae_start == "group_blind",
+        )
+        # The policy takes the classifier's architecture (appendix D.4).
+        self.policy = POLICIES[config.policy](
+            setting, config.latent_size, config.clf_arch, config.clf_dropout, self.streams
+        )
+        self._start_optimisers()
+
+    @abstractmethod
+    def loss(self, batch: Decided) -> Tensor:
+        """What the model of people minimises on a minibatch, shape (E,)."""
+
+    def pretrain_units(self) -> int:
+        """Phase I epochs, 0 without a Phase I."""
+        return 0 if self.config.phase1 is None else self.setting.schedule.phase1_epochs
+
+    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
+        """Phase I, or its cached result, and the transfer of its weights."""
+        config, protocol = self.config.phase1, self.setting.protocol
+        if config is None:
+            return None
+        streams = SeedStreams(self.setting.seeds, "phase1")
+        vae = ConditionalVAE(
+            self.setting.schema,
+            self.config.latent_size,
+            self.config.vae_arch,
+            streams,
+            utility=False,
+            group_blind=protocol.vae_start == "group_blind",
+        )
+        epochs = self.setting.schedule.phase1_epochs
+        pool, validation = data.pool, data.validation
+        curves = cached_phase1(
+            vae,
+            lambda: train_phase1(
+                vae, pool, validation, config, epochs=epochs, streams=streams, advance=advance
+            ),
+            cache=cache,
+            key=phase1_key(
+                pool,
+                validation,
+                self.setting.schema,
+                list(self.setting.seeds),
+                (self.config.latent_size, self.config.vae_arch, config, epochs, protocol.vae_start),
+            ),
+        )
+        if protocol.latent_frame == "matched":
+            vae.read_together(matching_frame(vae, pool))
+        self.model.vae.transfer_from(vae)
+        return curves
+
+    def warm_up(self, decided: Decided, advance: Advance) -> None:
+        """Trains the model of people for the warm-up's epochs, then the policy for as many."""
+        for _ in range(self.setting.schedule.warm_up_epochs):
+            advance(loss=self._model_epoch(decided))
+        for _ in range(self.setting.schedule.warm_up_epochs):
+            self._policy_epoch(decided)
+        # An initial policy that accepts good people only leaves next to no gradient at the end. With the tiny
+        # second moments of that, the first rejections of Phase II would take Adam far enough to kill ReLUs.
+        self._start_optimisers()
+
+    def update(self, decided: Decided) -> None:
+        """One epoch of the model of people, then one of the policy."""
+        self._model_epoch(decided)
+        self._policy_epoch(decided)
+
+    @torch.no_grad()
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """See `Learner.propensity`."""
+        n_samples = self.config.propensity_samples
+        probability = in_chunks(
+            lambda x, s: self.policy.probability(self.model, x, s, streams, n_samples), x, s
+        )
+        return as_decided(probability, self.config.decision, threshold=self.policy.threshold)
+
+    @torch.no_grad()
+    def representation(self, x: Tensor, s: Tensor) -> Tensor:
+        """E[z | x, s], shape (E, B, Z)."""
+        return in_chunks(self.model.latent_mean, x, s)
+
+    @torch.no_grad()
+    def reconstruction(self, x: Tensor, s: Tensor) -> Tensor:
+        """X (E, B, D) decoded from its latent mean."""
+        return in_chunks(self.model.reconstruct, self.representation(x, s), s)
+
+    def _start_optimisers(self) -> None:
+        rate = self.config.learning_rate
+        self.model_optimiser = torch.optim.Adam(self.model.parameters(), lr=rate, fused=True)
+        of_policy = list(self.policy.parameters())
+        self.policy_optimiser = torch.optim.Adam(of_policy, lr=rate, fused=True) if of_policy else None
+
+    def _model_epoch(self, decided: Decided) -> float:
+        """One pass over the rows; returns the loss of the last minibatch, averaged over seeds."""
+        for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):
+            self.model_optimiser.zero_grad(set_to_none=True)
+            loss = self.loss(batch)
+            loss.sum().backward()
+            self.model_optimiser.step()
+        return loss.detach().mean().item()
+
+    def _policy_epoch(self, decided: Decided) -> None:
+        if self.policy_optimiser is None:
+            return
+        for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):
+            self.policy_optimiser.zero_grad(set_to_none=True)
+            self.policy.loss(self.model, batch, self.streams).sum().backward()
+            self.policy_optimiser.step()

@@ -1,0 +1,41 @@
+"""What went wrong with seeds of a run, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fairall.config import ProtocolConfig
+from fairall.wording import count
+
+STUCK = 10  # steps without an acceptance, 640 rejected applicants at the paper's 64
+HEAVY = 1000.0  # a labelled row that stands for so many applicants
+APART = 0.7  # `latent_variance_gap`; in trials below 0.25 where groups share their axes, else above 1.2
+OPPOSED = 0.0  # `latent_label_agreement`
+
+
+def warnings_of(per_seed: list[dict[str, Any]], protocol: ProtocolConfig) -> list[str]:
+    """A line for every kind of trouble, naming its seeds.
+
+    Args:
+        per_seed: of `summary.summarise`.
+        protocol: of the run, for what it did about it.
+    """
+
+    def seeds(name: str, troubled: Callable[[float], bool]) -> str | None:
+        found = [f["seed"] for f in per_seed if f.get(name) is not None and troubled(f[name])]
+        return f"{count(len(found), 'seed')} ({', '.join(map(str, found))})" if found else None
+
+    told = []
+    if who := seeds("longest_rejection", lambda steps: steps >= STUCK):
+        then = "and learnt nothing from it" if protocol.exploration is None else "until exploration set in"
+        told.append(f"{who} accepted nobody for {STUCK} or more steps in a row, {then}")
+    if who := seeds("largest_ips_weight", lambda weight: weight > HEAVY):
+        bound = protocol.max_ips_weight
+        then = "at full weight" if bound is None else f"bounded by protocol.max_ips_weight={bound:g}"
+        told.append(f"{who} met an IPS weight above {HEAVY:g}, {then}")
+    if who := seeds("latent_variance_gap", lambda gap: gap > APART):
+        told.append(f"{who} use other latent axes for one group than for the other (latent_variance_gap)")
+    if who := seeds("latent_label_agreement", lambda cosine: cosine < OPPOSED):
+        told.append(f"{who} read the label from z with opposite signs in the groups (latent_label_agreement)")
+    return told
