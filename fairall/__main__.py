@@ -2,12 +2,15 @@
 
 import os
 import sys
+from pathlib import Path
 
 
 def main() -> None:
     """Runs the command line; a mistake of the user's ends in one line and exit code 1."""
     # Before numpy and torch are imported, which read it once: one thread unless the user says otherwise.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Methods and data sets of one's own may lie in the current folder, whichever way this was started.
+    sys.path.append(str(Path.cwd()))
     from fairall.cli import main as command_line
 
     sys.exit(command_line())

@@ -201,6 +201,7 @@ class ProtocolConfig:
     scaler: str = MISSING
     effective: str = MISSING
     classifier_in_unlabelled_elbo: bool = MISSING
+    weight_gain: str = MISSING
     vae_start: str = MISSING
     latent_frame: str = MISSING
     max_ips_weight: float | None = MISSING

@@ -33,6 +33,7 @@ SWITCHES = {
     "fairlab_classifier": ("trained", "untrained"),
     "scaler": ("training_rows", "each_file"),
     "effective": ("taken", "decided_again"),
+    "weight_gain": ("relu", "one"),
     "vae_start": ("group_blind", "random"),
     "latent_frame": ("matched", "as_learnt"),
 }

@@ -37,8 +37,8 @@ class Dataset(ABC):
         """Everyone a run meets; raises as `table` does.
 
         Args:
-            scaler: what real features are standardised by: `training_rows`, or `each_file`, as in the authors'
-                code: the people of every role, and those of the warm-up, by themselves.
+            scaler: what real features are standardised by: `training_rows`, or `each_file`, as in the
+                authors' code: the people of every role, and those of the warm-up, by themselves.
         """
 
 

@@ -49,7 +49,12 @@ class IPSClassifier(Learner):
         self.streams = SeedStreams(setting.seeds, "phase2")
         self.inputs = FeatureInputs(setting.schema)
         self.classifier = StackedMLP(
-            self.inputs.size + 1, config.clf_arch, 1, self.streams, dropout=config.clf_dropout
+            self.inputs.size + 1,
+            config.clf_arch,
+            1,
+            self.streams,
+            dropout=config.clf_dropout,
+            gain=setting.gain,
         )
         self.optimiser = self._fresh_optimiser()
 

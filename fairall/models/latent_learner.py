@@ -74,6 +74,7 @@ class LatentLearner(Learner):
             config.clf_dropout,
             self.streams,
             group_blind=setting.protocol.vae_start == "group_blind",
+            gain=setting.gain,
         )
         # The policy takes the classifier's architecture (appendix D.4).
         self.policy = POLICIES[config.policy](
@@ -102,6 +103,7 @@ class LatentLearner(Learner):
             streams,
             utility=False,
             group_blind=protocol.vae_start == "group_blind",
+            gain=self.setting.gain,
         )
         epochs = self.setting.schedule.phase1_epochs
         pool, validation = data.pool, data.validation
@@ -116,7 +118,14 @@ class LatentLearner(Learner):
                 validation,
                 self.setting.schema,
                 list(self.setting.seeds),
-                (self.config.latent_size, self.config.vae_arch, config, epochs, protocol.vae_start),
+                (
+                    self.config.latent_size,
+                    self.config.vae_arch,
+                    config,
+                    epochs,
+                    protocol.vae_start,
+                    protocol.weight_gain,
+                ),
             ),
         )
         if protocol.latent_frame == "matched":

@@ -96,7 +96,7 @@ class NetPolicy(LatentPolicy):
         self, setting: Setting, latent_size: int, arch: Sequence[int], dropout: float, streams: SeedStreams
     ) -> None:
         super().__init__(setting, latent_size, arch, dropout, streams)
-        self.net = StackedMLP(latent_size, arch, 1, streams, dropout=dropout)
+        self.net = StackedMLP(latent_size, arch, 1, streams, dropout=dropout, gain=setting.gain)
 
     @property
     def threshold(self) -> float:

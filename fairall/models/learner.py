@@ -14,6 +14,7 @@ from fairall.config import Config, ModelConfig, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
+from fairall.nn.stacked import RELU_GAIN
 from fairall.randomness import SeedStreams
 
 Advance = Callable[..., None]
@@ -39,6 +40,11 @@ class Setting:
     seeds: Sequence[int]
     schedule: ScheduleConfig
     protocol: ProtocolConfig
+
+    @property
+    def gain(self) -> float:
+        """Of the initial weights of nets, as the protocol says."""
+        return RELU_GAIN if self.protocol.weight_gain == "relu" else 1.0
 
     @classmethod
     def of(cls, schema: Schema, config: Config) -> Setting:

@@ -25,6 +25,7 @@ class SemiSupervisedVAE(nn.Module):
         clf_dropout: its dropout.
         streams: draws the initial weights.
         group_blind: see `ConditionalVAE`.
+        gain: of the initial weights, see `StackedMLP`.
     """
 
     def __init__(
@@ -37,12 +38,15 @@ class SemiSupervisedVAE(nn.Module):
         streams: SeedStreams,
         *,
         group_blind: bool,
+        gain: float,
     ) -> None:
         super().__init__()
         self.vae = ConditionalVAE(
-            schema, latent_size, vae_arch, streams, utility=True, group_blind=group_blind
+            schema, latent_size, vae_arch, streams, utility=True, group_blind=group_blind, gain=gain
         )
-        self.classifier = StackedMLP(self.vae.inputs.size + 1, clf_arch, 1, streams, dropout=clf_dropout)
+        self.classifier = StackedMLP(
+            self.vae.inputs.size + 1, clf_arch, 1, streams, dropout=clf_dropout, gain=gain
+        )
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); with `dropout_streams` as in training."""

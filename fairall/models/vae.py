@@ -29,6 +29,7 @@ class ConditionalVAE(nn.Module):
         hidden: hidden layers of encoder and of decoder.
         streams: draws the initial weights.
         utility: whether ũ is modelled too.
+        gain: of the initial weights, see `StackedMLP`.
         group_blind: whether the weights from s start at zero, in encoder and decoder. Both groups then begin
             with one code, and keep it more often than when they begin with two.
 
@@ -49,14 +50,19 @@ class ConditionalVAE(nn.Module):
         *,
         utility: bool,
         group_blind: bool,
+        gain: float = 1.0,
     ) -> None:
         super().__init__()
         self.likelihood = MixedLikelihood(schema)
         self.latent_size = latent_size
         n_utility = int(utility)
         self.inputs = FeatureInputs(schema)
-        self.encoder = StackedMLP(self.inputs.size + 1 + n_utility, hidden, 2 * latent_size, streams)
-        self.decoder = StackedMLP(latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams)
+        self.encoder = StackedMLP(
+            self.inputs.size + 1 + n_utility, hidden, 2 * latent_size, streams, gain=gain
+        )
+        self.decoder = StackedMLP(
+            latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams, gain=gain
+        )
         if group_blind:
             self.encoder.ignore(self.inputs.size)
             self.decoder.ignore(latent_size)

@@ -12,13 +12,15 @@ from torch import Tensor, nn
 
 from fairall.randomness import SeedStreams
 
+RELU_GAIN = math.sqrt(2.0)  # a ReLU lets half of the variance through
+
 
 class StackedLinear(nn.Module):
-    """E affine maps side by side: weight (E, in, out), Xavier-uniform; bias (E, 1, out), zero."""
+    """E affine maps side by side: weight (E, in, out), Xavier-uniform · `gain`; bias (E, 1, out), zero."""
 
-    def __init__(self, n_in: int, n_out: int, streams: SeedStreams) -> None:
+    def __init__(self, n_in: int, n_out: int, streams: SeedStreams, *, gain: float = 1.0) -> None:
         super().__init__()
-        bound = math.sqrt(6.0 / (n_in + n_out))
+        bound = gain * math.sqrt(6.0 / (n_in + n_out))
         weight = (2.0 * streams.uniform(n_in, n_out) - 1.0) * bound
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(torch.zeros(weight.shape[0], 1, n_out))
@@ -37,14 +39,24 @@ class StackedMLP(nn.Module):
         n_out: size of the output.
         streams: draws the initial weights, replicate by replicate.
         dropout: probability that a hidden unit is dropped in training.
+        gain: of the initial weights; `RELU_GAIN` keeps the size of a signal from layer to layer.
     """
 
     def __init__(
-        self, n_in: int, hidden: Sequence[int], n_out: int, streams: SeedStreams, *, dropout: float = 0.0
+        self,
+        n_in: int,
+        hidden: Sequence[int],
+        n_out: int,
+        streams: SeedStreams,
+        *,
+        dropout: float = 0.0,
+        gain: float = 1.0,
     ) -> None:
         super().__init__()
         sizes = [n_in, *hidden, n_out]
-        self.layers = nn.ModuleList(StackedLinear(a, b, streams) for a, b in itertools.pairwise(sizes))
+        self.layers = nn.ModuleList(
+            StackedLinear(a, b, streams, gain=gain) for a, b in itertools.pairwise(sizes)
+        )
         self.dropout = dropout
 
     @torch.no_grad()
