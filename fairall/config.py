@@ -183,7 +183,7 @@ class CostConfig:
 class ExplorationConfig:
     """When a policy that accepts nobody is made to look again, and how hard."""
 
-    after: int = MISSING
+    after: int | None = MISSING
     propensity: float = MISSING
 
 
@@ -205,7 +205,7 @@ class ProtocolConfig:
     vae_start: str = MISSING
     latent_frame: str = MISSING
     max_ips_weight: float | None = MISSING
-    exploration: ExplorationConfig | None = MISSING
+    exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
 
 
 @dataclass

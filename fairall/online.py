@@ -16,6 +16,8 @@ from fairall.evaluation import Evaluation
 from fairall.models.learner import Advance, Learner
 from fairall.randomness import SeedStreams
 
+NO_EXPLORATION = ExplorationConfig(after=None, propensity=0.0)
+
 
 @dataclass(frozen=True)
 class Decisions:
@@ -109,7 +111,7 @@ class OnlineLearning:
         stream: where applicants come from.
         evaluation: measures the policy.
         seeds: the E seeds.
-        exploration: what happens where a policy accepts nobody any more; None: nothing.
+        exploration: what happens where a policy accepts nobody any more.
         decide_again: whether effective measures count the decisions that the updated policy takes on a step's
             applicants, as in the authors' code, and not those that were taken.
     """
@@ -121,7 +123,7 @@ class OnlineLearning:
         evaluation: Evaluation,
         seeds: Sequence[int],
         *,
-        exploration: ExplorationConfig | None = None,
+        exploration: ExplorationConfig = NO_EXPLORATION,
         decide_again: bool = False,
     ) -> None:
         self.learner = learner
@@ -170,7 +172,7 @@ class OnlineLearning:
 
     def _explored(self, propensity: Tensor) -> Tensor:
         """`propensity` (E, N), raised for seeds that have accepted nobody for long."""
-        if self.exploration is None:
+        if self.exploration.after is None:
             return propensity
         stuck = self.history.rejected_all(self.exploration.after).unsqueeze(-1)
         return torch.where(stuck, propensity.clamp(min=self.exploration.propensity), propensity)

@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.checks import OPEN_UNIT, at_least, one_of, require
+from fairall.checks import OPEN_UNIT, one_of, require
 from fairall.config import (
     Config,
     CsvConfig,
@@ -132,10 +132,9 @@ def _validate_protocol(protocol: ProtocolConfig) -> None:
         one_of(f"protocol.{name}", getattr(protocol, name), choices)
     most = protocol.max_ips_weight
     require(most is None or most >= 1, "protocol.max_ips_weight", most, "at least 1, or null")
-    if protocol.exploration is not None:
-        at_least("protocol.exploration.after", protocol.exploration.after, 1)
-        rate = protocol.exploration.propensity
-        require(0 < rate <= 1, "protocol.exploration.propensity", rate, "above 0 and at most 1")
+    after, rate = protocol.exploration.after, protocol.exploration.propensity
+    require(after is None or after >= 1, "protocol.exploration.after", after, "at least 1, or null")
+    require(0 < rate <= 1, "protocol.exploration.propensity", rate, "above 0 and at most 1")
 
 
 def _validate_synthetic(dataset: SyntheticConfig) -> None:

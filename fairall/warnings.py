@@ -28,7 +28,8 @@ def warnings_of(per_seed: list[dict[str, Any]], protocol: ProtocolConfig) -> lis
 
     told = []
     if who := seeds("longest_rejection", lambda steps: steps >= STUCK):
-        then = "and learnt nothing from it" if protocol.exploration is None else "until exploration set in"
+        after = protocol.exploration.after
+        then = "without exploration" if after is None else f"with exploration after {after}"
         told.append(f"{who} accepted nobody for {STUCK} or more steps in a row, {then}")
     if who := seeds("largest_ips_weight", lambda weight: weight > HEAVY):
         bound = protocol.max_ips_weight

@@ -1,11 +1,15 @@
 import itertools
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from fairall.config import ExplorationConfig
 from fairall.errors import FairAllError
 from fairall.resources import configuration_root
-from fairall.validation import validate
+from fairall.validation import SWITCHES, validate
 from tests.conftest import ComposeConfig
 
 NEEDED = ("path", "label", "positive", "sensitive", "advantaged")  # of a table nobody else knows
@@ -15,20 +19,32 @@ def choices(group: str) -> list[str]:
     return sorted(path.stem for path in (configuration_root() / "conf" / group).glob("*.yaml"))
 
 
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        tuple(f"{group}={choice}" for group, choice in zip(groups, chosen, strict=True))
-        for groups in [("model", "dataset", "initial_policy", "protocol")]
-        for chosen in itertools.product(*(choices(group) for group in groups))
-    ],
-    ids=" ".join,
-)
+GROUPS = {group: choices(group) for group in ("model", "dataset", "initial_policy", "protocol")}
+"""The groups that make a run, and what each may be."""
+
+# Every model on every data set. The other groups take turns so that every choice of a group meets every
+# choice of each other group, as the test below makes sure.
+COMBINATIONS = [
+    (model, dataset, policies[(i + j) % len(policies)], protocols[(i + 2 * j) % len(protocols)])
+    for models, datasets, policies, protocols in [GROUPS.values()]
+    for (i, model), (j, dataset) in itertools.product(enumerate(models), enumerate(datasets))
+]
+
+
+def test_combinations_have_every_pair_of_choices() -> None:
+    for (a, of_a), (b, of_b) in itertools.combinations(enumerate(GROUPS.values()), 2):
+        assert {(chosen[a], chosen[b]) for chosen in COMBINATIONS} == set(itertools.product(of_a, of_b))
+
+
+@pytest.mark.parametrize("chosen", COMBINATIONS, ids=" ".join)
 def test_every_combination_composes_and_is_possible(
-    overrides: tuple[str, ...], compose_config: ComposeConfig
+    chosen: tuple[str, ...], compose_config: ComposeConfig
 ) -> None:
-    needed = [f"dataset.{key}=x" for key in NEEDED] if "dataset=csv" in overrides else []
-    validate(compose_config(*overrides, *needed))
+    words = [f"{group}={choice}" for group, choice in zip(GROUPS, chosen, strict=True)]
+    needed = [f"dataset.{key}=x" for key in NEEDED] if "dataset=csv" in words else []
+    config = compose_config(*words, *needed)
+    validate(config)
+    assert tuple(getattr(config, group).name for group in GROUPS) == chosen
 
 
 @pytest.mark.parametrize("sweep", [path.stem for path in (configuration_root() / "sweeps").glob("*.yaml")])
@@ -66,14 +82,24 @@ def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig
         ("evaluation.split=train", "evaluation.split"),
         ("dataset.split.pool=2", "dataset.split.pool"),
         ("initial_policy.random_state=-1", "initial_policy.random_state"),
-        ("protocol.policy_target=soft", "protocol.policy_target"),
-        ("protocol.policy_loss=hinge", "protocol.policy_loss"),
+        ("protocol.max_ips_weight=0.99", "protocol.max_ips_weight"),
+        ("protocol.max_ips_weight=nan", "protocol.max_ips_weight"),
+        ("protocol.exploration.after=0", "protocol.exploration.after"),
+        ("protocol.exploration.propensity=0", "protocol.exploration.propensity"),
+        ("protocol.exploration.propensity=1.01", "protocol.exploration.propensity"),
         ("model.latent_size=0", "model.latent_size"),
         ("model.vae_arch=[]", "model.vae_arch"),
         ("model.clf_arch=[32,0]", "model.clf_arch"),
         ("model.clf_dropout=1", "model.clf_dropout"),
         ("model.learning_rate=0", "model.learning_rate"),
         ("model.alpha=-1", "model.alpha"),
+        ("model.beta=-1", "model.beta"),
+        ("model.policy=z_foo", "model.policy"),
+        ("model.decision=maybe", "model.decision"),
+        ("model.kl_samples=0", "model.kl_samples"),
+        ("model.elbo_samples=0", "model.elbo_samples"),
+        ("model.propensity_samples=0", "model.propensity_samples"),
+        ("model.phase1.learning_rate=-1", "model.phase1.learning_rate"),
         ("model.phase1.batch_size=0", "model.phase1.batch_size"),
         ("model.phase1.beta=-0.1", "model.phase1.beta"),
     ],
@@ -81,3 +107,242 @@ def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig
 def test_impossible_values_are_named(override: str, key: str, compose_config: ComposeConfig) -> None:
     with pytest.raises(FairAllError, match=rf"^{key}=.* is not possible: it must be "):
         validate(compose_config(override))
+
+
+@pytest.mark.parametrize(
+    ("model", "override"),
+    [
+        ("fairlog", "lambda_=-1"),
+        ("fairlog", "decision=maybe"),
+        ("fairlog", "clf_dropout=1"),
+        ("fairlog", "clf_arch=[]"),
+        ("fairlog", "learning_rate=0"),
+        ("unfairlog", "decision=stochastic"),
+        ("unfairlog", "clf_dropout=-0.1"),
+        ("unfairlog", "clf_arch=[64,0]"),
+        ("unfairlog", "learning_rate=-1"),
+        ("fairlab_I_II", "policy=z_foo"),
+        ("fairlab_I_II", "decision=maybe"),
+        ("fairlab_I_II", "clf_dropout=1"),
+        ("fairlab_I_II", "alpha=-1"),
+        ("fairlab_I_II", "latent_size=0"),
+        ("fairlab_I_II", "phase1.validate_every=0"),
+        ("fairall_II", "kl_samples=0"),
+        ("fairall_II", "policy=z"),
+        ("opt_unfair", "decision=maybe"),
+        ("opt_unfair", "fit_rows=99"),
+    ],
+)
+def test_impossible_values_of_a_method_are_named(
+    model: str, override: str, compose_config: ComposeConfig
+) -> None:
+    key = override.split("=")[0]
+    config = compose_config(f"model={model}", f"model.{override}")
+    with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]+$"):
+        validate(config)
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_a_switch_refuses_other_words_and_names_its_choices(
+    switch: str, compose_config: ComposeConfig
+) -> None:
+    config = compose_config(f"protocol.{switch}=other")
+    allowed = " or ".join(SWITCHES[switch])
+    said = f"protocol.{switch}=other is not possible: it must be {allowed}"
+    with pytest.raises(FairAllError, match=f"^{said}$"):
+        validate(config)
+
+
+@pytest.mark.parametrize(
+    ("switch", "choice"), [(switch, choice) for switch, allowed in SWITCHES.items() for choice in allowed]
+)
+def test_a_switch_can_be_set_alone(switch: str, choice: str, compose_config: ComposeConfig) -> None:
+    config = compose_config(f"protocol.{switch}={choice}")
+    validate(config)
+    assert vars(config.protocol) == vars(compose_config().protocol) | {switch: choice}
+
+
+def test_guards_can_be_off(compose_config: ComposeConfig) -> None:
+    config = compose_config("protocol.max_ips_weight=null", "protocol.exploration.after=null")
+    validate(config)
+    off = {"max_ips_weight": None, "exploration": ExplorationConfig(after=None, propensity=0.05)}
+    assert vars(config.protocol) == vars(compose_config().protocol) | off
+
+
+def test_guards_can_be_on_where_a_protocol_has_them_off(compose_config: ComposeConfig) -> None:
+    config = compose_config("protocol=text", "protocol.max_ips_weight=9", "protocol.exploration.after=3")
+    validate(config)
+    assert config.protocol.max_ips_weight == 9
+    assert config.protocol.exploration.after == 3
+
+
+def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
+    names = ("corrected", "text", "published_code")
+    table: dict[str, tuple[object, ...]] = {
+        "kl": ("density", "density", "cdf"),
+        "policy_target": ("hard", "sampled", "hard"),
+        "policy_loss": ("cost_sensitive", "plain", "cost_sensitive"),
+        "fairlog_penalty": ("squared", "absolute", "fairtorch"),
+        "fairlab_weight": ("inverse_propensity", "inverse_propensity", "propensity"),
+        "fairlab_classifier": ("trained", "trained", "untrained"),
+        "scaler": ("training_rows", "training_rows", "each_file"),
+        "effective": ("taken", "taken", "decided_again"),
+        "classifier_in_unlabelled_elbo": (False, True, False),
+        "vae_start": ("group_blind", "random", "random"),
+        "latent_frame": ("matched", "as_learnt", "as_learnt"),
+        "weight_gain": ("relu", "one", "relu"),
+        "max_ips_weight": (100.0, None, None),
+        "exploration": tuple(ExplorationConfig(after=after, propensity=0.05) for after in (10, None, None)),
+    }
+    for i, name in enumerate(names):
+        protocol = vars(compose_config(f"protocol={name}").protocol)
+        assert protocol == {"name": name} | {switch: values[i] for switch, values in table.items()}
+    assert choices("protocol") == sorted(names)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key"),
+    [
+        (["+model.foo=1"], "model.foo"),
+        (["+model.phase1.foo=1"], "model.phase1.foo"),
+        (["model=fairall_II", "+model.foo=1"], "model.foo"),
+        (["model=fairlog", "+model.alpha=1"], "model.alpha"),
+        (["model=unfairlog", "+model.lambda_=1"], "model.lambda_"),
+        (["model=fairlab_I_II", "+model.kl_samples=1"], "model.kl_samples"),
+        (["model=opt_fair", "dataset=synthetic", "+model.beta=1"], "model.beta"),
+    ],
+)
+def test_a_key_the_method_does_not_know_is_one_line(
+    overrides: list[str], key: str, compose_config: ComposeConfig
+) -> None:
+    with pytest.raises(FairAllError, match=rf"^{key}: no such key[^\n]*$"):
+        compose_config(*overrides)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key"),
+    [
+        (["model.alpha=abc"], "model.alpha"),
+        (["model.alpha=null"], "model.alpha"),
+        (["model.latent_size=2.5"], "model.latent_size"),
+        (["model.vae_arch=64"], "model.vae_arch"),
+        (["model.vae_arch=[64,wide]"], "model.vae_arch[1]"),
+        (["model.phase1.batch_size=abc"], "model.phase1.batch_size"),
+        (["model=fairlog", "model.lambda_=abc"], "model.lambda_"),
+        (["model=opt_unfair", "dataset=synthetic", "model.sees_sensitive=3.5"], "model.sees_sensitive"),
+    ],
+)
+def test_a_value_of_another_type_is_one_line(
+    overrides: list[str], key: str, compose_config: ComposeConfig
+) -> None:
+    with pytest.raises(FairAllError, match=rf"^{re.escape(key)}: [^\n]+$"):
+        compose_config(*overrides)
+
+
+@pytest.mark.parametrize("target", ["fairall.nowhere.Nobody", "fairall.models.fairlog.Nobody", "Nobody"])
+def test_a_method_that_is_not_there_is_one_line(target: str, compose_config: ComposeConfig) -> None:
+    with pytest.raises(
+        FairAllError, match=rf"^model\._target_={re.escape(target)}: there is no such class[^\n]+$"
+    ):
+        compose_config(f"model._target_={target}")
+
+
+def test_a_method_is_a_learner(compose_config: ComposeConfig) -> None:
+    with pytest.raises(FairAllError, match=r"^model\._target_=fairall\.models\.vae\.ConditionalVAE: not a "):
+        compose_config("model._target_=fairall.models.vae.ConditionalVAE")
+
+
+@pytest.fixture(scope="module")
+def paper() -> dict[str, Any]:
+    """The tables printed in the paper."""
+    file = Path(__file__).parents[2] / "shared" / "paper" / "tables.yaml"
+    if not file.is_file():
+        pytest.skip(f"the paper's tables are needed, and {file} is not there")
+    return yaml.safe_load(file.read_text())
+
+
+PRINTED = ("synthetic", "compas", "credit", "meps")
+METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
+
+
+def printed_hyperparameters(paper: dict[str, Any], model: str, dataset: str) -> dict[str, Any]:
+    """What the paper selected, by the names of the `model` node."""
+    selected = paper["best_hyperparameters"]
+    values = dict(selected[model][dataset])
+    if "lambda" in values:
+        values["lambda_"] = values.pop("lambda")
+    if model.endswith("_I_II"):
+        phase1 = dict(selected["phase1_vae"][dataset])
+        for name in ("vae_arch", "latent_size"):
+            own = phase1.pop(name)
+            assert values.setdefault(name, own) == own
+        values["phase1"] = phase1
+    return values
+
+
+@pytest.mark.parametrize(("model", "dataset"), itertools.product(METHODS, PRINTED))
+def test_hyperparameters_are_the_papers(
+    model: str, dataset: str, paper: dict[str, Any], compose_config: ComposeConfig
+) -> None:
+    printed = printed_hyperparameters(paper, model, dataset)
+    file = configuration_root() / "conf" / "hparams" / model / f"{dataset}.yaml"
+    written = yaml.safe_load(file.read_text())
+    assert written["model"] == printed
+    assert written["hyperparameters"] == "the paper's selection"
+    assert set(written) <= {"model", "hyperparameters", "schedule"}
+
+    config = compose_config(f"model={model}", f"dataset={dataset}")
+    used = dict(vars(config.model))
+    used["phase1"] = None if used.get("phase1") is None else vars(used["phase1"])
+    phase1 = printed.pop("phase1", None)
+    assert printed.items() <= used.items()
+    if phase1 is not None:
+        assert phase1.items() <= used["phase1"].items()
+        epochs = paper["protocol"]["phase1"]["epochs_final"]
+        assert config.schedule.phase1_epochs == epochs[dataset]
+
+
+def test_fairlab_has_the_model_files_architecture_everywhere(compose_config: ComposeConfig) -> None:
+    file = yaml.safe_load((configuration_root() / "conf" / "model" / "fairlab_I_II.yaml").read_text())
+    for dataset in PRINTED:
+        model = compose_config("model=fairlab_I_II", f"dataset={dataset}").model
+        assert (model.clf_arch, model.clf_dropout) == (file["clf_arch"], file["clf_dropout"])
+
+
+@pytest.mark.parametrize("dataset", PRINTED)
+def test_schedule_samples_and_cost_are_the_papers(
+    dataset: str, paper: dict[str, Any], compose_config: ComposeConfig
+) -> None:
+    config, printed = compose_config("model=fairall_I_II", f"dataset={dataset}"), paper["protocol"]
+    assert config.seeds == printed["seeds"]
+    assert config.cost.value == printed["cost"][dataset]
+    assert config.model.elbo_samples == printed["monte_carlo"]["elbo_samples"]
+    assert config.model.kl_samples == printed["monte_carlo"]["kl_samples"]
+    assert config.schedule.warm_up_applicants == printed["warmup"]["candidates"]
+    assert config.schedule.warm_up_epochs == printed["warmup"]["epochs"]
+    for ours, theirs in (
+        ("time_steps", "time_steps"),
+        ("applicants", "candidates_per_step"),
+        ("batches_per_epoch", "batches_per_epoch"),
+    ):
+        assert getattr(config.schedule, ours) == printed["phase2"][theirs]
+
+
+@pytest.mark.parametrize("model", METHODS)
+def test_nobody_has_selected_hyperparameters_for_other_tables(
+    model: str, compose_config: ComposeConfig
+) -> None:
+    config = compose_config(f"model={model}", "dataset=csv", *(f"dataset.{key}=x" for key in NEEDED))
+    assert config.hyperparameters == "defaults"
+
+
+@pytest.mark.parametrize(
+    ("model", "dataset"),
+    [
+        (path.parent.name, path.stem)
+        for path in sorted((configuration_root() / "conf" / "hparams").glob("*/*.yaml"))
+    ],
+)
+def test_hyperparameters_belong_to_a_model_and_a_data_set_that_are_there(model: str, dataset: str) -> None:
+    assert model in GROUPS["model"]
+    assert dataset in GROUPS["dataset"]

@@ -1,5 +1,6 @@
 """What the documentation tells users to type, typed."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -10,10 +11,11 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = CHECKOUT / "docs" / "your_own_data.md"
+METHOD_PAGE = CHECKOUT / "docs" / "your_own_method.md"
 
 
-def commands() -> list[str]:
-    indented = "\n".join(line for line in PAGE.read_text().splitlines() if line.startswith("    "))
+def commands(page: Path = PAGE) -> list[str]:
+    indented = "\n".join(line for line in page.read_text().splitlines() if line.startswith("    "))
     return re.findall(r"python -m fairall.*", indented.replace("\\\n", " "))
 
 
@@ -37,6 +39,57 @@ def test_python_of_the_page_on_own_data(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_there_are_commands_to_type() -> None:
     assert len(commands()) == 3
+    assert len(commands(METHOD_PAGE)) == 2
+
+
+@pytest.fixture(scope="module")
+def own_method(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the class and the file of the page on own methods, and nothing of this checkout."""
+    folder = tmp_path_factory.mktemp("own")
+    (code,) = re.findall(r"```python\n(.*?)```", METHOD_PAGE.read_text(), re.DOTALL)
+    (values,) = re.findall(r"```yaml\n(.*?)```", METHOD_PAGE.read_text(), re.DOTALL)
+    assert code.count("\n") + values.count("\n") < 60
+    (folder / "logistic_ips.py").write_text(code)
+    (folder / "conf" / "model").mkdir(parents=True)
+    (folder / "conf" / "model" / "logistic_ips.yaml").write_text(values)
+    return folder
+
+
+def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = [*shlex.split(command.replace("python", sys.executable, 1)), "tracking.enabled=false"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+@pytest.mark.parametrize("command", commands(METHOD_PAGE))
+def test_commands_of_the_page_on_own_methods(command: str, own_method: Path) -> None:
+    ended = typed(command, own_method)
+    assert (ended.stderr, ended.returncode) == ("", 0)
+    assert "logistic_ips on credit" in ended.stdout
+
+
+def test_an_own_method_learns_saves_its_policy_and_refuses_what_it_does_not_know(own_method: Path) -> None:
+    ended = typed("python -m fairall -cd conf model=logistic_ips dataset=credit seeds=3", own_method)
+    assert ended.returncode == 0, ended.stderr
+    folder = Path(ended.stdout.split("Results: ")[1].split("\n")[0])
+    folder = own_method / folder
+    summary = json.loads((folder / "summary.json").read_text())
+    # Deciding by coin gives 0.09.
+    assert summary["aggregate"]["mean_utility"]["mean"] > 0.14
+    path = str(folder / "policy")
+    code = f"from pathlib import Path; from fairall.policy import Policy; Policy.load(Path({path!r}))"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=own_method, capture_output=True, text=True)
+    assert loaded.returncode == 0, loaded.stderr
+    for word, said in (
+        ("model.learning_rat=1", "did you mean model.learning_rate?"),
+        ("+model.rate=1", "model.rate: no such key"),
+        ("model.learning_rate=fast", "model.learning_rate: Value 'fast'"),
+        ("model._target_=logistic_ips.Missing", "there is no such class"),
+        ("model._target_=logistic_ips.LogisticIPSConfig", "not a fairall.models.learner.Learner"),
+    ):
+        refused = typed(f"python -m fairall -cd conf model=logistic_ips preset=quick {word}", own_method)
+        assert refused.returncode == 1
+        assert said in refused.stderr
+        assert refused.stderr.count("\n") == 1
 
 
 def test_a_data_set_of_ones_own_is_a_file_in_conf(tmp_path: Path) -> None:

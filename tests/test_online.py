@@ -6,15 +6,15 @@ import torch
 from torch import Tensor
 
 from fairall.compose import load_dataset
-from fairall.config import Config
-from fairall.data.people import Decided
+from fairall.config import Config, ExplorationConfig
+from fairall.data.people import Decided, People
 from fairall.data.prepare import PreparedData
 from fairall.evaluation import Evaluation
 from fairall.experiment import initially_decided
 from fairall.initial_policy import LogisticPolicy
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Advance, Learner, Setting
-from fairall.online import OnlineLearning
+from fairall.online import Decisions, History, OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.summary import measure_table
 from tests.conftest import ComposeConfig
@@ -38,8 +38,9 @@ class Coin(Learner):
         self.seen.append(decided)
 
 
-def online(learner: Learner, data: PreparedData, seeds: list[int]) -> OnlineLearning:
-    return OnlineLearning(learner, data.applicants(64, seeds), Evaluation(data.test, 0.5, seeds), seeds)
+def online(learner: Learner, data: PreparedData, seeds: list[int], **guards: Any) -> OnlineLearning:
+    evaluation = Evaluation(data.test, 0.5, seeds)
+    return OnlineLearning(learner, data.applicants(64, seeds), evaluation, seeds, **guards)
 
 
 def run(process: OnlineLearning, time_steps: int) -> Any:
@@ -117,7 +118,7 @@ def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
     end = table[table["time_step"] == 40].set_index("seed")
     accepted, truth, other = (
         torch.stack(part).float()
-        for part in (history.accepted, history.ground_truth, history.counterfactually_accepted)
+        for part in (history.accepted, history.ground_truth, history.counterfactually_counted)
     )
     for k in seeds:
         realised = (accepted[:, k] * (truth[:, k] - 0.4)).mean().item()
@@ -144,7 +145,7 @@ def test_a_counterfactual_is_of_the_other_group() -> None:
     between = torch.sigmoid(torch.tensor(1.0)) - torch.sigmoid(torch.tensor(-1.0))
     torch.testing.assert_close(measured["cfu"], between.expand(1))
     history = run(online(ByGroup(0.5), data, [0]), 30)
-    flipped = torch.stack(history.accepted) != torch.stack(history.counterfactually_accepted)
+    flipped = torch.stack(history.accepted) != torch.stack(history.counterfactually_counted)
     assert flipped.float().mean().item() == pytest.approx(between.item(), abs=0.03)
 
 
@@ -154,29 +155,245 @@ def test_without_counterfactuals_their_measures_are_empty(credit: PreparedData) 
     assert table[names].isna().all(axis=None)
 
 
+def saved_state(process: OnlineLearning) -> dict[str, Any]:
+    """The state as a checkpoint gives it back."""
+    buffer = io.BytesIO()
+    torch.save(process.state_dict(), buffer)
+    buffer.seek(0)
+    return torch.load(buffer, weights_only=True)
+
+
+def assert_same(a: History, b: History) -> None:
+    assert vars(a).keys() == vars(b).keys()
+    for name, values in vars(a).items():
+        torch.testing.assert_close(getattr(b, name), values, rtol=0, atol=0, equal_nan=True)
+
+
 def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:
     return FairAll(
         config.model, Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
     )
 
 
+class PerSeed(Coin):
+    """Accepts with a fixed probability in each seed."""
+
+    def __init__(self, *probabilities: float) -> None:
+        super().__init__(0.0)
+        self.probabilities = torch.tensor(probabilities)
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return self.probabilities.unsqueeze(-1).expand(s.shape)
+
+
+def decided_with(learner: Coin, seed: int) -> list[float]:
+    """The propensity of each step in one seed, the same for all its applicants."""
+    steps = [decided.propensity[seed].unique() for decided in learner.seen]
+    return [round(propensity.item(), 4) for propensity in steps]
+
+
+def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(credit: PreparedData) -> None:
+    learner = PerSeed(0.0, 0.01, 0.0)
+    explores = ExplorationConfig(after=3, propensity=0.2)
+    history = run(online(learner, credit, [0, 1, 2], exploration=explores), 40)
+    assert decided_with(learner, 0) == 10 * [0.0, 0.0, 0.0, 0.2]
+    assert decided_with(learner, 2) == decided_with(learner, 0)
+    explored = torch.stack(history.accepted[3::4])[:, [0, 2]].float()
+    assert explored.mean().item() == pytest.approx(0.2, abs=0.05)
+    # The seed beside them accepts somebody now and then, and is left alone as long as it does.
+    rare = torch.stack(history.accepted)[:, 1].any(-1).tolist()
+    expected = [0.2 if t >= 3 and not any(rare[t - 3 : t]) else 0.01 for t in range(40)]
+    assert decided_with(learner, 1) == expected
+    assert 0.01 in expected[3:]
+
+
+def test_exploration_goes_on_while_nobody_is_accepted(credit: PreparedData) -> None:
+    learner = PerSeed(0.0)
+    run(online(learner, credit, [0], exploration=ExplorationConfig(after=2, propensity=1e-6)), 6)
+    raised = torch.stack([decided.propensity[0] for decided in learner.seen])
+    torch.testing.assert_close(raised, torch.tensor([0, 0, 1, 1, 1, 1.0]).unsqueeze(-1).expand(6, 64) * 1e-6)
+
+
+class Waking(Coin):
+    """Accepts nobody for two steps, and then one group."""
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return 0.7 * (s > 0) * float(len(self.seen) >= 2)
+
+
+def test_exploration_lowers_no_propensity(credit: PreparedData) -> None:
+    learner = Waking(0.0)
+    run(online(learner, credit, [0], exploration=ExplorationConfig(after=2, propensity=0.2)), 3)
+    explored = learner.seen[2]
+    expected = torch.where(explored.s > 0, torch.tensor(0.7), torch.tensor(0.2))
+    torch.testing.assert_close(explored.propensity, expected)
+
+
+def test_the_policy_is_measured_without_exploration(credit: PreparedData) -> None:
+    explores = ExplorationConfig(after=1, propensity=1.0)
+    history = run(online(PerSeed(0.0), credit, [0], exploration=explores), 4)
+    assert torch.stack(history.accepted).any(-1).flatten().tolist() == [False, True, False, True]
+    assert all(measured["utility"].item() == 0 for measured in history.measures)
+
+
+def test_exploration_is_of_counterfactuals_too() -> None:
+    data = load_dataset("synthetic", "dataset.rows.test=100").prepare()
+    explores = ExplorationConfig(after=1, propensity=0.5)
+    history = run(online(PerSeed(0.0), data, [0], exploration=explores), 4)
+    assert history.counted[1].any()
+    for counted, other in zip(history.counted, history.counterfactually_counted, strict=True):
+        assert torch.equal(counted, other)
+
+
+def test_without_exploration_a_policy_that_accepts_nobody_stays_so(credit: PreparedData) -> None:
+    learner = PerSeed(0.0)
+    history = run(online(learner, credit, [0]), 30)
+    assert not torch.stack(history.accepted).any()
+    assert set(decided_with(learner, 0)) == {0.0}
+    assert history.longest_rejection().tolist() == [30]
+
+
+class Alternating(Coin):
+    """Accepts the advantaged, after one update the others, after the next the advantaged again."""
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return (s * (-1) ** len(self.seen) > 0).float()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_effective_figures_count_what_is_decided_at_first_or_again(again: bool) -> None:
+    data, seeds, learner = load_dataset("synthetic").prepare(), [0, 1], Alternating(0.0)
+    history = run(online(learner, data, seeds, decide_again=again), 5)
+    s, label = torch.stack(history.s), torch.stack(history.label)
+    first_choice = (s * torch.tensor([1.0, -1, 1, -1, 1])[:, None, None]) > 0
+    counted = ~first_choice if again else first_choice
+    assert torch.equal(torch.stack(history.accepted), first_choice)
+    assert torch.equal(torch.stack(history.counted), counted)
+    assert torch.equal(torch.stack(history.counterfactually_counted), ~counted)
+    for t, decided in enumerate(learner.seen):
+        assert torch.equal(decided.accepted, first_choice[t])
+        assert torch.equal(decided.propensity, first_choice[t].float())
+        assert torch.equal(decided.label, label[t] * first_choice[t])
+    table = measure_table(history, seeds, cost=0.4)
+    for k in seeds:
+        rows = table[(table["seed"] == k) & (table["time_step"] > 0)]
+        rates = counted[:, k].float().mean(-1)
+        assert rows["acceptance_rate"].to_numpy() == pytest.approx(rates.numpy(), abs=1e-6)
+        realised = (counted[:, k] * (label[:, k] - 0.4)).mean().item()
+        assert rows["effective_utility"].iloc[-1] == pytest.approx(realised, abs=1e-6)
+        shares = [counted[:, k][s[:, k] == group].float().mean() for group in (1, -1)]
+        gap = (shares[0] - shares[1]).abs().item()
+        assert rows["effective_dpu_pooled"].iloc[-1] == pytest.approx(gap, abs=1e-6)
+        truth = torch.stack(history.ground_truth)[:, k]
+        realised = (counted[:, k] * (truth - 0.4)).mean().item()
+        assert rows["effective_ground_truth_utility"].iloc[-1] == pytest.approx(realised, abs=1e-6)
+
+
+def test_deciding_again_is_with_luck_of_its_own(credit: PreparedData) -> None:
+    history = run(online(Coin(0.5), credit, [0], decide_again=True), 30)
+    taken, counted = torch.stack(history.accepted), torch.stack(history.counted)
+    assert counted.float().mean().item() == pytest.approx(0.5, abs=0.05)
+    assert (taken == counted).float().mean().item() == pytest.approx(0.5, abs=0.05)
+
+
+def test_largest_weight_is_of_the_accepted(credit: PreparedData) -> None:
+    learner = Thresholds(0.5)
+    history = run(online(learner, credit, [0, 1, 2]), 10)
+    largest = [
+        max((1 / decided.propensity[k][decided.accepted[k]]).max().item() for decided in learner.seen)
+        for k in range(3)
+    ]
+    assert history.largest_weight.tolist() == pytest.approx(largest)
+    rarest = torch.stack([decided.propensity for decided in learner.seen]).amin((0, 2))
+    assert (history.largest_weight < 1 / rarest).all()
+
+
+def test_largest_weight_is_with_exploration_and_1_where_nobody_is_accepted(credit: PreparedData) -> None:
+    learner, explores = PerSeed(0.0, 0.5, 0.01), ExplorationConfig(after=4, propensity=0.2)
+    assert run(online(learner, credit, [0, 1, 2], exploration=explores), 3).largest_weight[0] == 1
+    explored = run(online(learner, credit, [0, 1, 2], exploration=explores), 30)
+    assert explored.largest_weight.tolist() == pytest.approx([5, 2, 100])
+
+
+class Rarer(Coin):
+    """Accepts half as often after every update."""
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return torch.full(s.shape, 0.5 ** len(self.seen))
+
+
+def test_largest_weight_is_of_decisions_taken_and_not_of_those_decided_again(credit: PreparedData) -> None:
+    history = run(online(Rarer(0.0), credit, [0], decide_again=True), 3)
+    assert history.counted[2].any()
+    assert history.largest_weight.tolist() == pytest.approx([4])
+
+
+def recorded(accepted: list[str], counted: list[str] | None = None) -> History:
+    """The history of seeds whose steps are 1 where one of two applicants is accepted, 0 where nobody is."""
+    history = History(len(accepted))
+    nobody = torch.zeros(len(accepted), 2)
+
+    def decisions(step: tuple[str, ...]) -> Decisions:
+        somebody = torch.tensor([[False, word == "1"] for word in step])
+        return Decisions(torch.full((len(step), 2), 0.5), somebody, None)
+
+    for taken, again in zip(zip(*accepted, strict=True), zip(*counted or accepted, strict=True), strict=True):
+        history.record_decisions(People(nobody, nobody, nobody), decisions(taken), decisions(again))
+    return history
+
+
+def test_longest_rejection_is_the_most_steps_in_a_row() -> None:
+    seeds = ["0011000", "1111111", "0000000", "1000101", "0001000", "1111100"]
+    assert recorded(seeds).longest_rejection().tolist() == [3, 0, 7, 3, 3, 2]
+    assert recorded(seeds, counted=6 * ["1111111"]).longest_rejection().tolist() == [3, 0, 7, 3, 3, 2]
+    assert History(2).longest_rejection().tolist() == [0, 0]
+
+
+def test_who_rejected_all_is_of_the_last_steps_taken() -> None:
+    history = recorded(["0011000", "1111111", "0000000", "0000001"], counted=4 * ["1111111"])
+    assert history.rejected_all(3).tolist() == [True, False, True, False]
+    assert history.rejected_all(4).tolist() == [False, False, True, False]
+    assert history.rejected_all(7).tolist() == [False, False, True, False]
+    assert history.rejected_all(8).tolist() == [False, False, False, False]
+
+
+GUARDS: list[dict[str, Any]] = [
+    {},
+    {"decide_again": True, "exploration": ExplorationConfig(after=2, propensity=0.1)},
+]
+
+
+@pytest.mark.parametrize("guards", GUARDS, ids=["plain", "again, exploring"])
 @pytest.mark.parametrize("name", ["credit", "synthetic"])
-def test_going_on_from_a_saved_state_changes_nothing(name: str, compose_config: ComposeConfig) -> None:
+def test_going_on_from_a_saved_state_changes_nothing(
+    name: str, guards: dict[str, Any], compose_config: ComposeConfig
+) -> None:
     config = compose_config("preset=quick", f"dataset={name}", "model.elbo_samples=2", "model.kl_samples=3")
     data, seeds = load_dataset(name).prepare(), [0, 1]
-    undisturbed = online(fairall(config, data, seeds), data, seeds)
+    undisturbed = online(fairall(config, data, seeds), data, seeds, **guards)
     run(undisturbed, 3)
-    buffer = io.BytesIO()
-    torch.save(undisturbed.state_dict(), buffer)
+    saved = saved_state(undisturbed)
     run(undisturbed, 6)
 
-    resumed = online(fairall(config, data, seeds), data, seeds)
-    buffer.seek(0)
-    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    resumed = online(fairall(config, data, seeds), data, seeds, **guards)
+    resumed.load_state_dict(saved)
     run(resumed, 6)
-    for a, b in zip(undisturbed.history.measures, resumed.history.measures, strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=0)
-    torch.testing.assert_close(undisturbed.history.accepted, resumed.history.accepted)
-    torch.testing.assert_close(
-        undisturbed.history.counterfactually_accepted, resumed.history.counterfactually_accepted
-    )
+    assert_same(undisturbed.history, resumed.history)
+
+
+def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedData) -> None:
+    def process() -> OnlineLearning:
+        explores = ExplorationConfig(after=4, propensity=0.2)
+        return online(PerSeed(0.0, 0.5), credit, [0, 1], exploration=explores, decide_again=True)
+
+    undisturbed, resumed = process(), process()
+    run(undisturbed, 3)
+    saved = saved_state(undisturbed)
+    run(undisturbed, 7)
+    resumed.load_state_dict(saved)
+    run(resumed, 7)
+    somebody = [accepted[0].any().item() for accepted in resumed.history.accepted]
+    assert somebody == [False, False, False, False, True, False, False]
+    assert resumed.history.largest_weight.tolist() == pytest.approx([5, 2])
+    assert resumed.history.longest_rejection().tolist() == [4, 0]
+    assert_same(undisturbed.history, resumed.history)

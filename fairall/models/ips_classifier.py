@@ -15,6 +15,7 @@ from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, Advance, Learner, Setting, as_decided
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
+from fairall.models.training import one_epoch
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
@@ -95,10 +96,5 @@ class IPSClassifier(Learner):
         return torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)
 
     def _epoch(self, decided: Decided) -> float:
-        """One pass over the rows; returns the loss of the last minibatch, averaged over seeds."""
-        for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):
-            self.optimiser.zero_grad(set_to_none=True)
-            loss = self.loss(batch)
-            loss.sum().backward()
-            self.optimiser.step()
-        return loss.detach().mean().item()
+        n_batches = self.setting.schedule.batches_per_epoch
+        return one_epoch(self.loss, self.optimiser, decided, n_batches, self.streams)

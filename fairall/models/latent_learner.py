@@ -20,6 +20,7 @@ from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, 
 from fairall.models.phase1 import Phase1Config, train_phase1
 from fairall.models.phase1_cache import cached_phase1, phase1_key
 from fairall.models.semi_supervised import SemiSupervisedVAE
+from fairall.models.training import one_epoch
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
@@ -174,18 +175,13 @@ class LatentLearner(Learner):
         self.policy_optimiser = torch.optim.Adam(of_policy, lr=rate, fused=True) if of_policy else None
 
     def _model_epoch(self, decided: Decided) -> float:
-        """One pass over the rows; returns the loss of the last minibatch, averaged over seeds."""
-        for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):
-            self.model_optimiser.zero_grad(set_to_none=True)
-            loss = self.loss(batch)
-            loss.sum().backward()
-            self.model_optimiser.step()
-        return loss.detach().mean().item()
+        n_batches = self.setting.schedule.batches_per_epoch
+        return one_epoch(self.loss, self.model_optimiser, decided, n_batches, self.streams)
 
     def _policy_epoch(self, decided: Decided) -> None:
-        if self.policy_optimiser is None:
-            return
-        for batch in decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams):
-            self.policy_optimiser.zero_grad(set_to_none=True)
-            self.policy.loss(self.model, batch, self.streams).sum().backward()
-            self.policy_optimiser.step()
+        if self.policy_optimiser is not None:
+            n_batches = self.setting.schedule.batches_per_epoch
+            one_epoch(self._policy_loss, self.policy_optimiser, decided, n_batches, self.streams)
+
+    def _policy_loss(self, batch: Decided) -> Tensor:
+        return self.policy.loss(self.model, batch, self.streams)

@@ -4,11 +4,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fairall.config import FairAllConfig
 from fairall.data.features import Schema
 from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided, People
-from fairall.models.fairall import FairAll
+from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import Setting
 from tests.conftest import ComposeConfig
 

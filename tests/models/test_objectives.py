@@ -8,12 +8,22 @@ from scipy import integrate, stats
 from torch import Tensor, distributions
 
 from fairall.models.objectives import (
+    cdf_mixture_kl,
     cost_sensitive_cross_entropy,
     gaussian_kl,
     ips_risk,
+    ips_weight,
     masked_mean,
     mixture_kl,
 )
+
+MIXTURES = [
+    (0.3, [[-1.0], [2.0]], [[0.5], [0.8]]),
+    (0.5, [[0.0], [0.0]], [[1.0], [1.0]]),
+    (0.9, [[0.5], [0.4]], [[0.2], [1.5]]),
+    (0.6, [[-1.0, 0.5], [1.0, -0.5]], [[0.6, 0.9], [0.7, 0.4]]),
+]
+"""q(ũ = 1), locations and scales of both components."""
 
 
 def _mixture_integrand(good: float, loc: np.ndarray, scale: np.ndarray) -> object:
@@ -27,15 +37,7 @@ def _mixture_integrand(good: float, loc: np.ndarray, scale: np.ndarray) -> objec
     return integrand
 
 
-@pytest.mark.parametrize(
-    ("good", "loc", "scale"),
-    [
-        (0.3, [[-1.0], [2.0]], [[0.5], [0.8]]),
-        (0.5, [[0.0], [0.0]], [[1.0], [1.0]]),
-        (0.9, [[0.5], [0.4]], [[0.2], [1.5]]),
-        (0.6, [[-1.0, 0.5], [1.0, -0.5]], [[0.6, 0.9], [0.7, 0.4]]),
-    ],
-)
+@pytest.mark.parametrize(("good", "loc", "scale"), MIXTURES)
 def test_mixture_kl_is_the_quadrature(good: float, loc: list, scale: list) -> None:
     locations, scales = np.array(loc), np.array(scale)
     exact, _ = integrate.nquad(
@@ -62,6 +64,65 @@ def test_mixture_kl_survives_a_certain_classifier() -> None:
     assert gradient.isfinite().all()
 
 
+def _cdf_integrand(good: float, loc: np.ndarray, scale: np.ndarray) -> Callable[[float], float]:
+    """Of one latent axis: the mixture's density times what stands in for log density ratio."""
+    shares = np.array([1 - good, good])
+
+    def integrand(z: float) -> float:
+        below = shares * stats.norm.cdf(z, loc, scale)
+        density = shares @ stats.norm.pdf(z, loc, scale)
+        return density * (np.log(np.exp(below).sum()) - stats.norm.logpdf(z))
+
+    return integrand
+
+
+@pytest.mark.parametrize(("good", "loc", "scale"), MIXTURES)
+def test_cdf_mixture_kl_is_its_quadrature(good: float, loc: list, scale: list) -> None:
+    axes = zip(np.array(loc).T, np.array(scale).T, strict=True)
+    exact = sum(integrate.quad(_cdf_integrand(good, *axis), -12, 12, limit=200)[0] for axis in axes)
+    noise = torch.randn(2, 200_000, len(loc[0]), generator=torch.Generator().manual_seed(0))
+    estimate = cdf_mixture_kl(torch.logit(torch.tensor(good)), torch.tensor(loc), torch.tensor(scale), noise)
+    assert estimate.item() == pytest.approx(exact, abs=0.01)
+
+
+def test_cdf_mixture_kl_is_its_sum_over_the_samples_of_each_person() -> None:
+    logit, loc, scale = torch.randn(3), torch.randn(3, 2, 4), torch.rand(3, 2, 4) + 0.1
+    noise = torch.randn(3, 2, 5, 4)
+    expected = np.zeros(3)
+    for person, u, k, j in np.ndindex(3, 2, 5, 4):
+        good = 1 / (1 + np.exp(-logit[person].item()))
+        shares = np.array([1 - good, good])
+        z = (loc[person, u, j] + scale[person, u, j] * noise[person, u, k, j]).item()
+        below = shares * stats.norm.cdf(z, loc[person, :, j].numpy(), scale[person, :, j].numpy())
+        expected[person] += shares[u] / 5 * (np.log(np.exp(below).sum()) - stats.norm.logpdf(z))
+    np.testing.assert_allclose(cdf_mixture_kl(logit, loc, scale, noise), expected, rtol=1e-4)
+
+
+def test_cdf_mixture_kl_falls_as_the_posterior_narrows_and_the_divergence_grows() -> None:
+    logit, loc = torch.tensor(0.4), torch.tensor([[0.5, -1.0], [0.5, -1.0]])
+    noise = torch.randn(2, 1000, 2)
+    widths = (1.0, 0.3, 0.1, 0.03)
+    by_cdf, by_density = (
+        [kl(logit, loc, torch.full((2, 2), width), noise).item() for width in widths]
+        for kl in (cdf_mixture_kl, mixture_kl)
+    )
+    assert by_cdf == sorted(by_cdf, reverse=True)
+    assert by_density == sorted(by_density)
+    assert min(-np.diff(by_cdf)) > 1e-4
+    assert min(np.diff(by_density)) > 1
+
+
+def test_cdf_mixture_kl_stays_finite_where_the_posterior_is_a_point() -> None:
+    logit = torch.tensor([-200.0, 0.0, 200.0], requires_grad=True)
+    loc = torch.tensor([[-3.0], [4.0]]).repeat(3, 1, 1).requires_grad_()
+    scale = torch.full((3, 2, 1), 1e-6, requires_grad=True)
+    value = cdf_mixture_kl(logit, loc, scale, torch.randn(3, 2, 5, 1))
+    assert value.isfinite().all()
+    assert all(
+        gradient.isfinite().all() for gradient in torch.autograd.grad(value.sum(), (logit, loc, scale))
+    )
+
+
 def test_gaussian_kl_is_that_of_torch_distributions() -> None:
     loc, scale = torch.randn(5, 3), torch.rand(5, 3) + 0.1
     expected = distributions.kl_divergence(
@@ -77,6 +138,30 @@ def test_cost_sensitive_cross_entropy_is_the_papers_formula() -> None:
     torch.testing.assert_close(cost_sensitive_cross_entropy(logit, label, cost), expected)
 
 
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [(None, [2.0, 200.0, 1.0, 1.0, 1.25]), (100, [2.0, 100.0, 1.0, 1.0, 1.25]), (1, [1.0] * 5)],
+)
+def test_weight_is_one_over_the_propensity_of_the_accepted_within_its_bound(
+    most: float | None, expected: list[float]
+) -> None:
+    propensity = torch.tensor([[0.5, 0.005, 0.002, 1.0, 0.8]])
+    accepted = torch.tensor([[True, True, False, True, True]])
+    torch.testing.assert_close(ips_weight(propensity, accepted, most), torch.tensor([expected]))
+
+
+@pytest.mark.parametrize("most", [None, 100])
+def test_a_rejected_row_that_could_not_be_accepted_leaves_everything_finite(most: float | None) -> None:
+    loss = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    propensity = torch.tensor([[0.0, 0.25, 0.0]], requires_grad=True)
+    accepted = torch.tensor([[False, True, False]])
+    weight = ips_weight(propensity, accepted, most)
+    assert weight.tolist() == [[1.0, 4.0, 1.0]]
+    of_loss, of_propensity = torch.autograd.grad(ips_risk(loss, weight, accepted).sum(), (loss, propensity))
+    assert of_loss.tolist() == [[0.0, 4.0, 0.0]]
+    assert of_propensity.tolist() == [[0.0, -32.0, 0.0]]
+
+
 def test_inverse_propensity_weights_make_the_risk_unbiased() -> None:
     loss = torch.tensor([1.0, 5.0, 2.0, 0.5])
     propensity = torch.tensor([0.9, 0.1, 0.4, 0.7])
@@ -86,7 +171,8 @@ def test_inverse_propensity_weights_make_the_risk_unbiased() -> None:
         accepted = torch.tensor([decisions])
         chance = torch.where(accepted[0], propensity, 1 - propensity).prod().item()
         share = accepted.float().mean().item()
-        weighted += chance * share * ips_risk(loss[None], propensity[None], accepted).item()
+        weight = ips_weight(propensity[None], accepted, None)
+        weighted += chance * share * ips_risk(loss[None], weight, accepted).item()
         unweighted += chance * masked_mean(loss[None], accepted).item()
     assert weighted == pytest.approx(loss.mean().item(), rel=1e-5)
     assert abs(unweighted - loss.mean().item()) > 0.2
@@ -95,7 +181,7 @@ def test_inverse_propensity_weights_make_the_risk_unbiased() -> None:
 def test_nobody_labelled_is_no_loss_and_no_nan() -> None:
     loss = torch.tensor([[1.0, 2.0]], requires_grad=True)
     nobody = torch.zeros(1, 2, dtype=torch.bool)
-    risk = ips_risk(loss, torch.zeros(1, 2), nobody)
+    risk = ips_risk(loss, ips_weight(torch.zeros(1, 2), nobody, None), nobody)
     (gradient,) = torch.autograd.grad(risk.sum(), loss)
     assert risk.tolist() == [0.0]
     assert gradient.tolist() == [[0.0, 0.0]]
@@ -111,8 +197,10 @@ def test_gradients_by_finite_differences() -> None:
     loc, scale = torch.randn(3, 2, 4, generator=generator), torch.rand(3, 2, 4, generator=generator) + 0.3
     noise = torch.randn(3, 2, 6, 4, generator=generator, dtype=torch.double)
     assert _gradcheck(lambda a, b, c: mixture_kl(a, b, c, noise), logit, loc, scale)
+    assert _gradcheck(lambda a, b, c: cdf_mixture_kl(a, b, c, noise), logit, loc, scale)
     assert _gradcheck(gaussian_kl, loc, scale)
     label = torch.tensor([0.0, 1.0, 1.0])
     assert _gradcheck(lambda a: cost_sensitive_cross_entropy(a, label, 0.3), logit)
     accepted, propensity = torch.tensor([[True, False, True]]), torch.tensor([[0.2, 0.5, 0.9]])
-    assert _gradcheck(lambda a: ips_risk(a, propensity, accepted), logit[None])
+    weight = ips_weight(propensity, accepted, None)
+    assert _gradcheck(lambda a: ips_risk(a, weight, accepted), logit[None])

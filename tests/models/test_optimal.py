@@ -56,7 +56,7 @@ def test_a_label_that_is_the_same_for_all_is_one_line() -> None:
 
 
 def test_each_seed_fits_an_unpenalised_logistic_regression_on_people_of_its_own() -> None:
-    _, learner, data = fitted("model=opt_unfair", "model.decision=stochastic", "model.fit_rows=3000")
+    _, learner, data = fitted("model=opt_unfair", "model.decision=sample", "model.fit_rows=3000")
     x, s = data.test.x, data.test.s
     streams = SeedStreams(SEEDS, "none")
     propensity = learner.propensity(x.expand(5, -1, -1), s.expand(5, -1), streams)
@@ -70,12 +70,12 @@ def test_each_seed_fits_an_unpenalised_logistic_regression_on_people_of_its_own(
 
 def test_a_deterministic_policy_accepts_where_the_label_is_worth_its_cost() -> None:
     words = ("model=opt_fair", "cost.value=0.3", "seeds=2")
-    stochastic = fitted(*words, "model.decision=stochastic")[1]
+    sampled = fitted(*words, "model.decision=sample")[1]
     deterministic = fitted(*words)[1]
     x = torch.linspace(-3, 3, 50).reshape(1, -1, 1).expand(2, -1, -1)
     s, streams = torch.ones(2, 50), SeedStreams([0, 1], "none")
     decisions = deterministic.propensity(x, s, streams)
-    assert (decisions == (stochastic.propensity(x, s, streams) >= 0.3)).all()
+    assert (decisions == (sampled.propensity(x, s, streams) >= 0.3)).all()
     assert 0 < decisions.mean() < 1
 
 

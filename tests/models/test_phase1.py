@@ -4,11 +4,10 @@ from pathlib import Path
 
 import torch
 
-from fairall.config import Phase1Config
 from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.models.learner import PretrainCurves
-from fairall.models.phase1 import phase1_loss, train_phase1
+from fairall.models.phase1 import Phase1Config, phase1_loss, train_phase1
 from fairall.models.phase1_cache import cached_phase1, phase1_key
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams

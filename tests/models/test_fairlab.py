@@ -1,0 +1,210 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+from torch import Tensor, distributions
+
+from fairall.data.people import Decided, People
+from fairall.models.fairlab import FairLab
+from fairall.models.latent_learner import LatentConfig
+from fairall.models.learner import Setting
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
+from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
+
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
+WEIGHTS = ["inverse_propensity", "propensity"]
+
+
+@pytest.fixture
+def config(compose_config: ComposeConfig) -> LatentConfig:
+    return replace(
+        compose_config("model=fairlab_I_II").model,
+        learning_rate=0.01,
+        latent_size=2,
+        vae_arch=[8],
+        clf_arch=[8, 8],
+        clf_dropout=0.0,
+        alpha=3.0,
+        elbo_samples=3,
+        phase1=None,
+    )
+
+
+def decided(people: People, n_seeds: int = 1) -> Decided:
+    """The same people for every replicate, some two in three accepted, the first with propensity 0.005."""
+    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
+    generator = torch.Generator().manual_seed(7)
+    propensity = 0.1 + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
+    propensity[:, 0] = 0.005
+    accepted = torch.rand(n_seeds, len(people), generator=generator) < 2 / 3
+    accepted[:, 0] = True
+    return Decided.reveal(everyone, propensity, accepted)
+
+
+def loss_on_the_same_noise(learner: FairLab, batch: Decided) -> Tensor:
+    learner.streams = SeedStreams(learner.setting.seeds, "the same noise each time")
+    return learner.loss(batch)
+
+
+@torch.no_grad()
+def elbos(learner: FairLab, batch: Decided) -> Tensor:
+    """E_q[log p(x, ũ | z, s)] − β·KL of every row on the noise of `loss_on_the_same_noise`, (E, B)."""
+    config, vae = learner.config, learner.model.vae
+    n_seeds, n_rows = batch.s.shape
+    streams = SeedStreams(learner.setting.seeds, "the same noise each time")
+    noise = streams.normal(n_rows, config.elbo_samples, config.latent_size)
+    posterior = distributions.Normal(*vae.encode(batch.x, batch.s, batch.label))
+    kl = distributions.kl_divergence(posterior, distributions.Normal(0.0, 1.0)).sum(-1)
+    values = torch.zeros(n_seeds, n_rows)
+    for sample in range(config.elbo_samples):
+        outputs = vae.decode(posterior.loc + posterior.scale * noise[:, :, sample], batch.s)
+        of_utility = distributions.Bernoulli(logits=outputs[..., -1]).log_prob(batch.label)
+        values += (vae.log_prob(outputs, batch.x) + of_utility) / config.elbo_samples
+    return values - config.beta * kl
+
+
+@pytest.mark.parametrize("classifier", ["trained", "untrained"])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("bound", [None, 100.0, 5.0])
+def test_loss_is_the_weighted_labelled_elbo_and_the_weighted_risk(
+    bound: float | None,
+    weight: str,
+    classifier: str,
+    config: LatentConfig,
+    setting: MakeSetting,
+    people: MakePeople,
+) -> None:
+    cost = 0.3
+    learner = FairLab(
+        config,
+        setting(
+            [0, 1],
+            f"cost.value={cost}",
+            f"protocol.fairlab_weight={weight}",
+            f"protocol.fairlab_classifier={classifier}",
+            f"protocol.max_ips_weight={'null' if bound is None else bound}",
+        ),
+    )
+    batch = decided(people(12), 2)
+    measured = loss_on_the_same_noise(learner, batch)
+    elbo = elbos(learner, batch)
+    with torch.no_grad():
+        logits = learner.model.classify(batch.x, batch.s).double()
+    for k in range(2):
+        labelled, risk = [], []
+        for row in np.flatnonzero(batch.accepted[k]):
+            q, y, pi = (values[k, row].item() for values in (expit(logits), batch.label, batch.propensity))
+            inverse = 1 / pi if bound is None else min(1 / pi, bound)
+            labelled.append((inverse if weight == "inverse_propensity" else pi) * elbo[k, row].item())
+            risk.append(-inverse * (cost * (1 - y) * np.log(1 - q) + (1 - cost) * y * np.log(q)))
+        assert 0 < len(labelled) < 12
+        expected = -np.mean(labelled)
+        if classifier == "trained":
+            expected += config.alpha * np.mean(risk)
+        assert measured[k].item() == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_only_labelled_rows_are_learnt_from(
+    weight: str, config: LatentConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairLab(config, setting([0], f"protocol.fairlab_weight={weight}"))
+    batch = decided(people(20))
+    rejected = ~batch.accepted
+    shift = rejected.to(batch.x.dtype)
+    elsewhere = replace(
+        batch,
+        x=batch.x + 3.0 * shift.unsqueeze(-1),
+        s=torch.where(rejected, -batch.s, batch.s),
+        propensity=torch.where(rejected, torch.zeros(()), batch.propensity),
+    )
+    weights = list(learner.model.parameters())
+    losses = [loss_on_the_same_noise(learner, one) for one in (batch, elsewhere)]
+    gradients = [torch.autograd.grad(loss.sum(), weights) for loss in losses]
+    torch.testing.assert_close(losses[0], losses[1])
+    torch.testing.assert_close(gradients[0], gradients[1])
+    of_accepted = replace(batch, x=batch.x + 3.0 * (1.0 - shift).unsqueeze(-1))
+    assert (loss_on_the_same_noise(learner, of_accepted) - losses[0]).abs() > 0.1
+
+
+def test_a_bound_on_the_weights_is_a_floor_under_the_propensities(
+    config: LatentConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    batch = decided(people(20))
+    floored = replace(batch, propensity=batch.propensity.clamp(min=0.1))
+    bounded = FairLab(config, setting([0], "protocol.max_ips_weight=10"))
+    free = FairLab(config, setting([0], "protocol.max_ips_weight=null"))
+    torch.testing.assert_close(loss_on_the_same_noise(bounded, batch), loss_on_the_same_noise(free, floored))
+    assert loss_on_the_same_noise(free, batch) > 1.5 * loss_on_the_same_noise(bounded, batch)
+
+
+def trained(config: LatentConfig, given: Setting, crowd: People, epochs: int) -> FairLab:
+    learner = FairLab(config, given)
+    learner.warm_up(decided(crowd, len(given.seeds)), lambda **_: None)
+    for _ in range(epochs):
+        learner.update(decided(crowd, len(given.seeds)))
+    return learner
+
+
+def test_an_untrained_classifier_stays_as_it_starts_and_decides_otherwise_than_a_trained_one(
+    config: LatentConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    crowd = people(40)
+    start = FairLab(config, setting([0, 1])).model
+    learners = {}
+    for how in ("trained", "untrained"):
+        given = setting([0, 1], f"protocol.fairlab_classifier={how}", "schedule.warm_up_epochs=3")
+        learners[how] = trained(config, given, crowd, 5)
+        own = learners[how].model
+        for now, first in zip(own.classifier.parameters(), start.classifier.parameters(), strict=True):
+            assert torch.equal(now, first) is (how == "untrained")
+        assert not any(map(torch.equal, own.vae.parameters(), start.vae.parameters()))
+    x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
+    a, b = (learner.propensity(x, s, SeedStreams([0, 1], "p")) for learner in learners.values())
+    assert ((a - b).abs().amax(-1) > 1e-4).all()
+
+
+def test_training_lowers_the_risk_of_the_classifier(
+    config: LatentConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    given = setting([0, 1], "schedule.warm_up_epochs=3")
+    batch = decided(people(60), 2)
+
+    @torch.no_grad()
+    def risk(learner: FairLab) -> Tensor:
+        entropy = cost_sensitive_cross_entropy(
+            learner.model.classify(batch.x, batch.s), batch.label, given.cost
+        )
+        return ips_risk(entropy, ips_weight(batch.propensity, batch.accepted, 100.0), batch.accepted)
+
+    assert (risk(trained(config, given, people(60), 40)) < 0.7 * risk(FairLab(config, given))).all()
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "text", "published_code"])
+def test_with_nobody_accepted_nothing_changes(
+    protocol: str, config: LatentConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    batch = decided(people(20), 2)
+    accepted = batch.accepted & torch.tensor([[False], [True]])
+    nobody_in_the_first = replace(
+        batch,
+        accepted=accepted,
+        label=batch.label * accepted,
+        propensity=torch.where(accepted, batch.propensity, torch.zeros(())),
+    )
+    learner = FairLab(config, setting([0, 1], f"protocol={protocol}"))
+    start = [parameter.detach().clone() for parameter in learner.parameters()]
+    assert learner.loss(nobody_in_the_first)[0] == 0
+    for _ in range(3):
+        learner.update(nobody_in_the_first)
+    moved = []
+    for now, first in zip(learner.parameters(), start, strict=True):
+        assert now.isfinite().all()
+        assert torch.equal(now[0], first[0])
+        moved.append(not torch.equal(now[1], first[1]))
+    assert any(moved)

@@ -1,0 +1,254 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+from torch import Tensor
+
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import Decided, People
+from fairall.metrics import dpu
+from fairall.models.fairlog import FairLog, FairLogConfig, penalty
+from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
+from fairall.models.learner import Setting
+from fairall.models.unfairlog import UnfairLog
+from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
+
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
+FORMS = ["squared", "absolute", "fairtorch"]
+
+
+@pytest.fixture
+def config(compose_config: ComposeConfig) -> FairLogConfig:
+    model = compose_config("model=fairlog").model
+    return replace(model, clf_arch=[8, 8], clf_dropout=0.0, learning_rate=0.01)
+
+
+@pytest.fixture
+def plain(compose_config: ComposeConfig) -> IPSClassifierConfig:
+    model = compose_config("model=unfairlog").model
+    return replace(model, clf_arch=[8, 8], clf_dropout=0.0, learning_rate=0.01)
+
+
+@pytest.fixture
+def unequal_groups() -> People:
+    """Of the advantaged most pay back, of the others few; x says which is which, and a little more."""
+    generator = torch.Generator().manual_seed(3)
+    s = 2.0 * (torch.rand(600, generator=generator) < 0.6) - 1.0
+    worth = torch.randn(600, generator=generator)
+    x = torch.stack([worth + s, s + 0.3 * torch.randn(600, generator=generator)], dim=-1)
+    label = (worth + 1.2 * s + 0.3 * torch.randn(600, generator=generator) > 0).float()
+    return People(x, s, label)
+
+
+def two_features(given: Setting) -> Setting:
+    return replace(given, schema=Schema([Feature("a", Kind.REAL), Feature("b", Kind.REAL)]))
+
+
+def decided(people: People, n_seeds: int = 1) -> Decided:
+    """The same people for every replicate, some two in three accepted, with propensities down to 0.005."""
+    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
+    generator = torch.Generator().manual_seed(7)
+    propensity = 0.005 + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
+    propensity[:, 0] = 0.005
+    accepted = torch.rand(n_seeds, len(people), generator=generator) < 2 / 3
+    accepted[:, 0] = True
+    return Decided.reveal(everyone, propensity, accepted)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_without_a_multiplier_fairlog_is_unfairlog_to_the_last_digit(
+    form: str,
+    config: FairLogConfig,
+    plain: IPSClassifierConfig,
+    setting: MakeSetting,
+    people: MakePeople,
+) -> None:
+    given = setting([0, 1], f"protocol.fairlog_penalty={form}", "schedule.warm_up_epochs=3")
+    crowd = people(40)
+    learners: list[IPSClassifier] = [
+        FairLog(replace(config, lambda_=0.0, clf_dropout=0.2), given),
+        UnfairLog(replace(plain, clf_dropout=0.2), given),
+    ]
+    start = [parameter.detach().clone() for parameter in learners[0].parameters()]
+    for learner in learners:
+        learner.warm_up(decided(crowd, 2), lambda **_: None)
+        for _ in range(4):
+            learner.update(decided(crowd, 2))
+    fair, unfair = (list(learner.parameters()) for learner in learners)
+    assert all(torch.equal(a, b) for a, b in zip(fair, unfair, strict=True))
+    assert not any(torch.equal(a, b) for a, b in zip(fair, start, strict=True))
+    x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
+    propensities = [learner.propensity(x, s, SeedStreams([0, 1], "p")) for learner in learners]
+    assert torch.equal(*propensities)
+
+
+def test_penalties_are_their_formulas() -> None:
+    gap, share = torch.tensor([0.0, 0.4, 1.0]), torch.tensor([0.5, 0.8, 0.25])
+    # ½(λ·DPU)², λ·DPU and 2(λ·p(S=+1)·DPU)², with λ = 3.
+    expected = {"squared": [0.0, 0.72, 4.5], "absolute": [0.0, 1.2, 3.0], "fairtorch": [0.0, 1.8432, 1.125]}
+    for form, values in expected.items():
+        torch.testing.assert_close(penalty(gap, share, 3.0, form), torch.tensor(values))
+
+
+def test_with_groups_of_one_size_the_squared_penalty_is_that_of_fairtorch() -> None:
+    gap, half = torch.rand(5), torch.full((5,), 0.5)
+    torch.testing.assert_close(penalty(gap, half, 1.7, "squared"), penalty(gap, half, 1.7, "fairtorch"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_loss_is_the_risk_and_the_penalty_on_the_gap_of_all_rows(
+    form: str, config: FairLogConfig, setting: MakeSetting, unequal_groups: People
+) -> None:
+    config = replace(config, lambda_=20.0)
+    learner = FairLog(config, two_features(setting([0, 1], f"protocol.fairlog_penalty={form}")))
+    batch = decided(unequal_groups, 2)
+    with torch.no_grad():
+        logit = learner.classify(batch.x, batch.s)
+        measured = learner.loss(batch) - learner.risk(logit, batch)
+    gap = dpu(torch.sigmoid(logit), batch.s)
+    share = (batch.s > 0).float().mean(-1)
+    assert (gap > 0.01).all()
+    assert (share > 0.55).all()
+    expected = {
+        "squared": 0.5 * (config.lambda_ * gap) ** 2,
+        "absolute": config.lambda_ * gap,
+        "fairtorch": 2.0 * (config.lambda_ * share * gap) ** 2,
+    }[form]
+    torch.testing.assert_close(measured, expected, rtol=1e-3, atol=1e-5)
+
+
+def test_the_penalty_sees_the_rejected_and_the_risk_does_not(
+    config: FairLogConfig, plain: IPSClassifierConfig, setting: MakeSetting, unequal_groups: People
+) -> None:
+    batch = decided(unequal_groups)
+    apart = torch.where(batch.accepted, torch.zeros(()), 3.0 * batch.s)
+    other = replace(batch, x=batch.x + apart.unsqueeze(-1))
+    given = two_features(setting([0]))
+    fair, unfair = FairLog(replace(config, lambda_=20.0), given), UnfairLog(plain, given)
+    assert torch.equal(unfair.loss(batch), unfair.loss(other))
+    assert (fair.loss(batch) - fair.loss(other)).abs() > 1e-3
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("present", [1.0, -1.0])
+def test_a_minibatch_without_one_of_the_groups_has_no_penalty(
+    present: float, form: str, config: FairLogConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairLog(replace(config, lambda_=100.0), setting([0, 1], f"protocol.fairlog_penalty={form}"))
+    batch = decided(people(20), 2)
+    batch = replace(batch, s=torch.stack([torch.full((20,), present), batch.s[1]]))
+    loss = learner.loss(batch)
+    risk = learner.risk(learner.classify(batch.x, batch.s), batch)
+    assert loss[0] == risk[0]
+    assert loss[1] > risk[1]
+    weights = list(learner.parameters())
+    of_loss, of_risk = (torch.autograd.grad(values.sum(), weights) for values in (loss, risk))
+    for with_penalty, without in zip(of_loss, of_risk, strict=True):
+        assert with_penalty.isfinite().all()
+        torch.testing.assert_close(with_penalty[0], without[0], rtol=0, atol=0)
+    # The output bias shifts the acceptance of the other replicate's groups by different amounts.
+    assert (of_loss[-1][1] != of_risk[-1][1]).all()
+
+
+@pytest.mark.parametrize("bound", [None, 100.0, 4.0])
+def test_risk_is_its_closed_form(
+    bound: float | None, plain: IPSClassifierConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    cost = 0.3
+    word = "null" if bound is None else str(bound)
+    learner = UnfairLog(plain, setting([0, 1], f"cost.value={cost}", f"protocol.max_ips_weight={word}"))
+    batch = decided(people(30), 2)
+    with torch.no_grad():
+        measured = learner.loss(batch)
+        logits = learner.classify(batch.x, batch.s).double()
+    for k in range(2):
+        terms = []
+        for row in np.flatnonzero(batch.accepted[k]):
+            q, y, pi = (values[k, row].item() for values in (expit(logits), batch.label, batch.propensity))
+            weight = 1 / pi if bound is None else min(1 / pi, bound)
+            terms.append(-weight * (cost * (1 - y) * np.log(1 - q) + (1 - cost) * y * np.log(q)))
+        assert measured[k].item() == pytest.approx(np.mean(terms), rel=1e-4)
+
+
+def test_with_nobody_accepted_there_is_nothing_to_learn_but_to_treat_groups_alike(
+    config: FairLogConfig, plain: IPSClassifierConfig, setting: MakeSetting, unequal_groups: People
+) -> None:
+    given = two_features(setting([0]))
+    batch = decided(unequal_groups)
+    nobody = replace(
+        batch,
+        accepted=torch.zeros_like(batch.accepted),
+        label=torch.zeros_like(batch.label),
+        propensity=torch.zeros_like(batch.propensity),
+    )
+    unfair, fair = UnfairLog(plain, given), FairLog(config, given)
+    start = [parameter.detach().clone() for parameter in unfair.parameters()]
+
+    def gap() -> Tensor:
+        return dpu(fair.propensity(batch.x, batch.s, SeedStreams([0], "p")), batch.s)
+
+    before = gap()
+    for _ in range(10):
+        unfair.update(nobody)
+        fair.update(nobody)
+    assert unfair.loss(nobody).tolist() == [0.0]
+    assert all(torch.equal(a, b) for a, b in zip(unfair.parameters(), start, strict=True))
+    assert all(parameter.isfinite().all() for parameter in fair.parameters())
+    assert gap() < 0.5 * before
+
+
+def dpu_after_training(learner: IPSClassifier, people: People) -> Tensor:
+    rows = people.rows(torch.arange(len(people)).expand(2, -1))
+    half = torch.full(rows.s.shape, 0.5)
+    accepted = SeedStreams([0, 1], "decisions").uniform(len(people)) < half
+    for _ in range(120):
+        learner.update(Decided.reveal(rows, half, accepted))
+    return dpu(learner.propensity(rows.x, rows.s, SeedStreams([0, 1], "p")), rows.s)
+
+
+def test_unfairlog_treats_unequal_groups_unequally(
+    plain: IPSClassifierConfig, setting: MakeSetting, unequal_groups: People
+) -> None:
+    assert (dpu_after_training(UnfairLog(plain, two_features(setting([0, 1]))), unequal_groups) > 0.6).all()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_large_multiplier_makes_fairlog_treat_unequal_groups_alike(
+    form: str, config: FairLogConfig, setting: MakeSetting, unequal_groups: People
+) -> None:
+    given = two_features(setting([0, 1], f"protocol.fairlog_penalty={form}"))
+    learner = FairLog(replace(config, lambda_=20.0), given)
+    assert (dpu_after_training(learner, unequal_groups) < 0.1).all()
+
+
+@pytest.mark.parametrize("method", [FairLog, UnfairLog])
+def test_a_deterministic_policy_accepts_from_one_half_on_whatever_the_cost(
+    method: type[IPSClassifier],
+    config: FairLogConfig,
+    setting: MakeSetting,
+    people: MakePeople,
+) -> None:
+    crowd = people(60)
+    given = setting([0, 1], "cost.value=0.2")
+    x, s, streams = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1), SeedStreams([0, 1], "p")
+    sampled = method(config, given).propensity(x, s, streams)
+    decisions = method(replace(config, decision="deterministic"), given).propensity(x, s, streams)
+    assert ((sampled > 0.2) & (sampled < 0.5)).any(), "people on whom a threshold of c would differ"
+    assert (decisions == (sampled >= 0.5).float()).all()
+    assert 0 < decisions.mean() < 1
+
+
+def test_warm_up_is_as_long_as_told_and_leaves_a_fresh_optimiser(
+    config: FairLogConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    learner = FairLog(config, setting([0], "schedule.warm_up_epochs=3"))
+    told = []
+    learner.warm_up(decided(people(20)), lambda **now: told.append(now))
+    assert len(told) == 3
+    assert all(np.isfinite(now["loss"]) for now in told)
+    assert not learner.optimiser.state

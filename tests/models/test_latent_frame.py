@@ -1,0 +1,308 @@
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairall.compose import load_dataset
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import People
+from fairall.models.fairall import FairAll
+from fairall.models.latent_frame import matching_frame
+from fairall.models.learner import Setting
+from fairall.models.phase1 import Phase1Config, phase1_loss, train_phase1
+from fairall.models.vae import ConditionalVAE
+from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
+
+MakePeople = Callable[[int], People]
+SEEDS = [0, 1]
+
+Signed = tuple[tuple[int, ...], tuple[int, ...]]
+"""Where each axis goes, and its sign there."""
+
+
+def signed_permutations(size: int) -> list[Signed]:
+    return [
+        (axes, signs)
+        for axes in itertools.permutations(range(size))
+        for signs in itertools.product((1, -1), repeat=size)
+    ]
+
+
+def matrix(*frames: Signed) -> Tensor:
+    """Frames, one per seed, to be multiplied from the right, shape (E, Z, Z)."""
+    stacked = torch.zeros(len(frames), len(frames[0][0]), len(frames[0][0]))
+    for own, (axes, signs) in zip(stacked, frames, strict=True):
+        for i, (axis, sign) in enumerate(zip(axes, signs, strict=True)):
+            own[i, axis] = sign
+    return stacked
+
+
+@torch.no_grad()
+def moved(z: Tensor, frames: Sequence[Signed], *, signed: bool = True) -> Tensor:
+    """Latents z (E, ..., Z) with their axes where `frames`, one per seed, says; scales have no sign."""
+    result = torch.empty_like(z)
+    for own, before, (axes, signs) in zip(result, z, frames, strict=True):
+        for i, (axis, sign) in enumerate(zip(axes, signs, strict=True)):
+            own[..., axis] = before[..., i] * (sign if signed else 1)
+    return result
+
+
+def made(
+    schema: Schema, *, utility: bool = False, group_blind: bool = False, size: int = 3
+) -> ConditionalVAE:
+    streams = SeedStreams(SEEDS, "test")
+    return ConditionalVAE(schema, size, [16, 8], streams, utility=utility, group_blind=group_blind)
+
+
+def stacked(people: People) -> tuple[Tensor, Tensor]:
+    return people.x.expand(2, -1, -1), people.s.expand(2, -1)
+
+
+@pytest.mark.parametrize("encoding", ["ordinal", "one_hot"])
+@pytest.mark.parametrize("utility", [False, True])
+def test_a_group_blind_start_differs_in_the_weights_from_s_alone(
+    schema: Schema, encoding: str, utility: bool
+) -> None:
+    schema = Schema(list(schema), encoding)
+    blind, random = (made(schema, utility=utility, group_blind=choice) for choice in (True, False))
+    of_s = {"encoder.layers.0.weight": blind.inputs.size, "decoder.layers.0.weight": blind.latent_size}
+    for (name, weight), usual in zip(blind.named_parameters(), random.parameters(), strict=True):
+        expected = usual.detach().clone()
+        if name in of_s:
+            assert (expected[:, of_s[name]] != 0).all()
+            expected[:, of_s[name]] = 0
+        assert torch.equal(weight, expected), name
+
+
+def test_a_group_blind_start_reads_and_writes_both_groups_alike(schema: Schema, people: MakePeople) -> None:
+    x, s = stacked(people(20))
+    u = (x[..., 0] > 0).float()
+    blind = made(schema, utility=True, group_blind=True)
+    torch.testing.assert_close(blind.encode(x, s, u), blind.encode(x, -s, u), rtol=0, atol=0)
+    z = torch.randn(2, 20, 3)
+    torch.testing.assert_close(blind.decode(z, s), blind.decode(z, -s), rtol=0, atol=0)
+    random = made(schema, utility=True)
+    assert not torch.allclose(random.encode(x, s, u)[0], random.encode(x, -s, u)[0])
+    assert not torch.allclose(random.decode(z, s), random.decode(z, -s))
+
+
+def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -> None:
+    vae, streams = made(schema, group_blind=True), SeedStreams(SEEDS, "phase1")
+    config = Phase1Config(
+        batch_size=32, learning_rate=1e-2, beta=0.8, elbo_samples=1, validate_every=1, validation_samples=2
+    )
+    crowd = people(64)
+    train_phase1(vae, crowd, crowd, config, epochs=5, streams=streams, advance=lambda **_: None)
+    assert (vae.encoder.layers[0].weight[:, vae.inputs.size].abs().amax(-1) > 1e-3).all()
+    assert (vae.decoder.layers[0].weight[:, 3].abs().amax(-1) > 1e-3).all()
+
+
+FRAMES: list[list[Signed]] = [
+    [((1, 2, 0), (1, -1, 1)), ((0, 1, 2), (-1, 1, -1))],
+    [((2, 1, 0), (-1, -1, -1)), ((1, 0, 2), (1, 1, 1))],
+    [((0, 1, 2), (1, 1, 1)), ((2, 0, 1), (-1, 1, 1))],
+]
+
+
+@pytest.mark.parametrize("utility", [False, True])
+@pytest.mark.parametrize("frames", FRAMES)
+def test_a_frame_moves_the_code_of_one_group_and_decoding_undoes_it(
+    schema: Schema, people: MakePeople, frames: list[Signed], utility: bool
+) -> None:
+    vae = made(schema, utility=utility)
+    x, s = stacked(people(20))
+    given = (x, s, (x[..., 0] > 0).float()) if utility else (x, s)
+    other = (s < 0).unsqueeze(-1)
+    loc, scale = vae.encode(*given)
+    restored = vae.decode(loc, s)
+    many = torch.randn(2, 20, 5, 3)
+    decoded = vae.decode(many, s)
+
+    vae.read_together(matrix(*frames))
+    framed_loc, framed_scale = vae.encode(*given)
+    torch.testing.assert_close(framed_loc, torch.where(other, moved(loc, frames), loc))
+    torch.testing.assert_close(framed_scale, torch.where(other, moved(scale, frames, signed=False), scale))
+    assert (framed_scale > 0).all()
+    torch.testing.assert_close(vae.decode(framed_loc, s), restored)
+    framed_many = torch.where(other.unsqueeze(-1), moved(many, frames), many)
+    torch.testing.assert_close(vae.decode(framed_many, s), decoded)
+
+
+@pytest.mark.parametrize("frames", FRAMES)
+def test_a_frame_leaves_everybodys_elbo_as_it_is(
+    schema: Schema, people: MakePeople, frames: list[Signed]
+) -> None:
+    vae = made(schema)
+    x, s = stacked(people(30))
+    noise = torch.randn(2, 30, 4, 3)
+    before = phase1_loss(vae, x, s, noise, beta=0.7)
+    vae.read_together(matrix(*frames))
+    matching = torch.where((s < 0)[..., None, None], moved(noise, frames), noise)
+    torch.testing.assert_close(phase1_loss(vae, x, s, matching, beta=0.7), before)
+
+
+def test_frames_read_one_after_the_other_compose(schema: Schema, people: MakePeople) -> None:
+    vae = made(schema)
+    x, s = people(20).x.expand(2, -1, -1), torch.full((2, 20), -1.0)
+    loc, scale = vae.encode(x, s)
+    for frames in FRAMES:
+        vae.read_together(matrix(*frames))
+        loc, scale = moved(loc, frames), moved(scale, frames, signed=False)
+    torch.testing.assert_close(vae.encode(x, s), (loc, scale))
+
+
+def test_the_frame_is_saved_and_handed_on(schema: Schema, people: MakePeople) -> None:
+    vae = made(schema)
+    vae.read_together(matrix(*FRAMES[0]))
+    x, s = stacked(people(20))
+    expected = vae.encode(x, s)
+
+    restored = made(schema, group_blind=True)
+    restored.load_state_dict(vae.state_dict())
+    torch.testing.assert_close(restored.encode(x, s), expected)
+    phase2 = made(schema, utility=True)
+    phase2.transfer_from(vae)
+    torch.testing.assert_close(phase2.encode(x, s, torch.zeros_like(s)), expected)
+    # A frame of its own, which leaves that of Phase I alone.
+    phase2.read_together(matrix(*FRAMES[1]))
+    torch.testing.assert_close(vae.encode(x, s), expected)
+
+
+FAR = 50.0
+
+
+def by_hand(weights: Tensor) -> ConditionalVAE:
+    """A VAE that reads z off the features by other weights in each group.
+
+    Args:
+        weights: E[z] = x @ weights for S = −1 and S = +1, shape (E, 2, D, Z).
+    """
+    n_seeds, _, n_features, size = weights.shape
+    schema = Schema([Feature(f"x{i}", Kind.REAL) for i in range(n_features)])
+    streams = SeedStreams(range(n_seeds), "test")
+    vae = ConditionalVAE(schema, size, [2 * n_features], streams, utility=False, group_blind=False)
+    gates, outputs = vae.encoder.layers
+    with torch.no_grad():
+        # A hidden unit per feature and group: the feature shifted where ReLU is linear, or to where it is 0.
+        gates.weight[:] = 0.0
+        for group, sign in enumerate((-1.0, 1.0)):
+            units = slice(group * n_features, (group + 1) * n_features)
+            gates.weight[:, :n_features, units] = torch.eye(n_features)
+            gates.weight[:, n_features, units] = sign * FAR
+            outputs.weight[:, units, :size] = weights[:, group]
+    return vae
+
+
+def crowd(n_features: int, *, n: int = 400) -> People:
+    """People of two groups that are not alike in their features."""
+    s = torch.where(torch.arange(n) % 3 == 0, 1.0, -1.0)
+    x = torch.randn(n, n_features) * torch.where(s > 0, 1.0, 1.7).unsqueeze(-1) + 0.5 * s.unsqueeze(-1)
+    return People(x, s, (x[:, 0] > 0).float())
+
+
+def code(size: int) -> Tensor:
+    """Weights (D, Z) with which every axis says mostly one thing, D = Z + 1."""
+    return torch.cat([torch.eye(size), torch.zeros(1, size)]) + 0.2 * torch.randn(size + 1, size)
+
+
+def in_other_frames(weights: Tensor, frames: Sequence[Signed]) -> ConditionalVAE:
+    """VAEs with the code `weights` (D, Z) for S = +1, and for S = −1 one that `frames` turn into it."""
+    back = weights @ matrix(*frames).mT
+    return by_hand(torch.stack([back, weights.expand_as(back)], dim=1))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [*signed_permutations(2), *signed_permutations(3)[5::6], ((3, 0, 4, 1, 2), (1, -1, -1, 1, -1))],
+    ids=str,
+)
+def test_the_frame_undoes_another_use_of_the_axes(frame: Signed) -> None:
+    size = len(frame[0])
+    identity = (tuple(range(size)), (1,) * size)
+    vae, people = in_other_frames(code(size), [frame, identity]), crowd(size + 1)
+    found = matching_frame(vae, people)
+    assert torch.equal(found, matrix(frame, identity))
+    vae.read_together(found)
+    x = people.x.expand(2, -1, -1)
+    of_one, of_the_other = (vae.encode(x, torch.full(x.shape[:2], s))[0] for s in (1.0, -1.0))
+    torch.testing.assert_close(of_one, of_the_other, rtol=0, atol=1e-3)
+    assert torch.equal(matching_frame(vae, people), matrix(identity, identity))
+
+
+def test_a_feature_on_a_large_scale_does_not_decide() -> None:
+    frame = ((1, 0), (-1, 1))
+    weights = torch.tensor([[1.0, 0.1], [0.1, 1.0], [0.0, 0.0]])
+    people = crowd(3)
+    loud = people.x * torch.tensor([1.0, 1.0, 1e4])
+    vae = in_other_frames(weights, [frame, frame])
+    with torch.no_grad():
+        vae.encoder.layers[0].weight[:, 2] = 0.0
+    assert torch.equal(matching_frame(vae, replace(people, x=loud)), matrix(frame, frame))
+
+
+def test_a_feature_that_does_not_vary_is_no_matter() -> None:
+    frame = ((1, 0), (-1, 1))
+    people = crowd(3)
+    people.x[:, 2] = 7.3
+    assert torch.equal(matching_frame(in_other_frames(code(2), [frame]), people), matrix(frame))
+
+
+@pytest.mark.parametrize("alone", [None, -1.0, 1.0])
+def test_without_two_people_of_each_group_the_frame_is_the_identity(alone: float | None) -> None:
+    vae, people = in_other_frames(code(2), [((1, 0), (-1, 1))]), crowd(3)
+    for s in (-1.0, 1.0) if alone is None else (-alone,):
+        group = torch.full_like(people.s, s)
+        if alone is not None:
+            group[0] = alone
+        assert torch.equal(matching_frame(vae, replace(people, s=group)), torch.eye(2).unsqueeze(0))
+
+
+def test_labels_are_not_used() -> None:
+    frame = ((1, 0), (-1, 1))
+    vae, people = in_other_frames(code(2), [frame]), crowd(3)
+    unlabelled = replace(people, label=torch.full_like(people.label, torch.nan))
+    assert torch.equal(matching_frame(vae, unlabelled), matrix(frame))
+
+
+def test_a_seed_that_diverged_leaves_the_others_their_frame() -> None:
+    frame = ((1, 0), (-1, 1))
+    vae, people = in_other_frames(code(2), [frame, frame]), crowd(3)
+    with torch.no_grad():
+        vae.encoder.layers[1].weight[0] = torch.nan
+    assert torch.equal(matching_frame(vae, people)[1], matrix(frame)[0])
+
+
+@pytest.mark.parametrize(("choice", "turned"), [("as_learnt", False), ("matched", True)])
+def test_protocol_decides_whether_groups_are_read_together(
+    choice: str, turned: bool, compose_config: ComposeConfig, tmp_path: Path
+) -> None:
+    config = compose_config(
+        "dataset=synthetic",
+        "preset=quick",
+        "seeds=6",
+        "schedule.phase1_epochs=1",
+        "protocol.vae_start=random",
+        f"protocol.latent_frame={choice}",
+    )
+    data = load_dataset("synthetic", "dataset.rows.pool=200", "dataset.rows.validation=50").prepare()
+    trained, cached = (FairAll(config.model, Setting.of(data.schema, config)) for _ in range(2))
+    for learner in (trained, cached):
+        learner.pretrain(data, tmp_path, lambda **_: None)
+    frame = trained.model.vae.frame
+    assert bool((frame != torch.eye(2)).any()) is turned
+    assert torch.equal(frame.abs().sum(-1), torch.ones(6, 2))
+    assert torch.equal(cached.model.vae.frame, frame)
+
+
+@pytest.mark.parametrize(("choice", "blind"), [("group_blind", True), ("random", False)])
+def test_protocol_decides_how_the_vae_starts(
+    choice: str, blind: bool, compose_config: ComposeConfig, setting: Callable[..., Setting]
+) -> None:
+    vae = FairAll(compose_config().model, setting(SEEDS, f"protocol.vae_start={choice}")).model.vae
+    assert bool((vae.encoder.layers[0].weight[:, vae.inputs.size] == 0).all()) is blind
+    assert bool((vae.decoder.layers[0].weight[:, vae.latent_size] == 0).all()) is blind

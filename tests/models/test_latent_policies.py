@@ -1,0 +1,360 @@
+import io
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from fairall.data.people import Decided, People
+from fairall.models.fairall import FairAll, FairAllConfig
+from fairall.models.latent_policies import POLICIES, NetPolicy
+from fairall.models.learner import Setting
+from fairall.models.semi_supervised import SemiSupervisedVAE
+from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
+
+MakePeople = Callable[[int], People]
+MakeSetting = Callable[..., Setting]
+MakeLearner = Callable[..., FairAll]
+WITH_A_NET = [name for name, policy in POLICIES.items() if issubclass(policy, NetPolicy)]
+COST = 0.3
+
+
+@pytest.fixture
+def learner(compose_config: ComposeConfig, setting: MakeSetting) -> MakeLearner:
+    """A learner of two seeds with small nets and a policy, at a cost that is not ½."""
+    config: FairAllConfig = replace(
+        compose_config().model,
+        latent_size=2,
+        vae_arch=[8],
+        clf_arch=[8, 8],
+        clf_dropout=0.0,
+        elbo_samples=3,
+        kl_samples=4,
+        phase1=None,
+    )
+
+    def made(policy: str, *overrides: str, decision: str = "sample", samples: int = 16) -> FairAll:
+        # From random weights: with vae_start=group_blind the decoder could not tell the groups apart yet.
+        given = setting([0, 1], f"cost.value={COST}", "protocol.vae_start=random", *overrides)
+        return FairAll(replace(config, policy=policy, decision=decision, propensity_samples=samples), given)
+
+    return made
+
+
+def stacked(people: People) -> tuple[Tensor, Tensor]:
+    return people.x.expand(2, -1, -1), people.s.expand(2, -1)
+
+
+def decided(people: People) -> Decided:
+    """The same people for both seeds, some half of them accepted, the first with propensity 0.005."""
+    generator = torch.Generator().manual_seed(7)
+    propensity = 0.1 + 0.9 * torch.rand(2, len(people), generator=generator)
+    propensity[:, 0] = 0.005
+    accepted = torch.rand(2, len(people), generator=generator) < 0.5
+    accepted[:, 0] = True
+    everyone = people.rows(torch.arange(len(people)).expand(2, -1))
+    return Decided.reveal(everyone, propensity, accepted)
+
+
+def net_policy(learner: FairAll) -> NetPolicy:
+    policy = learner.policy
+    assert isinstance(policy, NetPolicy)
+    return policy
+
+
+def streams() -> SeedStreams:
+    return SeedStreams([0, 1], "of a test")
+
+
+@torch.no_grad()
+def lesson(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Latents, decisions, weights and rows that `loss(..., streams())` learns from."""
+    draws = streams()
+    z = learner.model.draw_latent(batch, draws)
+    return z, *net_policy(learner).lesson(learner.model, batch, z, draws)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_propensity_is_a_probability_that_equal_streams_repeat(
+    name: str, learner: MakeLearner, people: MakePeople
+) -> None:
+    own = learner(name)
+    x, s = stacked(people(90))  # more than a chunk
+    propensity = own.propensity(x, s, streams())
+    assert propensity.shape == (2, 90)
+    assert ((propensity >= 0) & (propensity <= 1)).all()
+    assert propensity.std(-1).min() > 1e-3
+    assert torch.equal(propensity, own.propensity(x, s, streams()))
+    draws_nothing = name == "clf"
+    assert torch.equal(propensity, own.propensity(x, s, SeedStreams([0, 1], "others"))) is draws_nothing
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_deterministic_policy_says_yes_from_its_threshold_on(
+    name: str, learner: MakeLearner, people: MakePeople
+) -> None:
+    x, s = stacked(people(300))
+    sampled, fixed = learner(name), learner(name, decision="deterministic")
+    if name in WITH_A_NET:
+        middle = torch.logit(sampled.propensity(x, s, streams()).median(-1).values)
+        for own in (sampled, fixed):
+            with torch.no_grad():
+                net_policy(own).net.layers[-1].bias -= middle.reshape(2, 1, 1)
+    decisions = fixed.propensity(x, s, streams())
+    assert set(decisions.flatten().tolist()) == {0.0, 1.0}
+    assert (decisions == (sampled.propensity(x, s, streams()) >= fixed.policy.threshold).float()).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "loss", "threshold"),
+    [
+        *[
+            ("clf", target, loss, 0.5)
+            for target in ("hard", "sampled")
+            for loss in ("cost_sensitive", "plain")
+        ],
+        *[
+            ("dec", target, loss, COST)
+            for target in ("hard", "sampled")
+            for loss in ("cost_sensitive", "plain")
+        ],
+        ("z_dec", "hard", "cost_sensitive", 0.5),
+        ("z_dec", "hard", "plain", 0.5),
+        ("z_dec", "sampled", "cost_sensitive", 0.5),
+        ("z_dec", "sampled", "plain", COST),
+        ("z_clf", "hard", "cost_sensitive", 0.5),
+        ("z_clf", "hard", "plain", 0.5),
+        ("z_clf", "sampled", "cost_sensitive", 0.5),
+        ("z_label", "hard", "cost_sensitive", 0.5),
+        ("z_label", "hard", "plain", COST),
+        ("z_label", "sampled", "cost_sensitive", 0.5),
+        ("z_label", "sampled", "plain", COST),
+    ],
+)
+def test_threshold_is_the_cost_where_a_policy_estimates_without_it(
+    name: str, target: str, loss: str, threshold: float, learner: MakeLearner
+) -> None:
+    own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={loss}")
+    assert own.policy.threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("name", "told_apart_by"),
+    [*[(name, "z") for name in WITH_A_NET], ("dec", "z and s"), ("clf", "x and s")],
+)
+def test_of_people_with_one_latent_only_a_policy_without_a_net_tells_who_is_who(
+    name: str,
+    told_apart_by: str,
+    learner: MakeLearner,
+    people: MakePeople,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def one_latent(self: SemiSupervisedVAE, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.full((*s.shape, 2, 2), 0.7), torch.zeros(*s.shape, 2, 2)
+
+    monkeypatch.setattr(SemiSupervisedVAE, "posteriors", one_latent)
+    crowd = people(30)
+    propensity = learner(name).propensity(*stacked(crowd), streams())
+    spread_of_all = propensity.std(-1)
+    spread_of_a_group = propensity[:, crowd.s > 0].std(-1)
+    assert ((spread_of_all > 1e-4) == (told_apart_by != "z")).all()
+    assert ((spread_of_a_group > 1e-4) == (told_apart_by == "x and s")).all()
+
+
+@pytest.mark.parametrize("name", WITH_A_NET)
+def test_a_net_averages_its_opinion_of_z_over_both_branches(
+    name: str, learner: MakeLearner, people: MakePeople
+) -> None:
+    own = learner(name, samples=4000)
+    x, s = stacked(people(5))
+    measured = own.propensity(x, s, streams())
+    net = net_policy(own).net
+
+    def accepts(z: Tensor, _: Tensor) -> Tensor:
+        return torch.sigmoid(net(z)).squeeze(-1)
+
+    torch.testing.assert_close(measured, average_over_branches(own, x, s, accepts), atol=0.01, rtol=0)
+
+
+def test_the_decoder_averages_what_it_decodes_over_both_branches(
+    learner: MakeLearner, people: MakePeople
+) -> None:
+    own = learner("dec", samples=4000)
+    x, s = stacked(people(5))
+    measured = own.propensity(x, s, streams())
+
+    def decodes(z: Tensor, s: Tensor) -> Tensor:
+        return torch.sigmoid(own.model.vae.decode(z, s)[..., -1])
+
+    torch.testing.assert_close(measured, average_over_branches(own, x, s, decodes), atol=0.01, rtol=0)
+
+
+@torch.no_grad()
+def average_over_branches(
+    learner: FairAll, x: Tensor, s: Tensor, accepts: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor:
+    """Of 8000 independent z per person, ũ drawn for each."""
+    n = 8000
+    good = torch.sigmoid(learner.model.classify(x, s))
+    x, s, good = (values.repeat_interleave(n, dim=1) for values in (x, s, good))
+    loc, scale = learner.model.vae.encode(x, s, torch.bernoulli(good))
+    return accepts(loc + scale * torch.randn_like(loc), s).unflatten(1, (-1, n)).mean(-1)
+
+
+def test_the_classifier_decides_with_its_sigmoid(learner: MakeLearner, people: MakePeople) -> None:
+    own = learner("clf")
+    x, s = stacked(people(70))
+    with torch.no_grad():
+        expected = 1 / (1 + torch.exp(-own.model.classify(x, s)))
+    torch.testing.assert_close(own.propensity(x, s, streams()), expected)
+
+
+@pytest.mark.parametrize(("word", "bound"), [("null", float("inf")), ("100", 100.0), ("4", 4.0)])
+def test_z_label_learns_the_labels_of_the_accepted_with_inverse_propensities(
+    word: str, bound: float, learner: MakeLearner, people: MakePeople
+) -> None:
+    batch = decided(people(40))
+    _, target, weight, rows = lesson(learner("z_label", f"protocol.max_ips_weight={word}"), batch)
+    assert torch.equal(rows, batch.accepted)
+    assert torch.equal(target[rows], batch.label[rows])
+    torch.testing.assert_close(weight[rows], (1 / batch.propensity[rows]).clamp(max=bound))
+
+
+def test_z_label_learns_nothing_from_the_rejected(learner: MakeLearner, people: MakePeople) -> None:
+    own = learner("z_label")
+    batch = decided(people(40))
+    shift = (~batch.accepted).to(batch.x.dtype).unsqueeze(-1)
+    gradients = []
+    for x in (batch.x, batch.x + 3.0 * shift, batch.x + 3.0 * (1.0 - shift)):
+        loss = own.policy.loss(own.model, replace(batch, x=x), streams())
+        gradients.append(
+            torch.cat([g.flatten() for g in torch.autograd.grad(loss.sum(), policy_weights(own))])
+        )
+    torch.testing.assert_close(gradients[0], gradients[1])
+    assert (gradients[0] - gradients[2]).abs().max() > 0.01
+
+
+def test_z_label_without_labels_has_nothing_to_learn(learner: MakeLearner, people: MakePeople) -> None:
+    own = learner("z_label")
+    batch = decided(people(20))
+    nobody = replace(
+        batch,
+        accepted=torch.zeros_like(batch.accepted),
+        label=torch.zeros_like(batch.label),
+        propensity=torch.zeros_like(batch.propensity),
+    )
+    loss = own.policy.loss(own.model, nobody, streams())
+    assert loss.tolist() == [0.0, 0.0]
+    assert all((gradient == 0).all() for gradient in torch.autograd.grad(loss.sum(), policy_weights(own)))
+
+
+def policy_weights(learner: FairAll) -> list[Tensor]:
+    return list(learner.policy.parameters())
+
+
+@pytest.mark.parametrize(("name", "threshold"), [("z_clf", 0.5), ("z_dec", COST)])
+@pytest.mark.parametrize("target", ["hard", "sampled"])
+def test_a_taught_net_learns_from_everybody_what_its_teacher_says(
+    target: str, name: str, threshold: float, learner: MakeLearner, people: MakePeople
+) -> None:
+    own = learner(name, f"protocol.policy_target={target}")
+    batch = decided(people(2000))
+    z, asked, weight, rows = lesson(own, batch)
+    assert (weight == 1).all()
+    assert rows.all()
+    with torch.no_grad():
+        if name == "z_clf":
+            good = torch.sigmoid(own.model.classify(batch.x, batch.s))
+        else:
+            good = torch.sigmoid(own.model.vae.decode(z, batch.s)[..., -1])
+    assert ((good > COST) & (good < 0.5)).any(), "people on whom the other's threshold would differ"
+    if target == "hard":
+        assert torch.equal(asked, (good >= threshold).float())
+        return
+    assert set(asked.flatten().tolist()) == {0.0, 1.0}
+    by_opinion = good.argsort(-1)
+    for group in by_opinion.split(500, dim=1):
+        share, expected = (values.gather(1, group).mean(-1) for values in (asked, good))
+        torch.testing.assert_close(share, expected, atol=0.08, rtol=0)
+
+
+@pytest.mark.parametrize("name", WITH_A_NET)
+@pytest.mark.parametrize("target", ["hard", "sampled"])
+@pytest.mark.parametrize("form", ["cost_sensitive", "plain"])
+def test_loss_is_the_cross_entropy_of_the_lesson(
+    form: str, target: str, name: str, learner: MakeLearner, people: MakePeople
+) -> None:
+    own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={form}")
+    batch = decided(people(40))
+    measured = own.policy.loss(own.model, batch, streams())
+    z, asked, weight, rows = lesson(own, batch)
+    logit = net_policy(own).net(z).squeeze(-1)
+    if form == "cost_sensitive":
+        weight = weight * torch.where(asked > 0, 1 - COST, COST)
+    entropy = F.binary_cross_entropy_with_logits(logit, asked, reduction="none")
+    expected = [(entropy[k] * weight[k])[rows[k]].mean() for k in range(2)]
+    torch.testing.assert_close(measured, torch.stack(expected))
+
+
+@pytest.mark.parametrize("name", WITH_A_NET)
+def test_learning_the_policy_leaves_the_model_of_people_alone(
+    name: str, learner: MakeLearner, people: MakePeople
+) -> None:
+    own = learner(name)
+    own.policy.loss(own.model, decided(people(40)), streams()).sum().backward()
+    assert all(weight.grad is None for weight in own.model.parameters())
+    assert all(weight.grad is not None for weight in own.policy.parameters())
+
+
+@pytest.mark.parametrize("name", ["z_clf", "z_dec"])
+def test_a_net_comes_to_agree_with_its_teacher(name: str, learner: MakeLearner, people: MakePeople) -> None:
+    own = learner(name, "protocol.policy_loss=plain")
+    # One group: teachers read s, which the net may not.
+    crowd = people(64)
+    batch = replace(decided(crowd), s=torch.ones(2, 64))
+    for _ in range(150):
+        own._policy_epoch(batch)
+    x, s = batch.x, batch.s
+    teacher = learner("clf" if name == "z_clf" else "dec")
+    teacher.model.load_state_dict(own.model.state_dict())
+    opinion = teacher.propensity(x, s, streams())
+    accepted = own.propensity(x, s, streams()) >= 0.5
+    agreement = (accepted == (opinion >= teacher.policy.threshold)).float().mean()
+    assert agreement > 0.85
+
+
+@pytest.mark.parametrize("name", ["clf", "dec"])
+def test_a_policy_without_a_net_has_nothing_of_its_own_to_learn(
+    name: str, learner: MakeLearner, people: MakePeople
+) -> None:
+    own = learner(name)
+    assert not list(own.policy.parameters())
+    assert own.policy.loss(own.model, decided(people(10)), streams()).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_learner_trains_and_goes_on_from_where_its_state_was_kept(
+    name: str, learner: MakeLearner, people: MakePeople
+) -> None:
+    batch = decided(people(40))
+    first = learner(name, "schedule.warm_up_epochs=2")
+    start = first.propensity(batch.x, batch.s, streams())
+    told = []
+    first.warm_up(batch, lambda **now: told.append(now))
+    assert len(told) == 2
+    first.update(batch)
+    kept = io.BytesIO()
+    torch.save(first.training_state(), kept)
+    kept.seek(0)
+    second = learner(name)
+    second.load_training_state(torch.load(kept, weights_only=True))
+    for own in (first, second):
+        own.update(batch)
+    for a, b in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b)
+    propensities = [own.propensity(batch.x, batch.s, streams()) for own in (first, second)]
+    assert torch.equal(*propensities)
+    assert ((propensities[0] - start).abs().amax(-1) > 1e-3).all()

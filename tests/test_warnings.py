@@ -1,0 +1,94 @@
+from typing import Any
+
+import pytest
+
+from fairall.config import ProtocolConfig
+from fairall.warnings import warnings_of
+from tests.conftest import ComposeConfig
+
+QUIET = {
+    "longest_rejection": 9.0,
+    "largest_ips_weight": 1000.0,
+    "latent_variance_gap": 0.7,
+    "latent_label_agreement": 0.0,
+}
+
+
+@pytest.fixture
+def protocol(compose_config: ComposeConfig) -> ProtocolConfig:
+    return compose_config().protocol
+
+
+def seeds(name: str, *values: float | None) -> list[dict[str, Any]]:
+    """Figures of seeds 5, 6, ... that have nothing to warn of but, maybe, in `name`."""
+    return [{"seed": 5 + k} | QUIET | {name: value} for k, value in enumerate(values)]
+
+
+def test_nothing_is_told_of_runs_at_the_limits(protocol: ProtocolConfig) -> None:
+    assert warnings_of([{"seed": 0} | QUIET, {"seed": 1} | QUIET], protocol) == []
+    assert warnings_of([], protocol) == []
+
+
+LINES = [
+    (
+        "longest_rejection",
+        [10.0, 9.0, 200.0],
+        "2 seeds (5, 7) accepted nobody for 10 or more steps in a row, with exploration after 10",
+    ),
+    (
+        "largest_ips_weight",
+        [1000.0, 1000.5, 3.0],
+        "1 seed (6) met an IPS weight above 1000, bounded by protocol.max_ips_weight=100",
+    ),
+    (
+        "latent_variance_gap",
+        [0.71, 0.7, 2.0],
+        "2 seeds (5, 7) use other latent axes for one group than for the other (latent_variance_gap)",
+    ),
+    (
+        "latent_label_agreement",
+        [1.0, 0.0, -0.01],
+        "1 seed (7) read the label from z with opposite signs in the groups (latent_label_agreement)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "line"), LINES, ids=[name for name, *_ in LINES])
+def test_each_trouble_has_a_line_that_names_its_seeds(
+    name: str, values: list[float], line: str, protocol: ProtocolConfig
+) -> None:
+    assert warnings_of(seeds(name, *values), protocol) == [line]
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_seeds_without_a_figure_are_left_out(name: str, protocol: ProtocolConfig) -> None:
+    unknown, missing = seeds(name, None, None)
+    del missing[name]
+    assert warnings_of([unknown, missing], protocol) == []
+
+
+@pytest.mark.parametrize("name", ["text", "published_code"])
+def test_without_guards_the_lines_say_so(name: str, compose_config: ComposeConfig) -> None:
+    troubled = [{"seed": 3} | QUIET | {"longest_rejection": 12.0, "largest_ips_weight": 4000.0}]
+    assert warnings_of(troubled, compose_config(f"protocol={name}").protocol) == [
+        "1 seed (3) accepted nobody for 10 or more steps in a row, without exploration",
+        "1 seed (3) met an IPS weight above 1000, at full weight",
+    ]
+
+
+def test_the_bound_is_the_protocols(compose_config: ComposeConfig) -> None:
+    protocol = compose_config("protocol.max_ips_weight=2.5").protocol
+    (told,) = warnings_of(seeds("largest_ips_weight", 1e4), protocol)
+    assert told.endswith("bounded by protocol.max_ips_weight=2.5")
+
+
+def test_troubles_are_told_one_by_one(protocol: ProtocolConfig) -> None:
+    worst = {
+        "longest_rejection": 50.0,
+        "largest_ips_weight": 1e6,
+        "latent_variance_gap": 1.5,
+        "latent_label_agreement": -1.0,
+    }
+    told = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], protocol)
+    assert len(told) == 4
+    assert all(line.startswith("1 seed (0) ") for line in told)
