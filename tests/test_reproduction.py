@@ -4,40 +4,62 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
+
+from fairall.report.paper import paper_figures
+
+Figures = Callable[..., tuple[dict[str, float], dict[str, tuple[float, float]]]]
+
+METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
+
+
+@pytest.fixture
+def figures(raw_data: Path, tmp_path: Path) -> Figures:
+    """Runs a command and gives our figures and the paper's: means, and means with standard deviations."""
+
+    def run(*words: str) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
+        command = [sys.executable, "-m", "fairall", *words, "tracking.enabled=false"]
+        subprocess.run(command, cwd=tmp_path, env=os.environ | {"FAIRALL_DATA": str(raw_data)}, check=True)
+        (path,) = tmp_path.glob("outputs/runs/*/*/*/summary.json")
+        aggregate = json.loads(path.read_text())["aggregate"]
+        ours = {name: spread["mean"] for name, spread in aggregate.items() if spread is not None}
+        return ours, paper_figures(yaml.safe_load((path.parent / "config.yaml").read_text()))
+
+    return run
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dataset", "least_effective_utility", "least_mean_utility", "most_mean_dpu"),
-    [
-        # Paper, ×100: 20.3 (0.5), 18.8 (1.3), 5.0 (5.0).
-        ("credit", 0.193, 0.17, 0.08),
-        # Paper, ×100: 6.2 (0.8), 8.6 (0.7), 4.3 (3.1).
-        ("compas", 0.05, 0.075, 0.07),
-        # Paper, ×100: 8.0 (0.4), 7.9 (0.5), 5.1 (3.1).
-        ("meps", 0.075, 0.075, 0.09),
-    ],
-)
-def test_fairall_is_near_the_papers_figures(
-    dataset: str,
-    least_effective_utility: float,
-    least_mean_utility: float,
-    most_mean_dpu: float,
-    raw_data: Path,
-    tmp_path: Path,
-) -> None:
-    words = ["model=fairall_I_II", f"dataset={dataset}", "tracking.enabled=false"]
-    environment = os.environ | {"FAIRALL_DATA": str(raw_data)}
-    subprocess.run([sys.executable, "-m", "fairall", *words], cwd=tmp_path, env=environment, check=True)
-    (path,) = tmp_path.glob("outputs/runs/*/*/*/summary.json")
-    mean = {
-        name: figures["mean"]
-        for name, figures in json.loads(path.read_text())["aggregate"].items()
-        if figures is not None
-    }
-    assert mean["effective_utility"] >= least_effective_utility
-    assert mean["mean_utility"] >= least_mean_utility
-    assert mean["mean_dpu"] <= most_mean_dpu
+@pytest.mark.parametrize("dataset", ["credit", "compas", "meps"])
+@pytest.mark.parametrize("model", METHODS)
+def test_published_code_is_within_two_printed_deviations(model: str, dataset: str, figures: Figures) -> None:
+    if (model, dataset) == ("unfairlog", "credit"):
+        pytest.xfail("19.2 where the paper has 20.4 (0.5)")
+    ours, paper = figures(f"model={model}", f"dataset={dataset}", "protocol=published_code")
+    mean, std = paper["effective_utility"]
+    assert abs(ours["effective_utility"] - mean) <= 2 * std
+    if "mean_utility" in paper:
+        mean, std = paper["mean_utility"]
+        assert abs(ours["mean_utility_sampled"] - mean) <= 2 * std
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dataset", ["credit", "compas", "meps"])
+def test_corrected_fairall_is_no_worse_than_the_paper(dataset: str, figures: Figures) -> None:
+    ours, paper = figures("model=fairall_I_II", f"dataset={dataset}")
+    mean, std = paper["effective_utility"]
+    assert ours["effective_utility"] >= mean - std
+    mean, std = paper["mean_dpu"]
+    assert ours["mean_dpu"] <= mean + std
+
+
+@pytest.mark.slow
+def test_synthetic_fairall_is_fair_and_useful(figures: Figures) -> None:
+    ours, _ = figures("model=fairall_I_II", "dataset=synthetic")
+    assert ours["mean_cfu"] <= 0.04
+    assert ours["mean_dpu"] <= 0.035
+    assert ours["mean_utility"] >= 0.165
+    assert ours["mean_ground_truth_utility"] >= 0.17

@@ -37,7 +37,7 @@ class LatentPolicy(nn.Module, ABC):
     @property
     @abstractmethod
     def threshold(self) -> float:
-        """Where a deterministic policy says yes: at the probability for which accepting breaks even."""
+        """The probability from which on a deterministic policy says yes."""
 
     @abstractmethod
     def probability(
@@ -163,12 +163,14 @@ class LabelPolicy(NetPolicy):
 class ClassifierTaughtPolicy(NetPolicy):
     """π^Z_clf: learns from all applicants what the classifier thinks of them."""
 
+    threshold = ClassifierPolicy.threshold  # a sampled target has c in it too, as the classifier has
+
     def lesson(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `NetPolicy.lesson`."""
         good = torch.sigmoid(model.classify(batch.x, batch.s))
-        return self._everyone(good, ClassifierPolicy.threshold, streams)
+        return self._everyone(good, self.threshold, streams)
 
 
 class DecoderTaughtPolicy(NetPolicy):

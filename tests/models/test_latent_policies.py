@@ -128,6 +128,7 @@ def test_a_deterministic_policy_says_yes_from_its_threshold_on(
         ("z_clf", "hard", "cost_sensitive", 0.5),
         ("z_clf", "hard", "plain", 0.5),
         ("z_clf", "sampled", "cost_sensitive", 0.5),
+        ("z_clf", "sampled", "plain", 0.5),
         ("z_label", "hard", "cost_sensitive", 0.5),
         ("z_label", "hard", "plain", COST),
         ("z_label", "sampled", "cost_sensitive", 0.5),
