@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, cast
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from omegaconf import DictConfig, OmegaConf, open_dict
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, ValidationError
+from omegaconf import DictConfig, OmegaConf
 
 from fairall.config import Config, DatasetConfig, register_schemas, register_sweeps
-from fairall.errors import FairAllError
+from fairall.model_node import with_typed_model
 from fairall.resources import configuration_root
-from fairall.target import target_class
 
 if TYPE_CHECKING:
     from fairall.data.dataset import Dataset
@@ -34,30 +32,6 @@ def compose_config(*overrides: str) -> DictConfig:
 def typed_config(*overrides: str) -> Config:
     """The same as dataclasses; raises for a key without a value too, and as `with_typed_model`."""
     return cast(Config, OmegaConf.to_object(with_typed_model(compose_config(*overrides))))
-
-
-def with_typed_model(composed: DictConfig) -> DictConfig:
-    """The configuration with its `model` node of the type that the method declares.
-
-    Raises:
-        FairAllError: where there is no such method, or it knows no such key, or takes no such value.
-    """
-    from fairall.models.learner import Learner
-
-    method = target_class(composed.model, "model")
-    if not (isinstance(method, type) and issubclass(method, Learner)):
-        raise FairAllError(f"model._target_={composed.model._target_}: not a fairall.models.learner.Learner")
-    try:
-        node = OmegaConf.merge(OmegaConf.structured(method.config_type), composed.model)
-    except (ConfigKeyError, ConfigAttributeError) as error:
-        raise FairAllError(f"model.{error.full_key}: no such key; --help lists them all") from error
-    except ValidationError as error:
-        reason = str(error).split("\n")[0]
-        raise FairAllError(f"model.{error.full_key}: {reason}") from error
-    typed = composed.copy()
-    with open_dict(typed):
-        typed.model = node
-    return typed
 
 
 def dataset_config(name: str, *overrides: str) -> DatasetConfig:

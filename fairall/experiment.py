@@ -12,7 +12,6 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.checkpoint import RunFolder
-from fairall.compose import with_typed_model
 from fairall.config import Config
 from fairall.data.dataset import dataset
 from fairall.data.people import Decided
@@ -20,6 +19,7 @@ from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
 from fairall.evaluation import Evaluation
 from fairall.identity import run_id
+from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, PretrainCurves, Setting
 from fairall.online import OnlineLearning
 from fairall.report.display import Display
@@ -57,10 +57,11 @@ def run(composed: DictConfig) -> dict[str, Any]:
             f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
         )
     torch.set_num_threads(config.threads)
-    data = dataset(config.dataset).prepare(scaler=config.protocol.scaler)
+    source = dataset(config.dataset)
+    data = source.prepare(scaler=config.protocol.scaler)
     decided = initially_decided(config, data)
     learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
-    identity = run_id(plain, data.fingerprint())
+    identity = run_id(plain, data.fingerprint(), learner, source)
     outputs = Path(config.outputs_dir)
     folder = RunFolder(
         outputs / "runs" / config.model.name / config.dataset.name / identity,

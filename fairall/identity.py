@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,19 +32,31 @@ def code_and_versions() -> str:
     return digest.hexdigest()
 
 
-def run_id(config: dict[str, Any], data_fingerprint: str) -> str:
+def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> str:
     """Identity of a run: 12 hexadecimal digits.
 
     Args:
         config: the resolved configuration as plain containers.
         data_fingerprint: hash of the data's content.
+        of_users: objects whose classes a user may have written; the files of those count too.
     """
     relevant = {key: value for key, value in config.items() if key not in IRRELEVANT}
     relevant["dataset"] = {
         key: value for key, value in config["dataset"].items() if key not in IRRELEVANT_OF_DATASET
     }
-    determined_by = repr((_sorted(relevant), data_fingerprint, code_and_versions()))
+    own_code = [source for made in of_users for source in _sources(type(made))]
+    determined_by = repr((_sorted(relevant), data_fingerprint, code_and_versions(), own_code))
     return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
+
+
+def _sources(made: type) -> list[str]:
+    """Hashes of the files that a class and its ancestors are written in, where those are a user's."""
+    files = {
+        inspect.getsourcefile(ancestor)
+        for ancestor in made.__mro__
+        if ancestor.__module__.split(".")[0] not in ("fairall", "torch", "builtins", "abc")
+    }
+    return sorted(hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if file)
 
 
 def _sorted(node: Any) -> Any:

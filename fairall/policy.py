@@ -10,12 +10,13 @@ import numpy as np
 import pandas as pd
 import torch
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import MissingMandatoryValue
 
-from fairall.compose import with_typed_model
 from fairall.config import Config
 from fairall.data.features import Kind, Schema
 from fairall.data.prepare import Scaler
 from fairall.errors import FairAllError
+from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, Setting
 from fairall.randomness import SeedStreams
 from fairall.target import target_class
@@ -50,10 +51,19 @@ class Policy:
 
     @classmethod
     def load(cls, folder: Path) -> Policy:
-        """Reads what `save` wrote. Nothing is unpickled and no code of the folder runs."""
+        """Reads what `save` wrote. Nothing is unpickled; the module of the method it names is imported.
+
+        Raises:
+            FairAllError: where another version of this package has saved it, or the method is not there.
+        """
         stored = OmegaConf.load(folder / "config.yaml")
         typed = with_typed_model(cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), stored)))
-        config = cast(Config, OmegaConf.to_object(typed))
+        try:
+            config = cast(Config, OmegaConf.to_object(typed))
+        except MissingMandatoryValue as error:
+            raise FairAllError(
+                f"{folder} was saved by another version of fairall, without {error.full_key}; run it anew"
+            ) from error
         learner_class = target_class(config.model, "model")
         columns = json.loads((folder / "features.json").read_text())
         schema = Schema.from_plain(columns, stored.dataset.encoding)

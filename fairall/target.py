@@ -24,6 +24,8 @@ def target_class(node: Any, key: str) -> Any:
     if not target:
         raise FairAllError(f"{key}._target_ has no value: it names the class, as {key}._target_=module.Class")
     module, _, name = str(target).rpartition(".")
+    if not module:
+        raise FairAllError(f"{key}._target_={target}: it names the class with its module, as module.Class")
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:

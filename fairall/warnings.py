@@ -12,6 +12,7 @@ STUCK = 10  # steps without an acceptance, 640 rejected applicants at the paper'
 HEAVY = 1000.0  # a labelled row that stands for so many applicants
 APART = 0.7  # `latent_variance_gap`; in trials below 0.25 where groups share their axes, else above 1.2
 OPPOSED = 0.0  # `latent_label_agreement`
+READABLE = 0.6  # `latent_label_auc`
 
 
 def warnings_of(per_seed: list[dict[str, Any]], protocol: ProtocolConfig) -> list[str]:
@@ -21,22 +22,32 @@ def warnings_of(per_seed: list[dict[str, Any]], protocol: ProtocolConfig) -> lis
         per_seed: of `summary.summarise`.
         protocol: of the run, for what it did about it.
     """
+    sound = [figures for figures in per_seed if figures["mean_utility"] is not None]
+    readable = [figures for figures in sound if (figures.get("latent_label_auc") or 0.0) > READABLE]
 
-    def seeds(name: str, troubled: Callable[[float], bool]) -> str | None:
-        found = [f["seed"] for f in per_seed if f.get(name) is not None and troubled(f[name])]
-        return f"{count(len(found), 'seed')} ({', '.join(map(str, found))})" if found else None
+    def seeds(
+        name: str, troubled: Callable[[float], bool], among: list[dict[str, Any]] = sound
+    ) -> str | None:
+        return _named([f for f in among if f.get(name) is not None and troubled(f[name])])
 
     told = []
+    if who := _named([figures for figures in per_seed if figures not in sound]):
+        told.append(f"{who} diverged: propensities are no numbers; lower model.learning_rate")
     if who := seeds("longest_rejection", lambda steps: steps >= STUCK):
         after = protocol.exploration.after
         then = "without exploration" if after is None else f"with exploration after {after}"
         told.append(f"{who} accepted nobody for {STUCK} or more steps in a row, {then}")
     if who := seeds("largest_ips_weight", lambda weight: weight > HEAVY):
-        bound = protocol.max_ips_weight
-        then = "at full weight" if bound is None else f"bounded by protocol.max_ips_weight={bound:g}"
-        told.append(f"{who} met an IPS weight above {HEAVY:g}, {then}")
+        bound = "null" if protocol.max_ips_weight is None else f"{protocol.max_ips_weight:g}"
+        told.append(f"{who} met an IPS weight above {HEAVY:g} (protocol.max_ips_weight={bound})")
     if who := seeds("latent_variance_gap", lambda gap: gap > APART):
         told.append(f"{who} use other latent axes for one group than for the other (latent_variance_gap)")
-    if who := seeds("latent_label_agreement", lambda cosine: cosine < OPPOSED):
+    # Where next to nothing of the label can be read from z, the sign is a coin's.
+    if who := seeds("latent_label_agreement", lambda cosine: cosine < OPPOSED, readable):
         told.append(f"{who} read the label from z with opposite signs in the groups (latent_label_agreement)")
     return told
+
+
+def _named(seeds: list[dict[str, Any]]) -> str | None:
+    """How many seeds and which, or None for none."""
+    return f"{count(len(seeds), 'seed')} ({', '.join(str(f['seed']) for f in seeds)})" if seeds else None

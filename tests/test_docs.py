@@ -105,3 +105,17 @@ def test_a_data_set_of_ones_own_is_a_file_in_conf(tmp_path: Path) -> None:
     assert ended.stdout.startswith("loans: 400 rows, 163 of them without a label, 6 features")
     listed = subprocess.run(command[:-2], cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert "loans" in listed.stdout
+
+
+def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
+    command = "python -m fairall -cd conf model=logistic_ips preset=quick seeds=1"
+    source = own_method / "logistic_ips.py"
+    first, again = typed(command, own_method), typed(command, own_method)
+    assert again.stdout.startswith("Note: there is no conf/hparams/logistic_ips/credit.yaml")
+    assert "Already done" in again.stdout
+    written = source.read_text()
+    source.write_text(written + "\n# Another idea.\n")
+    edited = typed(command, own_method)
+    source.write_text(written)
+    assert "Already done" not in edited.stdout
+    assert edited.stdout.split("Results: ")[1] != first.stdout.split("Results: ")[1]

@@ -41,25 +41,24 @@ class FairLog(IPSClassifier):
         # A minibatch without one of the groups says nothing of their difference.
         gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
         share = advantaged.to(gap.dtype).mean(-1)
-        return self.risk(logit, batch) + penalty(
-            gap, share, self.config.lambda_, self.setting.protocol.fairlog_penalty
-        )
+        penalty = PENALTIES[self.setting.protocol.fairlog_penalty]
+        return self.risk(logit, batch) + penalty(gap, share, self.config.lambda_)
 
 
-def penalty(gap: Tensor, advantaged_share: Tensor, lambda_: float, form: str) -> Tensor:
-    """What unfairness costs.
+def _squared(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
+    """½·(λ·DPU)²: as `fairtorch` where groups are of one size, and the same whatever their sizes."""
+    return 0.5 * (lambda_ * gap).square()
 
-    Args:
-        gap: DPU, shape (E,).
-        advantaged_share: p(S = +1) in the minibatch, shape (E,).
-        lambda_: λ ≥ 0.
-        form: `absolute` λ·DPU (appendix D.5); `fairtorch` 2·(λ·p(S=+1)·DPU)², which is what the authors'
-            code computes; `squared` ½·(λ·DPU)², the same with equal groups, whatever their shares.
 
-    Returns:
-        Shape (E,).
-    """
-    if form == "absolute":
-        return lambda_ * gap
-    share = advantaged_share if form == "fairtorch" else 0.5
+def _absolute(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
+    """λ·DPU (appendix D.5)."""
+    return lambda_ * gap
+
+
+def _fairtorch(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
+    """2·(λ·p(S = +1)·DPU)², which is what the authors' code computes."""
     return 2.0 * (lambda_ * share * gap).square()
+
+
+PENALTIES = {"squared": _squared, "absolute": _absolute, "fairtorch": _fairtorch}
+"""What unfairness costs by `protocol.fairlog_penalty`, given DPU (E,), p(S = +1) in the minibatch (E,), λ."""

@@ -74,7 +74,7 @@ class LatentLearner(Learner):
             config.clf_arch,
             config.clf_dropout,
             self.streams,
-            group_blind=setting.protocol.vae_start == "group_blind",
+            group_blind=setting.group_blind,
             gain=setting.gain,
         )
         # The policy takes the classifier's architecture (appendix D.4).
@@ -103,7 +103,7 @@ class LatentLearner(Learner):
             self.config.vae_arch,
             streams,
             utility=False,
-            group_blind=protocol.vae_start == "group_blind",
+            group_blind=self.setting.group_blind,
             gain=self.setting.gain,
         )
         epochs = self.setting.schedule.phase1_epochs

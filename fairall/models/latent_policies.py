@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
@@ -75,7 +76,7 @@ class DecoderPolicy(LatentPolicy):
 
     @property
     def threshold(self) -> float:
-        """C, as the decoder is trained by likelihood alone."""
+        """The cost c, as the decoder is trained by likelihood alone."""
         return self.setting.cost
 
     def probability(
@@ -90,7 +91,7 @@ class DecoderPolicy(LatentPolicy):
 
 
 class NetPolicy(LatentPolicy):
-    """π^Z: a net that sees z and nothing else, trained anew in every step on the step's applicants."""
+    """π^Z: a net that sees z and nothing else, and learns from the applicants of every step."""
 
     def __init__(
         self, setting: Setting, latent_size: int, arch: Sequence[int], dropout: float, streams: SeedStreams
@@ -100,7 +101,7 @@ class NetPolicy(LatentPolicy):
 
     @property
     def threshold(self) -> float:
-        """C where the net estimates p(ũ = 1 | z); ½ where its labels or its loss have c in them."""
+        """The cost c where the net estimates p(ũ = 1 | z); ½ where its labels or its loss have c in them."""
         protocol = self.setting.protocol
         estimates = protocol.policy_target == "sampled" and protocol.policy_loss == "plain"
         return self.setting.cost if estimates else 0.5
@@ -133,12 +134,10 @@ class NetPolicy(LatentPolicy):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """For latents z (E, B, Z): the decisions to learn, their weights, and which rows to learn from."""
 
-    def _everyone(
-        self, good: Tensor, threshold: float, streams: SeedStreams
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def _everyone(self, good: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor, Tensor]:
         """A lesson from everybody: the decision that an estimate `good` (E, B) of p(ũ = 1) asks for."""
         if self.setting.protocol.policy_target == "hard":
-            target = good >= threshold
+            target = good >= self.setting.cost
         else:
             target = streams.uniform(*good.shape[1:]) < good
         return target.to(good.dtype), torch.ones_like(good), torch.ones_like(target)
@@ -149,7 +148,7 @@ class LabelPolicy(NetPolicy):
 
     @property
     def threshold(self) -> float:
-        """C where the net estimates p(ũ = 1 | z); ½ where its loss has c in it."""
+        """The cost c where the net estimates p(ũ = 1 | z); ½ where its loss has c in it."""
         return self.setting.cost if self.setting.protocol.policy_loss == "plain" else 0.5
 
     def lesson(
@@ -163,14 +162,14 @@ class LabelPolicy(NetPolicy):
 class ClassifierTaughtPolicy(NetPolicy):
     """π^Z_clf: learns from all applicants what the classifier thinks of them."""
 
-    threshold = ClassifierPolicy.threshold  # a sampled target has c in it too, as the classifier has
-
     def lesson(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `NetPolicy.lesson`."""
-        good = torch.sigmoid(model.classify(batch.x, batch.s))
-        return self._everyone(good, self.threshold, streams)
+        # The classifier is trained with weights c and 1 − c; without them its odds are those of p(ũ = 1).
+        cost = self.setting.cost
+        good = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
+        return self._everyone(good, streams)
 
 
 class DecoderTaughtPolicy(NetPolicy):
@@ -180,7 +179,7 @@ class DecoderTaughtPolicy(NetPolicy):
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `NetPolicy.lesson`."""
-        return self._everyone(model.decoded_utility(z, batch.s), self.setting.cost, streams)
+        return self._everyone(model.decoded_utility(z, batch.s), streams)
 
 
 POLICIES: dict[str, type[LatentPolicy]] = {

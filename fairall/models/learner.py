@@ -46,6 +46,11 @@ class Setting:
         """Of the initial weights of nets, as the protocol says."""
         return RELU_GAIN if self.protocol.weight_gain == "relu" else 1.0
 
+    @property
+    def group_blind(self) -> bool:
+        """Whether VAEs start without weights from s."""
+        return self.protocol.vae_start == "group_blind"
+
     @classmethod
     def of(cls, schema: Schema, config: Config) -> Setting:
         """The setting of the run that `config` describes."""

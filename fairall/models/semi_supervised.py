@@ -77,6 +77,6 @@ class SemiSupervisedVAE(nn.Module):
         return torch.sigmoid(self.vae.utility_logit(self.vae.decode(z, s)))
 
     def reconstruct(self, z: Tensor, s: Tensor) -> Tensor:
-        """X as the decoder has it, shape (E, B, D), of z (E, B, Z) and s (E, B)."""
+        """The features as the decoder has them, shape (E, B, D), of z (E, B, Z) and s (E, B)."""
         likelihood = self.vae.likelihood
         return likelihood.reconstruct(self.vae.decode(z, s)[..., : likelihood.n_outputs])

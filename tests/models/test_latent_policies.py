@@ -128,7 +128,7 @@ def test_a_deterministic_policy_says_yes_from_its_threshold_on(
         ("z_clf", "hard", "cost_sensitive", 0.5),
         ("z_clf", "hard", "plain", 0.5),
         ("z_clf", "sampled", "cost_sensitive", 0.5),
-        ("z_clf", "sampled", "plain", 0.5),
+        ("z_clf", "sampled", "plain", COST),
         ("z_label", "hard", "cost_sensitive", 0.5),
         ("z_label", "hard", "plain", COST),
         ("z_label", "sampled", "cost_sensitive", 0.5),
@@ -268,12 +268,14 @@ def test_a_taught_net_learns_from_everybody_what_its_teacher_says(
     assert rows.all()
     with torch.no_grad():
         if name == "z_clf":
-            good = torch.sigmoid(own.model.classify(batch.x, batch.s))
+            weighted = torch.sigmoid(own.model.classify(batch.x, batch.s))
+            # What p(ũ = 1) was before the classifier's loss weighted it with 1 − c, and p(ũ = 0) with c.
+            good = weighted * COST / (weighted * COST + (1 - weighted) * (1 - COST))
         else:
-            good = torch.sigmoid(own.model.vae.decode(z, batch.s)[..., -1])
-    assert ((good > COST) & (good < 0.5)).any(), "people on whom the other's threshold would differ"
+            weighted = good = torch.sigmoid(own.model.vae.decode(z, batch.s)[..., -1])
+    assert ((weighted > COST) & (weighted < 0.5)).any(), "people on whom the other's threshold would differ"
     if target == "hard":
-        assert torch.equal(asked, (good >= threshold).float())
+        assert torch.equal(asked, (weighted >= threshold).float())
         return
     assert set(asked.flatten().tolist()) == {0.0, 1.0}
     by_opinion = good.argsort(-1)

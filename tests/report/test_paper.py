@@ -14,7 +14,16 @@ def test_figures_stand_beside_the_papers_own_run_only(compose_config: ComposeCon
     assert whole["effective_utility"] == pytest.approx((0.203, 0.005))
     assert whole["mean_dpu"] == pytest.approx((0.05, 0.05))
     assert figures("initial_policy=lenient")["mean_utility"] == pytest.approx((0.193, 0.012))
-    for other in ("cost.value=0.3", "dataset.cost=0.3", "initial_policy=random", "preset=quick"):
+    assert figures("model=fairlab_I_II")["effective_utility"] == pytest.approx((0.163, 0.007))
+    assert figures("model=unfairlog", "dataset=compas")["effective_utility"] == pytest.approx((0.046, 0.007))
+    for other in (
+        "cost.value=0.3",
+        "dataset.cost=0.3",
+        "initial_policy=random",
+        "preset=quick",
+        "model.policy=clf",
+        "model.decision=deterministic",
+    ):
         assert figures(other) == {}, other
     for other in ("evaluation.split=validation", "evaluation.window=[100,200]"):
         assert set(figures(other)) == {"effective_utility", "effective_dpu"}, other
