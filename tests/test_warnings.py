@@ -86,7 +86,7 @@ def test_the_bound_is_the_protocols(compose_config: ComposeConfig) -> None:
 
 
 def test_troubles_are_told_one_by_one(protocol: ProtocolConfig) -> None:
-    worst = {
+    worst = QUIET | {
         "longest_rejection": 50.0,
         "largest_ips_weight": 1e6,
         "latent_variance_gap": 1.5,
