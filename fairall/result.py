@@ -95,7 +95,7 @@ def _draw(
 ) -> None:
     drawings, split = folder.path / "figures", config.evaluation.split
     title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}"
-    title += f", c = {config.cost.value:g}"
+    title += f", {config.protocol.name} protocol, c = {config.cost.value:g}"
     draw_learning(table, drawings / "learning.png", title=title, split=split, paper=paper_figures(plain))
     if learned.curves is not None:
         draw_phase1(learned.curves, drawings / "phase1.png", title=f"Phase I on {config.dataset.name}")
