@@ -1,0 +1,35 @@
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairall.resources import configuration_root
+
+PACKAGE = Path(__file__).parents[2] / "fairall"
+CHOICES = [path.stem for path in (configuration_root() / "conf" / "model").glob("*.yaml")]
+
+
+def named(choice: str) -> str:
+    """The module of the class that conf/model/<choice>.yaml names, or that the file it builds on names."""
+    node = yaml.safe_load((configuration_root() / "conf" / "model" / f"{choice}.yaml").read_text())
+    return node["_target_"].rpartition(".")[0] if "_target_" in node else named(node["defaults"][0])
+
+
+def imported(path: Path) -> set[str]:
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+    return modules
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_no_code_knows_of_a_method(choice: str) -> None:
+    method = named(choice)
+    own = PACKAGE.parent / f"{method.replace('.', '/')}.py"
+    knowing = [path for path in PACKAGE.rglob("*.py") if path != own and method in imported(path)]
+    assert own.exists()
+    assert knowing == []
