@@ -232,7 +232,7 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
         (["cost.value=nan"], "cost.value=nan is not possible: it must be a finite number"),
         (
             ["model=opt_fair", "dataset=synthetic", "model.decision=maybe"],
-            "it must be deterministic or stochastic",
+            "it must be sample or deterministic",
         ),
         (["outputs_dir=/dev/null/outputs"], "choose another place with outputs_dir=FOLDER"),
         (
@@ -274,7 +274,7 @@ def test_where_a_file_lies_does_not_matter(tmp_path: Path) -> None:
     assert fairall(*LOANS, *words, cwd=tmp_path).returncode == 0
     shutil.copy(Path(__file__).parent / "data" / "loans.csv", tmp_path / "moved.csv")
     again = fairall(*LOANS, *words, "dataset.path=moved.csv", cwd=tmp_path)
-    assert again.stdout.startswith("Already done")
+    assert "Already done" in again.stdout
 
 
 def test_synthetic_people_and_their_counterfactuals(tmp_path: Path) -> None:

@@ -239,12 +239,37 @@ def test_a_value_of_another_type_is_one_line(
         compose_config(*overrides)
 
 
-@pytest.mark.parametrize("target", ["fairall.nowhere.Nobody", "fairall.models.fairlog.Nobody", "Nobody"])
+@pytest.mark.parametrize("target", ["fairall.nowhere.Nobody", "fairall.models.fairlog.Nobody"])
 def test_a_method_that_is_not_there_is_one_line(target: str, compose_config: ComposeConfig) -> None:
     with pytest.raises(
         FairAllError, match=rf"^model\._target_={re.escape(target)}: there is no such class[^\n]+$"
     ):
         compose_config(f"model._target_={target}")
+
+
+def test_a_target_without_its_module_is_one_line(compose_config: ComposeConfig) -> None:
+    with pytest.raises(FairAllError, match=r"^model\._target_=Nobody: it names the class with its module"):
+        compose_config("model._target_=Nobody")
+
+
+def test_a_method_that_is_none_is_one_line(
+    compose_config: ComposeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "half_a_method.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from fairall.models.learner import Learner\n"
+        "class Lacking(Learner):\n"
+        "    def warm_up(self, decided, advance): ...\n"
+        "    def propensity(self, x, s, streams): ...\n"
+        "class Untyped(Lacking):\n"
+        "    config_type = dict\n"
+        "    def update(self, decided): ...\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(FairAllError, match="it lacks update, which every method has"):
+        compose_config("model._target_=half_a_method.Lacking")
+    with pytest.raises(FairAllError, match="its config_type is no dataclass"):
+        compose_config("model._target_=half_a_method.Untyped")
 
 
 def test_a_method_is_a_learner(compose_config: ComposeConfig) -> None:
