@@ -20,7 +20,10 @@ HEADLINES = [
     "mean_cfu", "tv_cfu", "mean_cfu_sampled",
     "mean_ground_truth_utility", "tv_ground_truth_utility", "mean_ground_truth_utility_sampled",
 ]  # fmt: skip
-LATENT = ["latent_s_auc", "latent_s_balanced_accuracy", "latent_label_auc", "latent_label_balanced_accuracy"]
+LATENT = [
+    "latent_s_auc", "latent_s_balanced_accuracy", "latent_label_auc", "latent_label_balanced_accuracy",
+    "latent_variance_gap", "latent_label_agreement", "latent_ground_truth_information",
+]  # fmt: skip
 
 
 class Display:
