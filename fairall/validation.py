@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.checks import OPEN_UNIT, one_of, require
+from fairall.checks import OPEN_UNIT, at_least, not_negative, one_of, positive, require
 from fairall.config import (
     Config,
     CsvConfig,
@@ -74,12 +74,12 @@ def validate(config: Config) -> None:
         FairAllError: naming the key, the value given and what is allowed.
     """
     schedule, evaluation = config.schedule, config.evaluation
-    require(config.seeds >= 1, "seeds", config.seeds, "at least 1")
-    require(config.seed >= 0, "seed", config.seed, "0 or more")
-    require(config.threads >= 1, "threads", config.threads, "at least 1")
+    at_least("seeds", config.seeds, 1)
+    not_negative("seed", config.seed)
+    at_least("threads", config.threads, 1)
     require(0.0 < config.cost.value < 1.0, "cost.value", config.cost.value, OPEN_UNIT)
     for name, value in vars(schedule).items():
-        require(value >= 1, f"schedule.{name}", value, "at least 1")
+        at_least(f"schedule.{name}", value, 1)
     require(
         schedule.batches_per_epoch <= min(schedule.applicants, schedule.warm_up_applicants),
         "schedule.batches_per_epoch",
@@ -100,7 +100,7 @@ def validate(config: Config) -> None:
         _random_state("initial_policy.random_state", config.initial_policy.random_state)
     one_of("evaluation.split", evaluation.split, ("test", "validation"))
     _validate_protocol(config.protocol)
-    require(evaluation.bootstrap >= 1, "evaluation.bootstrap", evaluation.bootstrap, "at least 1")
+    at_least("evaluation.bootstrap", evaluation.bootstrap, 1)
     if isinstance(config.initial_policy, RandomPolicyConfig):
         rate = config.initial_policy.acceptance_rate
         require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
@@ -122,7 +122,7 @@ def validate_dataset(dataset: DatasetConfig) -> None:
         for column, kind in dataset.kinds.items():
             one_of(f"dataset.kinds.{column}", kind, tuple(Kind))
         require(len(dataset.separator) == 1, "dataset.separator", dataset.separator, "one character")
-        require(dataset.max_categories >= 2, "dataset.max_categories", dataset.max_categories, "at least 2")
+        at_least("dataset.max_categories", dataset.max_categories, 2)
     if isinstance(dataset, SyntheticConfig):
         _validate_synthetic(dataset)
 
@@ -140,16 +140,16 @@ def _validate_protocol(protocol: ProtocolConfig) -> None:
 def _validate_synthetic(dataset: SyntheticConfig) -> None:
     _random_state("dataset.random_state", dataset.random_state)
     for name, rows in vars(dataset.rows).items():
-        require(rows >= 10, f"dataset.rows.{name}", rows, "at least 10")
+        at_least(f"dataset.rows.{name}", rows, 10)
     model = dataset.structural_model
     for name in ("advantaged_share", "ground_truth_share"):
         share = getattr(model, name)
         require(0.0 < share < 1.0, f"dataset.structural_model.{name}", share, OPEN_UNIT)
-    require(model.k_std > 0, "dataset.structural_model.k_std", model.k_std, "positive")
+    positive("dataset.structural_model.k_std", model.k_std)
     for name, equation in model.variables.items():
         key = f"dataset.structural_model.variables.{name}"
         require(set(equation) == {"k", "s", "std"}, key, equation, "of the form {k: 4, s: 3.5, std: 0.1}")
-        require(equation["std"] >= 0, f"{key}.std", equation["std"], "0 or more")
+        not_negative(f"{key}.std", equation["std"])
     one_of("dataset.structural_model.label", model.label, tuple(model.variables))
     require(len(dataset.observed) >= 1, "dataset.observed", dataset.observed, "at least one variable")
     for name in dataset.observed:
