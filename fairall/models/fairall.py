@@ -11,14 +11,8 @@ from torch import Tensor
 from fairall.checks import at_least
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import (
-    MIXTURE_KL,
-    cost_sensitive_cross_entropy,
-    gaussian_kl,
-    ips_risk,
-    ips_weight,
-    masked_mean,
-)
+from fairall.models.objectives import MIXTURE_KL, gaussian_kl, masked_mean
+from fairall.models.training import classification_risk
 
 
 @dataclass
@@ -44,11 +38,7 @@ class FairAll(LatentLearner):
         config, model, protocol = self.config, self.model, self.setting.protocol
         labelled, unlabelled = _Pack.of(batch.accepted), _Pack.of(~batch.accepted)
         classified = model.classify(batch.x, batch.s, self.streams)
-        risk = ips_risk(
-            cost_sensitive_cross_entropy(classified, batch.label, self.setting.cost),
-            ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight),
-            batch.accepted,
-        )
+        risk = classification_risk(classified, batch, self.setting)
         unlabelled_logit = take(classified, unlabelled.rows)
         if not protocol.classifier_in_unlabelled_elbo:
             unlabelled_logit = unlabelled_logit.detach()

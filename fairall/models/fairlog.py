@@ -12,6 +12,7 @@ from fairall.checks import not_negative
 from fairall.data.people import Decided
 from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.objectives import masked_mean
+from fairall.models.training import classification_risk
 
 
 @dataclass
@@ -42,7 +43,7 @@ class FairLog(IPSClassifier):
         gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
         share = advantaged.to(gap.dtype).mean(-1)
         penalty = PENALTIES[self.setting.protocol.fairlog_penalty]
-        return self.risk(logit, batch) + penalty(gap, share, self.config.lambda_)
+        return classification_risk(logit, batch, self.setting) + penalty(gap, share, self.config.lambda_)
 
 
 def _squared(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:

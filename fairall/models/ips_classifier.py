@@ -14,7 +14,6 @@ from fairall.config import ModelConfig
 from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, Advance, Learner, Setting, as_decided
-from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
 from fairall.models.training import one_epoch
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -62,14 +61,6 @@ class IPSClassifier(Learner):
     @abstractmethod
     def loss(self, batch: Decided) -> Tensor:
         """What the classifier minimises on a minibatch, shape (E,)."""
-
-    def risk(self, logit: Tensor, batch: Decided) -> Tensor:
-        """IPS-weighted cost-sensitive cross-entropy (eq. 4) of logits (E, B) on labelled rows, shape (E,)."""
-        return ips_risk(
-            cost_sensitive_cross_entropy(logit, batch.label, self.setting.cost),
-            ips_weight(batch.propensity, batch.accepted, self.setting.protocol.max_ips_weight),
-            batch.accepted,
-        )
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of a yes, shape (E, B); with `dropout_streams` as in training."""

@@ -1,4 +1,4 @@
-"""How nets are trained on the applicants of a time step."""
+"""What methods share of training on the applicants of a time step: the classifier's risk, an epoch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,27 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import Decided
+from fairall.models.learner import Setting
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
 from fairall.randomness import SeedStreams
+
+
+def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Tensor:
+    """R: cost-sensitive cross-entropy of the labelled rows, weighted by 1/π (eq. 4).
+
+    Args:
+        logit: of q(ũ = 1 | x, s), shape (E, B).
+        decided: applicants, B rows.
+        setting: for c, and for the bound of the weights.
+
+    Returns:
+        Shape (E,); 0 for a replicate with no labelled row.
+    """
+    return ips_risk(
+        cost_sensitive_cross_entropy(logit, decided.label, setting.cost),
+        ips_weight(decided.propensity, decided.accepted, setting.protocol.max_ips_weight),
+        decided.accepted,
+    )
 
 
 def one_epoch(

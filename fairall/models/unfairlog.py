@@ -6,6 +6,7 @@ from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.models.ips_classifier import IPSClassifier
+from fairall.models.training import classification_risk
 
 
 class UnfairLog(IPSClassifier):
@@ -13,4 +14,4 @@ class UnfairLog(IPSClassifier):
 
     def loss(self, batch: Decided) -> Tensor:
         """R, shape (E,)."""
-        return self.risk(self.classify(batch.x, batch.s, self.streams), batch)
+        return classification_risk(self.classify(batch.x, batch.s, self.streams), batch, self.setting)

@@ -13,6 +13,7 @@ from fairall.metrics import dpu
 from fairall.models.fairlog import PENALTIES, FairLog, FairLogConfig
 from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.learner import Setting
+from fairall.models.training import classification_risk
 from fairall.models.unfairlog import UnfairLog
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
@@ -109,7 +110,7 @@ def test_loss_is_the_risk_and_the_penalty_on_the_gap_of_all_rows(
     batch = decided(unequal_groups, 2)
     with torch.no_grad():
         logit = learner.classify(batch.x, batch.s)
-        measured = learner.loss(batch) - learner.risk(logit, batch)
+        measured = learner.loss(batch) - classification_risk(logit, batch, learner.setting)
     gap = dpu(torch.sigmoid(logit), batch.s)
     share = (batch.s > 0).float().mean(-1)
     assert (gap > 0.01).all()
@@ -143,7 +144,7 @@ def test_a_minibatch_without_one_of_the_groups_has_no_penalty(
     batch = decided(people(20), 2)
     batch = replace(batch, s=torch.stack([torch.full((20,), present), batch.s[1]]))
     loss = learner.loss(batch)
-    risk = learner.risk(learner.classify(batch.x, batch.s), batch)
+    risk = classification_risk(learner.classify(batch.x, batch.s), batch, learner.setting)
     assert loss[0] == risk[0]
     assert loss[1] > risk[1]
     weights = list(learner.parameters())
