@@ -11,7 +11,7 @@ from torch import Tensor
 from fairall.checks import at_least
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import MIXTURE_KL, gaussian_kl, masked_mean
+from fairall.models.objectives import MIXTURE_KL, gaussian_kl, masked_mean, samples
 from fairall.models.training import classification_risk
 
 
@@ -52,15 +52,15 @@ class FairAll(LatentLearner):
         loc, scale = model.vae.encode(x, s, torch.cat([label, branches], dim=1))
 
         n_elbo = config.elbo_samples
-        labelled_noise = self.streams.normal(n_labelled, n_elbo, config.latent_size, counts=labelled.counts)
+        labelled_noise = self.streams.normal(n_labelled, config.latent_size, n_elbo, counts=labelled.counts)
         # One set of samples serves both expectations of U; sharing it biases neither.
         unlabelled_noise = self.streams.normal(
-            n_unlabelled, 2, max(n_elbo, config.kl_samples), config.latent_size, counts=unlabelled.counts
+            n_unlabelled, 2, config.latent_size, max(n_elbo, config.kl_samples), counts=unlabelled.counts
         )
-        noise = torch.cat([labelled_noise, unlabelled_noise.flatten(1, 2)[:, :, :n_elbo]], dim=1)
-        outputs = model.vae.decode(loc.unsqueeze(2) + scale.unsqueeze(2) * noise, s)
-        log_x = model.vae.log_prob(outputs, x.unsqueeze(2)).mean(-1)
-        log_u = model.vae.utility_log_prob(outputs[:, :n_labelled], label.unsqueeze(-1)).mean(-1)
+        noise = torch.cat([labelled_noise, unlabelled_noise.flatten(1, 2)[..., :n_elbo]], dim=1)
+        outputs = model.vae.decode(samples(loc, scale, noise), s)
+        log_x = model.vae.log_prob(outputs, x)
+        log_u = model.vae.utility_log_prob(outputs[:, :, :n_labelled], label)
 
         kl = gaussian_kl(loc[:, :n_labelled], scale[:, :n_labelled])
         labelled_elbo = log_x[:, :n_labelled] + log_u - config.beta * kl
@@ -71,7 +71,7 @@ class FairAll(LatentLearner):
             unlabelled_logit,
             loc[:, n_labelled:].unflatten(1, (-1, 2)),
             scale[:, n_labelled:].unflatten(1, (-1, 2)),
-            unlabelled_noise[..., : config.kl_samples, :],
+            unlabelled_noise[..., : config.kl_samples],
         )
         unlabelled_elbo = (1.0 - good) * log_x_bad + good * log_x_good - config.beta * kl
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import gaussian_kl, ips_weight, masked_mean
+from fairall.models.objectives import gaussian_kl, ips_weight, masked_mean, samples
 from fairall.models.training import classification_risk
 
 
@@ -23,11 +23,10 @@ class FairLab(LatentLearner):
         """α·R − mean over labelled rows of weight·L, shape (E,)."""
         config, vae, protocol = self.config, self.model.vae, self.setting.protocol
         loc, scale = vae.encode(batch.x, batch.s, batch.label)
-        noise = self.streams.normal(batch.s.shape[1], config.elbo_samples, config.latent_size)
-        outputs = vae.decode(loc.unsqueeze(2) + scale.unsqueeze(2) * noise, batch.s)
-        log_x = vae.log_prob(outputs, batch.x.unsqueeze(2)).mean(-1)
-        log_u = vae.utility_log_prob(outputs, batch.label.unsqueeze(-1)).mean(-1)
-        elbo = log_x + log_u - config.beta * gaussian_kl(loc, scale)
+        noise = self.streams.normal(batch.s.shape[1], config.latent_size, config.elbo_samples)
+        outputs = vae.decode(samples(loc, scale, noise), batch.s)
+        log_likelihood = vae.log_prob(outputs, batch.x) + vae.utility_log_prob(outputs, batch.label)
+        elbo = log_likelihood - config.beta * gaussian_kl(loc, scale)
         weight = batch.propensity
         if protocol.fairlab_weight == "inverse_propensity":
             weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)

@@ -64,8 +64,8 @@ class IPSClassifier(Learner):
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of a yes, shape (E, B); with `dropout_streams` as in training."""
-        given = torch.cat([self.inputs(x), s.unsqueeze(-1)], dim=-1)
-        return self.classifier(given, dropout_streams).squeeze(-1)
+        given = torch.cat([self.inputs(x).mT, s.unsqueeze(1)], dim=1)
+        return self.classifier.of_columns(given, dropout_streams).squeeze(1)
 
     def warm_up(self, decided: Decided, advance: Advance) -> None:
         """Trains for the warm-up's epochs."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
-from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean, samples
 from fairall.models.semi_supervised import SemiSupervisedVAE
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -112,7 +112,8 @@ class NetPolicy(LatentPolicy):
         """See `LatentPolicy.probability`."""
 
         def accepts(z: Tensor) -> Tensor:
-            return torch.sigmoid(self.net(z.flatten(1, -2))).reshape(z.shape[:-1])
+            columns = z.transpose(1, 2).flatten(2)
+            return torch.sigmoid(self.net.of_columns(columns)).view(len(z), z.shape[1], z.shape[-1])
 
         return _averaged(accepts, model, x, s, streams, n_samples)
 
@@ -179,7 +180,7 @@ class DecoderTaughtPolicy(NetPolicy):
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `NetPolicy.lesson`."""
-        return self._everyone(model.decoded_utility(z, batch.s), streams)
+        return self._everyone(model.decoded_utility(z.unsqueeze(-1), batch.s).squeeze(-1), streams)
 
 
 POLICIES: dict[str, type[LatentPolicy]] = {
@@ -199,10 +200,13 @@ def _averaged(
     streams: SeedStreams,
     n_samples: int,
 ) -> Tensor:
-    """E over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples, of `accepts`, shape (E, B)."""
+    """E over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples, of `accepts`, shape (E, B).
+
+    `accepts` maps samples of z (E, B, Z, L) to probabilities (E, B, L).
+    """
     loc, scale = model.posteriors(x, s)
-    noise = streams.normal(x.shape[1], 1, n_samples, loc.shape[-1])
-    z = loc.unsqueeze(-2) + scale.unsqueeze(-2) * noise
-    by_branch = accepts(z).mean(-1)
+    noise = streams.normal(x.shape[1], loc.shape[-1], n_samples)
+    z = torch.cat([samples(loc[:, :, branch], scale[:, :, branch], noise) for branch in (0, 1)], dim=-1)
+    by_branch = accepts(z).unflatten(-1, (2, -1)).mean(-1)
     good = torch.sigmoid(model.classify(x, s))
     return (1.0 - good) * by_branch[..., 0] + good * by_branch[..., 1]

@@ -65,6 +65,11 @@ def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:
     return masked_mean(loss * weight, accepted)
 
 
+def samples(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+    """L samples loc + scale·ε, shape (..., Z, L), for loc and scale (..., Z) and normal ε (..., Z, L)."""
+    return torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), noise)
+
+
 def gaussian_kl(loc: Tensor, scale: Tensor) -> Tensor:
     """KL(N(loc, scale²) ‖ N(0, I)), shape (..., Z) to (...), in nats."""
     return 0.5 * (loc.square() + scale.square() - 2.0 * torch.log(scale) - 1.0).sum(-1)
@@ -75,13 +80,13 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
 
     The samples are z_jk = loc_j + scale_j·ε_jk of component j. Every density needed at them, of the own
     component, of the other and of the prior, is a quadratic in z and so linear in (ε, ε²), which makes all of
-    them one matrix product with constants on its left.
+    them one matrix product with constants on its right.
 
     Args:
         logit: logit of q(ũ = 1 | x, s), shape (...).
         loc: locations of the components ũ = 0 and ũ = 1, shape (..., 2, Z).
         scale: their scales, shape (..., 2, Z).
-        noise: standard normal ε, K per component, shape (..., 2, K, Z).
+        noise: standard normal ε, K per component, shape (..., 2, Z, K).
 
     Returns:
         Shape (...), in nats; non-negative up to Monte-Carlo error.
@@ -90,12 +95,12 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
     ratio = scale / other_scale
     shift = (loc - other_loc) / other_scale
 
-    basis = torch.cat([noise, noise.square()], dim=-1)
-    linear = torch.stack([2.0 * shift * ratio, 2.0 * loc * scale], dim=-1)
-    square = torch.stack([ratio.square(), scale.square()], dim=-1)
+    basis = torch.cat([noise, noise.square()], dim=-2)
+    linear = torch.stack([2.0 * shift * ratio, 2.0 * loc * scale], dim=-2)
+    square = torch.stack([ratio.square(), scale.square()], dim=-2)
     offset = torch.stack([shift.square().sum(-1), loc.square().sum(-1)], dim=-1)
-    other, prior = (basis @ torch.cat([linear, square], dim=-2) + offset.unsqueeze(-2)).unbind(-1)
-    own = noise.square().sum(-1)
+    other, prior = (torch.cat([linear, square], dim=-1) @ basis + offset.unsqueeze(-1)).unbind(-2)
+    own = noise.square().sum(-2)
 
     log_weight = torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1)
     log_volume = torch.log(scale).sum(-1)
@@ -116,14 +121,14 @@ def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> 
     Returns:
         Shape (...), in nats.
     """
-    z = loc.unsqueeze(-2) + scale.unsqueeze(-2) * noise
+    z = samples(loc, scale, noise)
     log_prior = -0.5 * (z.square() + math.log(2.0 * math.pi))
     own = torch.special.ndtr(noise)
-    other = torch.special.ndtr((z - loc.flip(-2).unsqueeze(-2)) / scale.flip(-2).unsqueeze(-2))
+    other = torch.special.ndtr((z - loc.flip(-2).unsqueeze(-1)) / scale.flip(-2).unsqueeze(-1))
     weight = torch.stack([torch.sigmoid(-logit), torch.sigmoid(logit)], dim=-1)
     shares = weight[..., None, None]
     log_mixture = torch.logaddexp(shares * own, shares.flip(-3) * other)
-    return (weight * (log_mixture - log_prior).sum(-1).mean(-1)).sum(-1)
+    return (weight * (log_mixture - log_prior).sum(-2).mean(-1)).sum(-1)
 
 
 MIXTURE_KL = {"density": mixture_kl, "cdf": cdf_mixture_kl}

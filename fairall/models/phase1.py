@@ -13,7 +13,7 @@ from fairall.checks import at_least, not_negative, positive
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.models.learner import Advance, PretrainCurves
-from fairall.models.objectives import gaussian_kl
+from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
@@ -69,14 +69,14 @@ def train_phase1(
     best_loss = torch.full((n_seeds,), float("inf"))
     best_epoch = torch.zeros(n_seeds, dtype=torch.long)
     # The same noise at every validation: epochs are compared with common random numbers.
-    validation_noise = streams.normal(len(validation), config.validation_samples, vae.latent_size)
+    validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
     held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
     loss_of = functools.partial(phase1_loss, vae, beta=config.beta)
 
     measured_at, train_curve, validation_curve = [], [], []
     for epoch in range(1, epochs + 1):
         order = streams.permutations(len(pool))
-        noise = streams.normal(len(pool), config.elbo_samples, vae.latent_size)
+        noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
         epoch_loss = torch.zeros(n_seeds)
         for rows, eps in zip(
             order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
@@ -119,13 +119,12 @@ def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
         vae: a VAE without ũ.
         x: features, shape (E, B, D).
         s: sensitive attribute, shape (E, B).
-        noise: standard normal, L samples a person, shape (E, B, L, Z).
+        noise: standard normal, L samples a person, shape (E, B, Z, L).
         beta: weight of the KL term.
 
     Returns:
         Shape (E, B), in nats.
     """
     loc, scale = vae.encode(x, s)
-    z = loc.unsqueeze(2) + scale.unsqueeze(2) * noise
-    log_likelihood = vae.log_prob(vae.decode(z, s), x.unsqueeze(2)).mean(-1)
-    return beta * gaussian_kl(loc, scale) - log_likelihood
+    z = samples(loc, scale, noise)
+    return beta * gaussian_kl(loc, scale) - vae.log_prob(vae.decode(z, s), x)

@@ -50,8 +50,8 @@ class SemiSupervisedVAE(nn.Module):
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); with `dropout_streams` as in training."""
-        given = torch.cat([self.vae.inputs(x), s.unsqueeze(-1)], dim=-1)
-        return self.classifier(given, dropout_streams).squeeze(-1)
+        given = torch.cat([self.vae.inputs(x).mT, s.unsqueeze(1)], dim=1)
+        return self.classifier.of_columns(given, dropout_streams).squeeze(1)
 
     def posteriors(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Locations and scales of q(z | x, s, ũ) for ũ = 0 and ũ = 1, each of shape (E, B, 2, Z)."""
@@ -73,10 +73,11 @@ class SemiSupervisedVAE(nn.Module):
         return loc + scale * streams.normal(*loc.shape[1:])
 
     def decoded_utility(self, z: Tensor, s: Tensor) -> Tensor:
-        """p(ũ = 1 | z, s, d = 1) of z (E, B, ..., Z) and s (E, B), shape (E, B, ...)."""
+        """p(ũ = 1 | z, s, d = 1) of samples z (E, B, Z, L) and s (E, B), shape (E, B, L)."""
         return torch.sigmoid(self.vae.utility_logit(self.vae.decode(z, s)))
 
     def reconstruct(self, z: Tensor, s: Tensor) -> Tensor:
         """The features as the decoder has them, shape (E, B, D), of z (E, B, Z) and s (E, B)."""
         likelihood = self.vae.likelihood
-        return likelihood.reconstruct(self.vae.decode(z, s)[..., : likelihood.n_outputs])
+        outputs = self.vae.decode(z.unsqueeze(-1), s).squeeze(-1)
+        return likelihood.reconstruct(outputs[:, : likelihood.n_outputs])

@@ -79,10 +79,10 @@ class ConditionalVAE(nn.Module):
         Returns:
             Two tensors of shape (E, B, Z); the scale is positive.
         """
-        given = [self.inputs(x), s.unsqueeze(-1)]
+        given = [self.inputs(x).mT, s.unsqueeze(1)]
         if utility is not None:
-            given.append(utility.unsqueeze(-1))
-        loc, raw_scale = self.encoder(torch.cat(given, dim=-1)).chunk(2, dim=-1)
+            given.append(utility.unsqueeze(1))
+        loc, raw_scale = self.encoder.of_columns(torch.cat(given, dim=1)).mT.chunk(2, dim=-1)
         scale = F.softplus(raw_scale) + MIN_SCALE
         if self._is_in_one_frame():
             return loc, scale
@@ -90,26 +90,36 @@ class ConditionalVAE(nn.Module):
         return torch.where(other, loc @ self.frame, loc), torch.where(other, scale @ self.frame.abs(), scale)
 
     def decode(self, z: Tensor, s: Tensor) -> Tensor:
-        """Decoder outputs for z (E, B, ..., Z) and s (E, B): shape (E, B, ..., P[+1]), ũ's logit last."""
-        s_column = s.reshape(*s.shape, *(1,) * (z.dim() - s.dim())).expand(*z.shape[:-1], 1)
+        """What the decoder makes of L samples a person.
+
+        Args:
+            z: samples, shape (E, B, Z, L).
+            s: sensitive attribute in {−1, +1}, shape (E, B).
+
+        Returns:
+            Shape (E, P[+1], B, L): outputs first, as `MixedLikelihood.log_prob` takes them, the logit of
+            p(ũ = 1 | z, s, d = 1) last.
+        """
+        z = z.transpose(1, 2)
+        s_row = s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])
         if not self._is_in_one_frame():
-            back = (z.flatten(1, -2) @ self.frame.mT).reshape(z.shape)
-            z = torch.where(s_column < 0, back, z)
-        flat = torch.cat([z, s_column], dim=-1).flatten(1, -2)
-        return self.decoder(flat).unflatten(1, z.shape[1:-1])
+            back = (self.frame @ z.flatten(2)).view_as(z)
+            z = torch.where(s_row < 0, back, z)
+        columns = torch.cat([z, s_row], dim=1)
+        return self.decoder.of_columns(columns.flatten(2)).unflatten(2, columns.shape[2:])
 
     def utility_logit(self, outputs: Tensor) -> Tensor:
-        """Logit of p(ũ = 1 | z, s, d = 1), shape (...), from decoder outputs (..., P + 1)."""
-        return outputs[..., self.likelihood.n_outputs]
+        """Logit of p(ũ = 1 | z, s, d = 1), shape (E, B, L), from decoder outputs (E, P + 1, B, L)."""
+        return outputs[:, self.likelihood.n_outputs]
 
     def utility_log_prob(self, outputs: Tensor, utility: Tensor) -> Tensor:
-        """Log p(ũ | z, s, d = 1), shape (...), from decoder outputs (..., P + 1) and ũ (...) in {0, 1}."""
+        """Log p(ũ | z, s, d = 1), averaged over samples, shape (E, B), for ũ (E, B) in {0, 1}."""
         logit = self.utility_logit(outputs)
-        return -F.binary_cross_entropy_with_logits(logit, utility.expand_as(logit), reduction="none")
+        return utility * logit.mean(-1) - F.softplus(logit).mean(-1)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """Log p(x | z, s), shape (...), from decoder outputs (..., P[+1]) and x (..., D)."""
-        return self.likelihood.log_prob(outputs[..., : self.likelihood.n_outputs], x)
+        """Log p(x | z, s), averaged over samples, shape (E, B), for outputs of `decode` and x (E, B, D)."""
+        return self.likelihood.log_prob(outputs[:, : self.likelihood.n_outputs], x)
 
     @torch.no_grad()
     def read_together(self, frame: Tensor) -> None:

@@ -1,12 +1,20 @@
-"""p(x | z, s) for tables of mixed kinds, vectorised over all features of a kind."""
+"""p(x | z, s) for tables of mixed kinds, vectorised over all features of a kind.
+
+Every kind is an exponential family, log p = η·T(x) − A(η) + log h(x), whose gradient in η is T(x) − E[T(x)].
+Both come from the same few intermediate values, so each kind gives them together: a graph of elementwise
+operations for autograd to walk back would cost several times as much as the decoder itself.
+"""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fairall.data.features import Kind, Schema
 
@@ -14,30 +22,152 @@ MIN_RATE = 1e-6  # keeps precisions and Poisson rates away from zero, where thei
 MAX_LOGIT = 30.0  # odds are bounded by e^60, so that exponentials of logits are exact in float32
 
 
-class MixedLikelihood:
-    """Independent likelihoods of the features given the decoder's outputs.
+class KindLikelihood(ABC):
+    """The features of one kind: independent, and with a block of the decoder's outputs of their own.
 
-    Real features are Gaussian in natural parameters: the decoder gives η1 and r, η2 = −softplus(r), and
-    log p(x) = η1·x + η2·x² + η1²/(4·η2) + ½·log(−2·η2) − ½·log 2π. Counts are Poisson with a softplus rate,
-    binary features Bernoulli, categorical ones a softmax over their codes.
+    Args:
+        schema: all features.
+        kind: which of them.
 
-    The decoder's P outputs lie in blocks: η1 of all real features, η2 of all real features, rates, Bernoulli
-    logits, and the categorical logits feature after feature.
+    Attributes:
+        columns: where in x they are, k of them.
+        n_outputs: p, the size of their block.
     """
+
+    n_outputs: int
+
+    def __init__(self, schema: Schema, kind: Kind) -> None:
+        self.columns = torch.tensor(schema.columns(kind), dtype=torch.long)
+
+    @abstractmethod
+    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
+        """Log p(x | z, s), summed over features and averaged over samples.
+
+        Args:
+            outputs: the block, shape (E, p, B, L).
+            x: the features, shape (E, k, B, 1).
+            score: where to write the gradient of log p in the outputs of each sample, shape (E, p, B, L).
+
+        Returns:
+            Shape (E, B), in nats.
+        """
+
+    @abstractmethod
+    def typical(self, outputs: Tensor) -> Tensor:
+        """The most telling values, shape (E, k, B), for outputs (E, p, B)."""
+
+
+class Gaussian(KindLikelihood):
+    """Real features, in natural parameters: the decoder gives all η1, then all r, and η2 = −softplus(r)."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema, Kind.REAL)
+        self.n_outputs = 2 * len(self.columns)
+
+    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
+        """See `KindLikelihood.log_prob`; T = (x, x²), E[T] = (μ, μ² + σ²)."""
+        eta1, raw = outputs.chunk(2, dim=1)
+        precision = 2.0 * (F.softplus(raw) + MIN_RATE)  # −2·η2
+        mean = eta1 / precision
+        if score is not None:
+            of_eta1, of_raw = score.chunk(2, dim=1)
+            torch.sub(x, mean, out=of_eta1)
+            torch.mul(mean.square() + 1.0 / precision - x.square(), torch.sigmoid(raw), out=of_raw)
+        log_prob = 0.5 * (torch.log(precision) - precision * (x - mean).square())
+        return _over_samples(log_prob) - 0.5 * math.log(2.0 * math.pi) * len(self.columns)
+
+    def typical(self, outputs: Tensor) -> Tensor:
+        """The mean."""
+        eta1, raw = outputs.chunk(2, dim=1)
+        return eta1 / (2.0 * (F.softplus(raw) + MIN_RATE))
+
+
+class Poisson(KindLikelihood):
+    """Counts, with a softplus rate."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema, Kind.COUNT)
+        self.n_outputs = len(self.columns)
+
+    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
+        """See `KindLikelihood.log_prob`."""
+        rate = self.typical(outputs)
+        if score is not None:
+            torch.mul(x / rate - 1.0, torch.sigmoid(outputs), out=score)
+        return _over_samples(x * torch.log(rate) - rate) - torch.lgamma(x + 1.0).sum((1, -1))
+
+    def typical(self, outputs: Tensor) -> Tensor:
+        """The rate, which is the mean."""
+        return F.softplus(outputs) + MIN_RATE
+
+
+class Bernoulli(KindLikelihood):
+    """Binary features, with the logit of their second code."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema, Kind.BINARY)
+        self.n_outputs = len(self.columns)
+        self.codes = torch.tensor([schema[i].codes for i in self.columns]).reshape(-1, 2, 1, 1)
+
+    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
+        """See `KindLikelihood.log_prob`."""
+        value = (x == self.codes[:, 1]).to(outputs.dtype)
+        if score is not None:
+            torch.sub(value, torch.sigmoid(outputs), out=score)
+        return _over_samples(value * outputs - F.softplus(outputs))
+
+    def typical(self, outputs: Tensor) -> Tensor:
+        """The likelier code."""
+        return torch.where(outputs > 0, self.codes[:, 1, :, 0], self.codes[:, 0, :, 0])
+
+
+class Categorical(KindLikelihood):
+    """Categorical features: a softmax over the codes of each, the logits feature after feature."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema, Kind.CATEGORICAL)
+        # Which logits belong to which feature, shape (k, p), and the same as an index.
+        self.sizes = [len(schema[i].codes) for i in self.columns]
+        self.owner = torch.arange(len(self.sizes)).repeat_interleave(
+            torch.tensor(self.sizes, dtype=torch.long)
+        )
+        self.membership = torch.block_diag(*(torch.ones(1, size) for size in self.sizes))
+        self.codes = torch.tensor([code for i in self.columns for code in schema[i].codes])
+        self.n_outputs = len(self.codes)
+
+    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
+        """See `KindLikelihood.log_prob`; a logit out of bounds is learnt from as if it were at its bound."""
+        membership = self.membership.to(outputs.dtype)
+        indicator = (x.index_select(1, self.owner) == self.codes.view(-1, 1, 1)).to(outputs.dtype)
+        logits = outputs.clamp(-MAX_LOGIT, MAX_LOGIT)
+        odds = torch.exp(logits).flatten(2)
+        total = torch.matmul(membership, odds)
+        chosen = (logits.mean(-1, keepdim=True) * indicator).sum((1, -1))
+        normaliser = torch.log(total).sum(1).unflatten(-1, outputs.shape[2:]).mean(-1)
+        if score is not None:
+            probability = odds.mul_(torch.matmul(membership.mT, total.reciprocal_())).view_as(outputs)
+            torch.sub(indicator, probability, out=score)
+        return chosen - normaliser
+
+    def typical(self, outputs: Tensor) -> Tensor:
+        """The likeliest code."""
+        of_features = zip(outputs.split(self.sizes, 1), self.codes.split(self.sizes), strict=True)
+        return torch.stack([codes[logits.argmax(1)] for logits, codes in of_features], 1)
+
+
+class MixedLikelihood:
+    """Independent likelihoods of all features given the decoder's outputs, block after block by kind."""
 
     def __init__(self, schema: Schema) -> None:
         self.n_features = len(schema)
-        self.real, self.count, self.binary, self.categorical = (
-            torch.tensor(schema.columns(kind), dtype=torch.long) for kind in Kind
-        )
-        self.binary_codes = torch.tensor([schema[i].codes for i in self.binary]).reshape(-1, 2)
-        # A categorical column repeated once per code, its codes, and which logits belong to which feature.
-        self.sizes = [len(schema[i].codes) for i in self.categorical]
-        self.repeated = self.categorical.repeat_interleave(torch.tensor(self.sizes, dtype=torch.long))
-        self.codes = torch.tensor([code for i in self.categorical for code in schema[i].codes])
-        self.membership = torch.block_diag(*(torch.ones(size, 1) for size in self.sizes))
-        n_real, n_count, n_binary = len(self.real), len(self.count), len(self.binary)
-        self.block_sizes = [n_real, n_real, n_count, n_binary, len(self.codes)]
+        kinds: list[KindLikelihood] = [
+            Gaussian(schema),
+            Poisson(schema),
+            Bernoulli(schema),
+            Categorical(schema),
+        ]
+        self.kinds = [kind for kind in kinds if kind.n_outputs > 0]
+        self.block_sizes = [kind.n_outputs for kind in self.kinds]
 
     @property
     def n_outputs(self) -> int:
@@ -45,58 +175,52 @@ class MixedLikelihood:
         return sum(self.block_sizes)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """Log p(x | z, s), summed over features.
+        """Log p(x | z, s), summed over features and averaged over samples of z.
 
         Args:
-            outputs: decoder outputs, shape (..., P).
-            x: features with categories as their codes, shape (..., D), broadcastable over the leading axes.
+            outputs: decoder outputs of L samples a person, shape (E, P, B, L).
+            x: features with categories as their codes, shape (E, B, D).
 
         Returns:
-            Shape (...), in nats.
+            Shape (E, B), in nats.
         """
-        eta1, raw_eta2, raw_rate, binary_logit, logits = outputs.split(self.block_sizes, dim=-1)
-        total = outputs.new_zeros(())
-        if self.real.numel():
-            value = x[..., self.real]
-            eta2 = -F.softplus(raw_eta2) - MIN_RATE
-            density = (
-                value * (eta1 + eta2 * value) + eta1.square() / (4.0 * eta2) + 0.5 * torch.log(-2.0 * eta2)
-            )
-            total = total + density.sum(-1) - 0.5 * math.log(2.0 * math.pi) * self.real.numel()
-        if self.count.numel():
-            value = x[..., self.count]
-            rate = F.softplus(raw_rate) + MIN_RATE
-            total = total + (value * torch.log(rate) - rate).sum(-1) - torch.lgamma(value + 1.0).sum(-1)
-        if self.binary.numel():
-            value = (x[..., self.binary] == self.binary_codes[:, 1]).to(x.dtype)
-            total = total + (value * binary_logit - F.softplus(binary_logit)).sum(-1)
-        if self.categorical.numel():
-            one_hot = (x[..., self.repeated] == self.codes).to(x.dtype)
-            bounded = logits.clamp(-MAX_LOGIT, MAX_LOGIT)
-            normaliser = torch.log(bounded.exp() @ self.membership).sum(-1)
-            total = total + (bounded * one_hot).sum(-1) - normaliser
-        return total
+        return _LogProb.apply(outputs, x, self)
 
     def reconstruct(self, outputs: Tensor) -> Tensor:
         """The most telling single value of each feature: the mean of real ones and counts, else the mode.
 
         Args:
-            outputs: decoder outputs, shape (..., P).
+            outputs: decoder outputs, shape (E, P, B).
 
         Returns:
-            Shape (..., D), categories as their codes.
+            Shape (E, B, D), categories as their codes.
         """
-        eta1, raw_eta2, raw_rate, binary_logit, logits = outputs.split(self.block_sizes, dim=-1)
-        x = outputs.new_zeros(*outputs.shape[:-1], self.n_features)
-        x[..., self.real] = eta1 / (2.0 * (F.softplus(raw_eta2) + MIN_RATE))
-        x[..., self.count] = F.softplus(raw_rate) + MIN_RATE
-        x[..., self.binary] = torch.where(binary_logit > 0, self.binary_codes[:, 1], self.binary_codes[:, 0])
-        if self.categorical.numel():
-            modes = [
-                codes[part.argmax(-1)]
-                for part, codes in zip(
-                    logits.split(self.sizes, -1), self.codes.split(self.sizes), strict=True
-                )
-            ]
-            x[..., self.categorical] = torch.stack(modes, -1)
-        return x
+        x = outputs.new_zeros(len(outputs), self.n_features, outputs.shape[2])
+        for kind, block in zip(self.kinds, outputs.split(self.block_sizes, 1), strict=True):
+            x[:, kind.columns] = kind.typical(block).to(x.dtype)
+        return x.mT
+
+
+class _LogProb(torch.autograd.Function):
+    """`MixedLikelihood.log_prob` and its gradient in the decoder's outputs."""
+
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, x: Tensor, likelihood: MixedLikelihood) -> Tensor:
+        score = torch.empty_like(outputs) if ctx.needs_input_grad[0] else None
+        sizes, values = likelihood.block_sizes, x.mT.unsqueeze(-1)
+        scores = [None] * len(sizes) if score is None else score.split(sizes, 1)
+        total = outputs.new_zeros(())
+        for kind, block, into in zip(likelihood.kinds, outputs.split(sizes, 1), scores, strict=True):
+            total = total + kind.log_prob(block, values.index_select(1, kind.columns), into)
+        ctx.score = score
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.score * (gradient / ctx.score.shape[-1]).unsqueeze(1).unsqueeze(-1), None, None
+
+
+def _over_samples(log_prob: Tensor) -> Tensor:
+    """Summed over features and averaged over samples: (E, k, B, L) to (E, B)."""
+    return log_prob.sum(1).mean(-1)

@@ -27,7 +27,11 @@ class StackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps x (E, B, in) to (E, B, out)."""
-        return torch.baddbmm(self.bias, x, self.weight)
+        return self.of_columns(x.mT).mT
+
+    def of_columns(self, x: Tensor) -> Tensor:
+        """The same of people in columns: maps x (E, in, B) to (E, out, B)."""
+        return torch.baddbmm(self.bias.mT, self.weight.mT, x)
 
 
 class StackedMLP(nn.Module):
@@ -72,10 +76,17 @@ class StackedMLP(nn.Module):
             x: inputs, shape (E, B, in).
             dropout_streams: draws the dropout masks; without it nothing is dropped (evaluation).
         """
-        *hidden, last = self.layers
+        return self.of_columns(x.mT, dropout_streams).mT
+
+    def of_columns(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+        """The same of people in columns: maps x (E, in, B) to (E, out, B).
+
+        A unit's values for all people then lie side by side, and so do those of a few units.
+        """
+        *hidden, last = cast(list[StackedLinear], list(self.layers))
         for layer in hidden:
-            x = torch.relu(layer(x))
+            x = layer.of_columns(x).relu_()
             if dropout_streams is not None and self.dropout > 0.0:
                 kept = dropout_streams.uniform(*x.shape[1:]) >= self.dropout
-                x = x * kept / (1.0 - self.dropout)
-        return last(x)
+                x = x * (kept / (1.0 - self.dropout))
+        return last.of_columns(x)

@@ -224,7 +224,7 @@ def test_loss_gradient_by_finite_differences(
 
     parameters = list(learner.model.parameters())
     gradients = torch.autograd.grad(loss(), parameters)
-    step = 1e-2
+    step = 3e-3
     generator = torch.Generator().manual_seed(0)
     directions = [torch.randn(p.shape, generator=generator) for p in parameters]
     directional = sum((g * d).sum() for g, d in zip(gradients, directions, strict=True))
@@ -271,7 +271,8 @@ def test_transfer_keeps_phase1_and_leaves_new_connections_random(schema: Schema)
     # With ũ = 0 the new input is silent: both encoders agree, and so do the decoders on x.
     loc, scale = vae.encode(x, s, torch.zeros(2, 4))
     torch.testing.assert_close((loc, scale), phase1.encode(x, s))
-    torch.testing.assert_close(vae.decode(loc, s)[..., :-1], phase1.decode(loc, s))
+    z = loc.unsqueeze(-1)
+    torch.testing.assert_close(vae.decode(z, s)[:, :-1], phase1.decode(z, s))
 
 
 def test_propensity_weighs_both_branches_exactly_and_repeats(
@@ -320,7 +321,7 @@ def test_policy_target_and_loss_are_the_protocols(
     everybody = decided(people(400), torch.ones(1, 400, dtype=torch.bool))
     z, target = examples(learner, everybody)
     with torch.no_grad():
-        good = torch.sigmoid(learner.model.vae.utility_logit(learner.model.vae.decode(z, everybody.s)))
+        good = learner.model.decoded_utility(z.unsqueeze(-1), everybody.s).squeeze(-1)
     assert ((good > cost) & (good < 0.5)).any(), "people on whom a threshold of ½ would differ"
     if protocol == "corrected":
         assert (target == (good >= cost)).all()

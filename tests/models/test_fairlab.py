@@ -57,13 +57,14 @@ def elbos(learner: FairLab, batch: Decided) -> Tensor:
     config, vae = learner.config, learner.model.vae
     n_seeds, n_rows = batch.s.shape
     streams = SeedStreams(learner.setting.seeds, "the same noise each time")
-    noise = streams.normal(n_rows, config.elbo_samples, config.latent_size)
+    noise = streams.normal(n_rows, config.latent_size, config.elbo_samples)
     posterior = distributions.Normal(*vae.encode(batch.x, batch.s, batch.label))
     kl = distributions.kl_divergence(posterior, distributions.Normal(0.0, 1.0)).sum(-1)
     values = torch.zeros(n_seeds, n_rows)
     for sample in range(config.elbo_samples):
-        outputs = vae.decode(posterior.loc + posterior.scale * noise[:, :, sample], batch.s)
-        of_utility = distributions.Bernoulli(logits=outputs[..., -1]).log_prob(batch.label)
+        z = posterior.loc + posterior.scale * noise[..., sample]
+        outputs = vae.decode(z.unsqueeze(-1), batch.s)
+        of_utility = distributions.Bernoulli(logits=outputs[:, -1, :, 0]).log_prob(batch.label)
         values += (vae.log_prob(outputs, batch.x) + of_utility) / config.elbo_samples
     return values - config.beta * kl
 

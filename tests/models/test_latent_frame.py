@@ -84,7 +84,7 @@ def test_a_group_blind_start_reads_and_writes_both_groups_alike(schema: Schema, 
     u = (x[..., 0] > 0).float()
     blind = made(schema, utility=True, group_blind=True)
     torch.testing.assert_close(blind.encode(x, s, u), blind.encode(x, -s, u), rtol=0, atol=0)
-    z = torch.randn(2, 20, 3)
+    z = torch.randn(2, 20, 3, 4)
     torch.testing.assert_close(blind.decode(z, s), blind.decode(z, -s), rtol=0, atol=0)
     random = made(schema, utility=True)
     assert not torch.allclose(random.encode(x, s, u)[0], random.encode(x, -s, u)[0])
@@ -119,18 +119,18 @@ def test_a_frame_moves_the_code_of_one_group_and_decoding_undoes_it(
     given = (x, s, (x[..., 0] > 0).float()) if utility else (x, s)
     other = (s < 0).unsqueeze(-1)
     loc, scale = vae.encode(*given)
-    restored = vae.decode(loc, s)
+    restored = vae.decode(loc.unsqueeze(-1), s)
     many = torch.randn(2, 20, 5, 3)
-    decoded = vae.decode(many, s)
+    decoded = vae.decode(many.mT, s)
 
     vae.read_together(matrix(*frames))
     framed_loc, framed_scale = vae.encode(*given)
     torch.testing.assert_close(framed_loc, torch.where(other, moved(loc, frames), loc))
     torch.testing.assert_close(framed_scale, torch.where(other, moved(scale, frames, signed=False), scale))
     assert (framed_scale > 0).all()
-    torch.testing.assert_close(vae.decode(framed_loc, s), restored)
+    torch.testing.assert_close(vae.decode(framed_loc.unsqueeze(-1), s), restored)
     framed_many = torch.where(other.unsqueeze(-1), moved(many, frames), many)
-    torch.testing.assert_close(vae.decode(framed_many, s), decoded)
+    torch.testing.assert_close(vae.decode(framed_many.mT, s), decoded)
 
 
 @pytest.mark.parametrize("frames", FRAMES)
@@ -140,10 +140,10 @@ def test_a_frame_leaves_everybodys_elbo_as_it_is(
     vae = made(schema)
     x, s = stacked(people(30))
     noise = torch.randn(2, 30, 4, 3)
-    before = phase1_loss(vae, x, s, noise, beta=0.7)
+    before = phase1_loss(vae, x, s, noise.mT, beta=0.7)
     vae.read_together(matrix(*frames))
     matching = torch.where((s < 0)[..., None, None], moved(noise, frames), noise)
-    torch.testing.assert_close(phase1_loss(vae, x, s, matching, beta=0.7), before)
+    torch.testing.assert_close(phase1_loss(vae, x, s, matching.mT, beta=0.7), before)
 
 
 def test_frames_read_one_after_the_other_compose(schema: Schema, people: MakePeople) -> None:

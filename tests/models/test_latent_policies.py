@@ -188,7 +188,7 @@ def test_the_decoder_averages_what_it_decodes_over_both_branches(
     measured = own.propensity(x, s, streams())
 
     def decodes(z: Tensor, s: Tensor) -> Tensor:
-        return torch.sigmoid(own.model.vae.decode(z, s)[..., -1])
+        return torch.sigmoid(own.model.vae.decode(z.unsqueeze(-1), s)[:, -1, :, 0])
 
     torch.testing.assert_close(measured, average_over_branches(own, x, s, decodes), atol=0.01, rtol=0)
 
@@ -272,7 +272,7 @@ def test_a_taught_net_learns_from_everybody_what_its_teacher_says(
             # What p(ũ = 1) was before the classifier's loss weighted it with 1 − c, and p(ũ = 0) with c.
             good = weighted * COST / (weighted * COST + (1 - weighted) * (1 - COST))
         else:
-            weighted = good = torch.sigmoid(own.model.vae.decode(z, batch.s)[..., -1])
+            weighted = good = torch.sigmoid(own.model.vae.decode(z.unsqueeze(-1), batch.s)[:, -1, :, 0])
     assert ((weighted > COST) & (weighted < 0.5)).any(), "people on whom the other's threshold would differ"
     if target == "hard":
         assert torch.equal(asked, (weighted >= threshold).float())

@@ -52,10 +52,10 @@ def test_loss_is_beta_kl_minus_likelihood(schema: Schema, people: Callable[[int]
     vae = ConditionalVAE(schema, 2, [16], SeedStreams(SEEDS, "phase1"), utility=False, group_blind=False)
     crowd = people(5)
     x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
-    noise = torch.zeros(2, 5, 1, 2)
+    noise = torch.zeros(2, 5, 2, 1)
     loc, scale = vae.encode(x, s)
     kl = 0.5 * (loc**2 + scale**2 - 2 * scale.log() - 1).sum(-1)
-    expected = 0.3 * kl - vae.log_prob(vae.decode(loc, s), x)
+    expected = 0.3 * kl - vae.log_prob(vae.decode(loc.unsqueeze(-1), s), x)
     torch.testing.assert_close(phase1_loss(vae, x, s, noise, beta=0.3), expected)
 
 

@@ -42,12 +42,17 @@ CASES = {
 }
 
 
+def log_prob(likelihood: MixedLikelihood, outputs: Tensor, x: Tensor) -> Tensor:
+    """Shape (E, B), of outputs (E, B, P), one sample a person, and x (E, B, D)."""
+    return likelihood.log_prob(outputs.mT.unsqueeze(-1), x)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_log_prob_is_that_of_torch_distributions(case: str) -> None:
     feature, values, coded, distribution = CASES[case]
     likelihood = MixedLikelihood(Schema([feature]))
     outputs = 2 * torch.randn(4, 3, likelihood.n_outputs)
-    measured = likelihood.log_prob(outputs, torch.tensor(values).unsqueeze(-1))
+    measured = log_prob(likelihood, outputs, torch.tensor(values).expand(4, -1).unsqueeze(-1))
     expected = distribution(outputs).log_prob(torch.tensor(coded))
     torch.testing.assert_close(measured, expected, rtol=1e-5, atol=1e-5)
 
@@ -55,30 +60,36 @@ def test_log_prob_is_that_of_torch_distributions(case: str) -> None:
 def test_kinds_add_up(schema: Schema, people: Callable[[int], People]) -> None:
     likelihood = MixedLikelihood(schema)
     assert likelihood.n_outputs == 2 + 1 + 1 + 3 + 4
-    x = people(20).x
-    outputs = torch.randn(20, likelihood.n_outputs)
+    x = people(20).x.unsqueeze(0)
+    outputs = torch.randn(1, 20, likelihood.n_outputs)
     blocks = [[0, 1], [2], [3], [4, 5, 6], [7, 8, 9, 10]]
     parts = [
-        MixedLikelihood(Schema([feature])).log_prob(outputs[:, block], x[:, i : i + 1])
+        log_prob(MixedLikelihood(Schema([feature])), outputs[..., block], x[..., i : i + 1])
         for i, (feature, block) in enumerate(zip(schema, blocks, strict=True))
     ]
-    torch.testing.assert_close(likelihood.log_prob(outputs, x), sum(parts))
+    torch.testing.assert_close(log_prob(likelihood, outputs, x), sum(parts))
+
+
+def test_samples_are_averaged(schema: Schema, people: Callable[[int], People]) -> None:
+    likelihood = MixedLikelihood(schema)
+    x = people(10).x.expand(2, -1, -1)
+    outputs = torch.randn(2, likelihood.n_outputs, 10, 5)
+    singly = [likelihood.log_prob(outputs[..., k : k + 1], x) for k in range(5)]
+    torch.testing.assert_close(likelihood.log_prob(outputs, x), torch.stack(singly).mean(0))
 
 
 def test_gradient_by_finite_differences(schema: Schema, people: Callable[[int], People]) -> None:
     likelihood = MixedLikelihood(schema)
-    x = people(6).x.double()
-    outputs = torch.randn(6, likelihood.n_outputs, dtype=torch.double, requires_grad=True)
-    # The constants are float32; their rounding is the same on both sides of a difference.
-    likelihood.membership = likelihood.membership.double()
+    x = people(6).x.double().view(2, 3, -1)
+    outputs = torch.randn(2, likelihood.n_outputs, 3, 4, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(lambda o: likelihood.log_prob(o, x), (outputs,))
 
 
 def test_extreme_outputs_stay_finite(schema: Schema, people: Callable[[int], People]) -> None:
     likelihood = MixedLikelihood(schema)
     for size in (-1e4, 1e4):
-        outputs = torch.full((5, likelihood.n_outputs), size, requires_grad=True)
-        total = likelihood.log_prob(outputs, people(5).x).sum()
+        outputs = torch.full((1, likelihood.n_outputs, 5, 2), size, requires_grad=True)
+        total = likelihood.log_prob(outputs, people(5).x.unsqueeze(0)).sum()
         (gradient,) = torch.autograd.grad(total, outputs)
         assert total.isfinite()
         assert gradient.isfinite().all()
@@ -86,9 +97,9 @@ def test_extreme_outputs_stay_finite(schema: Schema, people: Callable[[int], Peo
 
 def test_reconstruction_gives_means_and_modes(schema: Schema) -> None:
     likelihood = MixedLikelihood(schema)
-    outputs = torch.tensor([[2.0, 0.5, 3.0, -1.0, 0.0, 5.0, 1.0, 0.0, 0.0, 1.0, 9.0]])
-    restored = likelihood.reconstruct(outputs)[0]
-    mean = _gaussian(outputs[0, :2])
+    outputs = torch.tensor([2.0, 0.5, 3.0, -1.0, 0.0, 5.0, 1.0, 0.0, 0.0, 1.0, 9.0])
+    restored = likelihood.reconstruct(outputs.view(1, -1, 1))[0, 0]
+    mean = _gaussian(outputs[:2])
     torch.testing.assert_close(restored[0], mean.mean)
     torch.testing.assert_close(restored[1], F.softplus(torch.tensor(3.0)) + MIN_RATE)
     assert restored[2:].tolist() == [1.0, 2.0, 5.0]
