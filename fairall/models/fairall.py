@@ -49,7 +49,8 @@ class FairAll(LatentLearner):
         x, s = take(batch.x, rows), take(batch.s, rows)
         label = take(batch.label, labelled.rows)
         branches = torch.tensor([0.0, 1.0]).repeat(n_unlabelled).expand(len(label), -1)
-        loc, scale = model.vae.encode(x, s, torch.cat([label, branches], dim=1))
+        utility = torch.cat([label, branches], dim=1)
+        loc, scale = model.vae.encode(x, s, utility)
 
         n_elbo = config.elbo_samples
         labelled_noise = self.streams.normal(n_labelled, config.latent_size, n_elbo, counts=labelled.counts)
@@ -59,11 +60,10 @@ class FairAll(LatentLearner):
         )
         noise = torch.cat([labelled_noise, unlabelled_noise.flatten(1, 2)[..., :n_elbo]], dim=1)
         outputs = model.vae.decode(samples(loc, scale, noise), s)
-        log_x = model.vae.log_prob(outputs, x)
-        log_u = model.vae.utility_log_prob(outputs[:, :, :n_labelled], label)
+        log_x, log_u = model.vae.likelihood.log_prob_with_utility(outputs, x, utility)
 
         kl = gaussian_kl(loc[:, :n_labelled], scale[:, :n_labelled])
-        labelled_elbo = log_x[:, :n_labelled] + log_u - config.beta * kl
+        labelled_elbo = log_x[:, :n_labelled] + log_u[:, :n_labelled] - config.beta * kl
 
         good = torch.sigmoid(unlabelled_logit)
         log_x_bad, log_x_good = log_x[:, n_labelled:].unflatten(1, (-1, 2)).unbind(-1)

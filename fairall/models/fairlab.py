@@ -25,8 +25,8 @@ class FairLab(LatentLearner):
         loc, scale = vae.encode(batch.x, batch.s, batch.label)
         noise = self.streams.normal(batch.s.shape[1], config.latent_size, config.elbo_samples)
         outputs = vae.decode(samples(loc, scale, noise), batch.s)
-        log_likelihood = vae.log_prob(outputs, batch.x) + vae.utility_log_prob(outputs, batch.label)
-        elbo = log_likelihood - config.beta * gaussian_kl(loc, scale)
+        log_x, log_u = vae.likelihood.log_prob_with_utility(outputs, batch.x, batch.label)
+        elbo = log_x + log_u - config.beta * gaussian_kl(loc, scale)
         weight = batch.propensity
         if protocol.fairlab_weight == "inverse_propensity":
             weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)

@@ -127,4 +127,4 @@ def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
     """
     loc, scale = vae.encode(x, s)
     z = samples(loc, scale, noise)
-    return beta * gaussian_kl(loc, scale) - vae.log_prob(vae.decode(z, s), x)
+    return beta * gaussian_kl(loc, scale) - vae.likelihood.log_prob(vae.decode(z, s), x)

@@ -112,15 +112,6 @@ class ConditionalVAE(nn.Module):
         """Logit of p(ũ = 1 | z, s, d = 1), shape (E, B, L), from decoder outputs (E, P + 1, B, L)."""
         return outputs[:, self.likelihood.n_outputs]
 
-    def utility_log_prob(self, outputs: Tensor, utility: Tensor) -> Tensor:
-        """Log p(ũ | z, s, d = 1), averaged over samples, shape (E, B), for ũ (E, B) in {0, 1}."""
-        logit = self.utility_logit(outputs)
-        return utility * logit.mean(-1) - F.softplus(logit).mean(-1)
-
-    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """Log p(x | z, s), averaged over samples, shape (E, B), for outputs of `decode` and x (E, B, D)."""
-        return self.likelihood.log_prob(outputs[:, : self.likelihood.n_outputs], x)
-
     @torch.no_grad()
     def read_together(self, frame: Tensor) -> None:
         """From now on the code of S = −1, as it is now, is read through `frame` (E, Z, Z) too."""

@@ -111,10 +111,7 @@ class Bernoulli(KindLikelihood):
 
     def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
         """See `KindLikelihood.log_prob`."""
-        value = (x == self.codes[:, 1]).to(outputs.dtype)
-        if score is not None:
-            torch.sub(value, torch.sigmoid(outputs), out=score)
-        return _over_samples(value * outputs - F.softplus(outputs))
+        return _bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype), score)
 
     def typical(self, outputs: Tensor) -> Tensor:
         """The likelier code."""
@@ -184,7 +181,21 @@ class MixedLikelihood:
         Returns:
             Shape (E, B), in nats.
         """
-        return _LogProb.apply(outputs, x, self)
+        log_x, _ = _LogProb.apply(outputs, x, None, self)
+        return log_x
+
+    def log_prob_with_utility(self, outputs: Tensor, x: Tensor, utility: Tensor) -> tuple[Tensor, Tensor]:
+        """The same, and log p(ũ | z, s, d = 1), averaged over samples too.
+
+        Args:
+            outputs: decoder outputs with the logit of ũ = 1 last, shape (E, P + 1, B, L).
+            x: features, shape (E, B, D).
+            utility: ũ in {0, 1}, shape (E, B).
+
+        Returns:
+            Two tensors of shape (E, B), in nats.
+        """
+        return _LogProb.apply(outputs, x, utility, self)
 
     def reconstruct(self, outputs: Tensor) -> Tensor:
         """The most telling single value of each feature: the mean of real ones and counts, else the mode.
@@ -202,23 +213,39 @@ class MixedLikelihood:
 
 
 class _LogProb(torch.autograd.Function):
-    """`MixedLikelihood.log_prob` and its gradient in the decoder's outputs."""
+    """Log p(x | z, s) and log p(ũ | z, s, d = 1), with their gradients in the decoder's outputs."""
 
     @staticmethod
-    def forward(ctx: Any, outputs: Tensor, x: Tensor, likelihood: MixedLikelihood) -> Tensor:
-        score = torch.empty_like(outputs) if ctx.needs_input_grad[0] else None
-        sizes, values = likelihood.block_sizes, x.mT.unsqueeze(-1)
-        scores = [None] * len(sizes) if score is None else score.split(sizes, 1)
-        total = outputs.new_zeros(())
-        for kind, block, into in zip(likelihood.kinds, outputs.split(sizes, 1), scores, strict=True):
-            total = total + kind.log_prob(block, values.index_select(1, kind.columns), into)
-        ctx.score = score
-        return total
+    def forward(
+        ctx: Any, outputs: Tensor, x: Tensor, utility: Tensor | None, likelihood: MixedLikelihood
+    ) -> tuple[Tensor, Tensor | None]:
+        ctx.score = score = torch.empty_like(outputs) if ctx.needs_input_grad[0] else None
+        sizes = [*likelihood.block_sizes, outputs.shape[1] - likelihood.n_outputs]
+        *blocks, logit = outputs.split(sizes, 1)
+        *scores, of_logit = [None] * len(sizes) if score is None else score.split(sizes, 1)
+        values, log_x = x.mT.unsqueeze(-1), outputs.new_zeros(())
+        for kind, block, into in zip(likelihood.kinds, blocks, scores, strict=True):
+            log_x = log_x + kind.log_prob(block, values.index_select(1, kind.columns), into)
+        if utility is None:
+            return log_x, None
+        return log_x, _bernoulli_log_prob(logit, utility.unsqueeze(1).unsqueeze(-1), of_logit)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.score * (gradient / ctx.score.shape[-1]).unsqueeze(1).unsqueeze(-1), None, None
+    def backward(ctx: Any, of_x: Tensor, of_utility: Tensor | None) -> tuple[Tensor, None, None, None]:
+        score = ctx.score
+        weight = of_x.unsqueeze(1)
+        if of_utility is not None:
+            n_features = score.shape[1] - 1
+            weight = torch.cat([weight.expand(-1, n_features, -1), of_utility.unsqueeze(1)], dim=1)
+        return score * (weight / score.shape[-1]).unsqueeze(-1), None, None, None
+
+
+def _bernoulli_log_prob(logit: Tensor, value: Tensor, score: Tensor | None) -> Tensor:
+    """Of `value` in {0, 1}, shape (E, k, B, 1); see `KindLikelihood.log_prob`."""
+    if score is not None:
+        torch.sub(value, torch.sigmoid(logit), out=score)
+    return _over_samples(value * logit - F.softplus(logit))
 
 
 def _over_samples(log_prob: Tensor) -> Tensor:

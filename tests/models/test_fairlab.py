@@ -65,7 +65,7 @@ def elbos(learner: FairLab, batch: Decided) -> Tensor:
         z = posterior.loc + posterior.scale * noise[..., sample]
         outputs = vae.decode(z.unsqueeze(-1), batch.s)
         of_utility = distributions.Bernoulli(logits=outputs[:, -1, :, 0]).log_prob(batch.label)
-        values += (vae.log_prob(outputs, batch.x) + of_utility) / config.elbo_samples
+        values += (vae.likelihood.log_prob(outputs[:, :-1], batch.x) + of_utility) / config.elbo_samples
     return values - config.beta * kl
 
 

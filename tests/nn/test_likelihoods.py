@@ -78,6 +78,19 @@ def test_samples_are_averaged(schema: Schema, people: Callable[[int], People]) -
     torch.testing.assert_close(likelihood.log_prob(outputs, x), torch.stack(singly).mean(0))
 
 
+def test_utility_is_one_more_binary_output(schema: Schema, people: Callable[[int], People]) -> None:
+    likelihood = MixedLikelihood(schema)
+    x, utility = people(8).x.double().view(2, 4, -1), torch.tensor([[0.0, 1, 1, 0], [1.0, 0, 0, 1]])
+    outputs = torch.randn(2, likelihood.n_outputs + 1, 4, 3, dtype=torch.double, requires_grad=True)
+    log_x, log_u = likelihood.log_prob_with_utility(outputs, x, utility.double())
+    torch.testing.assert_close(log_x, likelihood.log_prob(outputs[:, :-1], x))
+    expected = distributions.Bernoulli(logits=outputs[:, -1]).log_prob(utility.double().unsqueeze(-1))
+    torch.testing.assert_close(log_u, expected.mean(-1))
+    assert torch.autograd.gradcheck(
+        lambda o: likelihood.log_prob_with_utility(o, x, utility.double()), (outputs,)
+    )
+
+
 def test_gradient_by_finite_differences(schema: Schema, people: Callable[[int], People]) -> None:
     likelihood = MixedLikelihood(schema)
     x = people(6).x.double().view(2, 3, -1)
