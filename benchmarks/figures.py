@@ -64,5 +64,5 @@ def draw_scaling(table: pd.DataFrame, path: Path) -> None:
         axes.minorticks_off()
         axes.set(xlabel=table.index.name, ylabel="CPU seconds per unit")
         figure.suptitle("Level: cost is proportional; falling: the next unit costs less")
-        figure.legend(loc="outside right upper")
+        figure.legend(loc="outside right center")
         figure.savefig(path)
