@@ -1,1 +1,1 @@
-"""What things cost: CPU seconds of whole commands, measured from outside."""
+"""What things cost: processor time, time and memory of whole commands and of their parts."""

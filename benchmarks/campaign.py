@@ -1,0 +1,71 @@
+"""Measures many cases, one after the other, and keeps each as it comes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.errors import BenchmarkError, RunFailed
+from benchmarks.measure import measure
+from benchmarks.parts import TOTAL
+from benchmarks.records import Records
+
+
+@dataclass(frozen=True)
+class Case:
+    """Something to measure.
+
+    Attributes:
+        labels: what it is, by column of the records.
+        overrides: the words of its command line.
+    """
+
+    labels: Mapping[str, Any]
+    overrides: Sequence[str]
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.labels.items())
+
+
+def refuse_mistyped(cases: Sequence[Case]) -> None:
+    """Raises BenchmarkError, with the product's own words, where a case has an unknown name or value."""
+    from fairall.compose import compose_config
+    from fairall.explain import MISTAKES, explain
+
+    for case in cases:
+        try:
+            compose_config(*case.overrides)
+        except MISTAKES as error:
+            raise BenchmarkError(explain(error, case.overrides)) from error
+
+
+def measure_all(cases: Sequence[Case], repeats: int, records: Records) -> None:
+    """Measures what the records do not have yet; a case that fails is told and left out.
+
+    Every case once, then every case again: an interruption leaves fewer repeats rather than fewer cases.
+
+    Raises:
+        BenchmarkError: where nothing could be measured.
+    """
+    failed: set[str] = set()
+    for repeat in range(1, repeats + 1):
+        for case in cases:
+            if str(case) in failed or records.has(case.labels, repeat):
+                continue
+            try:
+                parts = measure(case.overrides)
+            except RunFailed as error:
+                failed.add(str(case))
+                print(f"left out: {case}: {error}", file=sys.stderr)
+                continue
+            records.append(case.labels, repeat, parts)
+            total = parts[TOTAL]
+            print(
+                f"{case}, {repeat} of {repeats}: CPU {total.cpu_seconds:.1f} s, "
+                f"wall {total.wall_seconds:.1f} s, peak {total.peak_mib:.0f} MiB",
+                flush=True,
+            )
+    if len(failed) == len(cases):
+        raise BenchmarkError("nothing could be measured")

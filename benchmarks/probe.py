@@ -1,0 +1,79 @@
+"""The product's command line with a stopwatch: `python -m benchmarks.probe FILE [OVERRIDE ...]`.
+
+Started by `measure.measure`. The product knows nothing of it: the timers are put around its parts from here.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from benchmarks.parts import EVALUATION, MLFLOW, OTHER, PHASE_1, PHASE_2, RESULTS, START_UP, WARM_UP
+from benchmarks.stopwatch import Stopwatch
+
+
+def main() -> None:
+    """Runs the command and writes what each part used to FILE, as JSON."""
+    stopwatch = Stopwatch(START_UP)
+    file, *overrides = sys.argv[1:]
+    from fairall.cli import main as command_line
+
+    put_timers(stopwatch)
+    sys.argv = ["fairall", *overrides]
+    code = command_line()
+    stopwatch.switch(OTHER)
+    Path(file).write_text(json.dumps({part: asdict(used) for part, used in stopwatch.used.items()}))
+    sys.exit(code)
+
+
+def put_timers(stopwatch: Stopwatch) -> None:
+    """Puts timers around the parts of `fairall.experiment.run`."""
+    from fairall import experiment, result
+
+    for owner, name, part in (
+        (experiment.Evaluation, "measure", EVALUATION),
+        (result, "representation_figures", EVALUATION),
+        (experiment, "write_result", RESULTS),
+        (experiment.RunFolder, "save_checkpoint", RESULTS),
+        (experiment.Tracker, "log_result", MLFLOW),
+    ):
+        setattr(owner, name, _timed(getattr(owner, name), part, stopwatch))
+
+    show_phase, follow = experiment.Display.phase, experiment.Tracker.following
+
+    @contextmanager
+    def phase(display: Any, name: str, *arguments: Any, **keywords: Any) -> Iterator[Any]:
+        # Whatever the method's class, each of its phases runs under a progress bar with its name.
+        if name not in (PHASE_1, WARM_UP, PHASE_2):
+            raise ValueError(f"a phase that benchmarks do not know: {name}")
+        with stopwatch.part(name), show_phase(display, name, *arguments, **keywords) as advance:
+            yield advance
+
+    @contextmanager
+    def following(*arguments: Any) -> Iterator[Any]:
+        stopwatch.switch(OTHER)  # the end of the start-up
+        tracking: AbstractContextManager[Any] = follow(*arguments)
+        with stopwatch.part(MLFLOW), tracking as tracker, stopwatch.part(OTHER):
+            yield tracker
+
+    experiment.Display.phase = phase  # type: ignore[method-assign, assignment]
+    experiment.Tracker.following = following  # type: ignore[method-assign, assignment]
+
+
+def _timed(function: Any, part: str, stopwatch: Stopwatch) -> Any:
+    @functools.wraps(function)
+    def timed(*arguments: Any, **keywords: Any) -> Any:
+        with stopwatch.part(part):
+            return function(*arguments, **keywords)
+
+    return timed
+
+
+if __name__ == "__main__":
+    main()

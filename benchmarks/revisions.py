@@ -1,0 +1,54 @@
+"""Revisions of this repository, and their files."""
+
+from __future__ import annotations
+
+import compileall
+import io
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.errors import BenchmarkError
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKING_TREE = "."
+
+
+@contextmanager
+def checkout(revision: str) -> Iterator[Path]:
+    """A folder with the files of a revision, deleted in the end; for `WORKING_TREE` the checkout itself.
+
+    Raises:
+        BenchmarkError: where there is no such revision.
+    """
+    if revision == WORKING_TREE:
+        yield ROOT
+        return
+    try:
+        commit = _git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        raise BenchmarkError(
+            f"{revision}: no such revision; it may be a branch, a tag, a commit or {WORKING_TREE}, "
+            "the working tree"
+        ) from None
+    with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as folder:
+        with tarfile.open(fileobj=io.BytesIO(_git("archive", commit))) as archive:
+            archive.extractall(folder, filter="data")
+        # Or its first run alone would pay for the compilation.
+        compileall.compile_dir(Path(folder) / "fairall", quiet=1)
+        yield Path(folder)
+
+
+def current() -> str:
+    """The revision of this checkout, with `-dirty` where files were changed; `unknown` outside git."""
+    try:
+        return _git("describe", "--always", "--dirty", "--exclude=*").decode().strip()
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return "unknown"
+
+
+def _git(*words: str) -> bytes:
+    return subprocess.run(["git", "-C", str(ROOT), *words], check=True, capture_output=True).stdout

@@ -1,0 +1,138 @@
+"""How the cost of a small run grows with seeds, applicants, features and time steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks import own_table
+from benchmarks.campaign import Case
+from benchmarks.parts import TOTAL
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAME = "scaling"
+LABELS = ("axis", "value")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Something that can be more or less.
+
+    Attributes:
+        override: what sets it, with {value} in it; {tables} is the folder of tables, each named by its
+            number of features.
+        values: how much of it, rising.
+    """
+
+    override: str
+    values: Sequence[int]
+
+
+AXES = {
+    "seeds": Axis("seeds={value}", (1, 3, 10, 30, 100)),
+    "applicants": Axis("schedule.applicants={value}", (16, 64, 256, 1024, 4096)),
+    "features": Axis("dataset.path={tables}/{value}.csv", (4, 16, 64, 256)),
+    "time_steps": Axis("schedule.time_steps={value}", (8, 16, 32, 64, 128)),
+}
+WIDTH = 16  # features of the base case
+BASE = (
+    "model=fairall_I_II",
+    *own_table.OVERRIDES,
+    "preset=quick",
+    "schedule.warm_up_epochs=8",  # or the warm-up would outweigh all that is asked for here
+    "tracking.enabled=false",
+)
+
+
+def write_tables(folder: Path) -> None:
+    """Writes the tables that the cases read."""
+    for width in {WIDTH, *AXES["features"].values}:
+        own_table.write_table(folder / f"{width}.csv", width)
+
+
+def cases(axes: Sequence[str], tables: Path, overrides: Sequence[str]) -> list[Case]:
+    """Along every axis, the base case with that one thing changed.
+
+    Args:
+        axes: names out of `AXES`.
+        tables: folder of `write_tables`.
+        overrides: further words of the command line.
+    """
+    base = [*BASE, f"dataset.path={tables}/{WIDTH}.csv"]
+    return [
+        Case(
+            {"axis": name, "value": value},
+            [*base, AXES[name].override.format(value=value, tables=tables), *overrides],
+        )
+        for name in axes
+        for value in AXES[name].values
+    ]
+
+
+def exponents(cpu: pd.DataFrame) -> pd.DataFrame:
+    """The p of the line through cost ∝ units**p in logarithms, by axis and part.
+
+    Args:
+        cpu: CPU seconds, indexed by axis and value, a column per part.
+
+    Returns:
+        A row per axis; NaN where a part does not exist, or there are less than two values.
+    """
+    import numpy as np
+    import pandas as pd
+
+    def slope(seconds: pd.Series) -> float:
+        units = seconds.index.get_level_values("value").to_numpy(dtype=float)
+        if len(seconds) < 2 or not (seconds > 0).all():
+            return np.nan
+        return float(np.polyfit(np.log(units), np.log(seconds), 1)[0])
+
+    fitted = {axis: table.apply(slope) for axis, table in cpu.groupby(level="axis", sort=False)}
+    return pd.DataFrame(fitted).T.rename_axis("axis")
+
+
+def _matters(cpu: pd.DataFrame) -> pd.Series:
+    """Which parts (columns) take a hundredth of the total or more where there is most of everything."""
+    most = cpu.iloc[-1]
+    return most >= most[TOTAL] / 100
+
+
+def render(folder: Path) -> str:
+    """Writes report.md, medians.csv and a figure per axis from the measurements; returns the report."""
+    # Heavy, and not to be imported where measuring is still to come.
+    from benchmarks.figures import draw_scaling
+    from benchmarks.report import by_part, head, markdown_table, read_medians, read_setting
+
+    medians = read_medians(folder, LABELS)
+    cpu, peak = (by_part(medians, LABELS, figure) for figure in ("cpu_seconds", "peak_mib"))
+    for axis, table in cpu.groupby(level="axis", sort=False):
+        by_value = table.droplevel("axis").rename_axis(str(axis))
+        draw_scaling(by_value.loc[:, _matters(by_value)], folder / f"{axis}.png")
+    report = f"""# How the cost of a run grows
+
+{head(read_setting(folder), medians)}
+- base case: `{" ".join(BASE)}`, a table of {own_table.ROWS} rows and {WIDTH} features
+
+Every figure is a median of its own.
+
+## Exponents
+
+p of CPU seconds ∝ units^p, fitted over all values of an axis: at 0 more costs nothing, at 1 it costs in
+proportion. A total has a fixed share, and grows as its largest part only in the end.
+
+{markdown_table(exponents(cpu), digits=2)}
+
+## CPU seconds
+
+{markdown_table(cpu, digits=3)}
+
+## Peak memory while a part was running, in MiB
+
+{markdown_table(peak, digits=0)}
+"""
+    (folder / "report.md").write_text(report)
+    return report

@@ -1,0 +1,28 @@
+"""What a piece of work used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process, or a part of it, used.
+
+    Attributes:
+        cpu_seconds: processor time of all its threads, user and system.
+        wall_seconds: time on the clock.
+        peak_mib: the most memory that was resident at once, in MiB; NaN where unknown.
+    """
+
+    cpu_seconds: float
+    wall_seconds: float
+    peak_mib: float
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both, one after the other."""
+        return Usage(
+            self.cpu_seconds + other.cpu_seconds,
+            self.wall_seconds + other.wall_seconds,
+            max(self.peak_mib, other.peak_mib),
+        )
