@@ -1,5 +1,6 @@
 """`python -m fairall`, and the command `fairall`."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ def main() -> None:
     """Runs the command line; a mistake of the user's ends in one line and exit code 1."""
     # Before numpy and torch are imported, which read it once: one thread unless the user says otherwise.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # What start-up makes, stays: the collector would walk all of it again and again, a quarter of the time
+    # that imports take. `experiment.run` lets it start.
+    gc.disable()
     # Methods and data sets of one's own may lie in the current folder, whichever way this was started.
     sys.path.append(str(Path.cwd()))
     from fairall.cli import main as command_line

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import logging
 import os
-import re
 import sys
 import traceback
 
@@ -15,9 +12,10 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from fairall.config import SCHEMA_SUFFIX, register_schemas, register_sweeps
+from fairall.config import register_schemas, register_sweeps
 from fairall.errors import FairAllError
 from fairall.explain import MISTAKES, tell
+from fairall.help import help_text
 from fairall.resources import configuration_root
 
 
@@ -72,7 +70,7 @@ def main() -> int:
     register_sweeps(configuration_root() / "sweeps")
     try:
         if {"-h", "--help"} & set(sys.argv):
-            _help()
+            print(help_text(sys.argv[1:]))
         else:
             _task()
     except MISTAKES as error:
@@ -81,14 +79,6 @@ def main() -> int:
         print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
         return 130
     return 0
-
-
-def _help() -> None:
-    """Hydra's help without the choices of a group that hold types only."""
-    # Hydra ends the process when it has answered.
-    with contextlib.redirect_stdout(io.StringIO()) as said, contextlib.suppress(SystemExit):
-        _task()
-    print(re.sub(rf", \w+{SCHEMA_SUFFIX}\b", "", said.getvalue()), end="")
 
 
 def _say(error: Exception) -> int:

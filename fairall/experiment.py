@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import shlex
 import sys
 import time
@@ -80,6 +81,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
             command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
             with Tracker.following(plain, identity, command) as tracker:
                 folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
+                _end_start_up()
                 learned = _learn(learner, config, data, decided, folder, display)
                 table, summary = write_result(learned, config, plain, data, folder)
                 if tracker is not None:
@@ -87,6 +89,13 @@ def run(composed: DictConfig) -> dict[str, Any]:
             folder.finish()
     _tell(plain, summary, folder.path, display)
     return summary
+
+
+def _end_start_up() -> None:
+    """Starts the garbage collector where `__main__` has kept it off, on what is made from here on only."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _learn(

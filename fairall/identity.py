@@ -15,7 +15,7 @@ import fairall
 IRRELEVANT = ("outputs_dir", "force", "checkpoint_seconds", "tracking", "objective", "hyperparameters")
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Folders and files of the package whose code shows results, or asks for them, but does not make them.
-DISPLAY = ("report", "__main__.py", "cli.py", "explain.py", "mlflow_policy.py", "tracking.py")
+DISPLAY = ("report", "__main__.py", "cli.py", "explain.py", "help.py", "mlflow_policy.py", "tracking.py")
 
 
 @functools.cache

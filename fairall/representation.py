@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.special import digamma
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
-from sklearn.neighbors import KDTree
 
 from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.models.learner import Learner
 
+# sklearn is imported where it is used: it takes most of a second, and methods without a latent do without.
 ENOUGH = 10_000  # people to learn a regression on a latent of some tens of dimensions from
 
 
@@ -100,6 +97,8 @@ def label_agreement(z: np.ndarray, good: np.ndarray, advantaged: np.ndarray) -> 
     Returns:
         In [−1, 1]; NaN where a group lacks one of the labels or a seed has diverged.
     """
+    from sklearn.linear_model import LogisticRegression
+
     slopes = []
     for group in (advantaged, ~advantaged):
         if not np.isfinite(z).all() or len(set(good[group])) < 2:
@@ -124,6 +123,9 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
         In nats, up to an error that can make it slightly negative; NaN where a value has k people or fewer,
         or a seed has diverged.
     """
+    from scipy.special import digamma
+    from sklearn.neighbors import KDTree
+
     values, counts = np.unique(y, return_counts=True)
     if not np.isfinite(z).all() or counts.min() <= neighbours:
         return np.nan
@@ -143,6 +145,9 @@ def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
 def _readability(
     z_train: np.ndarray, z_held_out: np.ndarray, known: np.ndarray, asked: np.ndarray
 ) -> tuple[float, float]:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+
     if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
         return np.nan, np.nan  # a seed that diverged
     if len(set(known)) < 2 or len(set(asked)) < 2:

@@ -16,7 +16,6 @@ from fairall.data.prepare import PreparedData
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.online import History
 from fairall.policy import Policy
-from fairall.report.figures import draw_latent, draw_learning, draw_phase1
 from fairall.report.paper import paper_figures
 from fairall.representation import latent, representation_figures
 from fairall.summary import measure_table, summarise
@@ -93,6 +92,9 @@ def _draw(
     table: pd.DataFrame,
     folder: RunFolder,
 ) -> None:
+    # Here, so that a command that finds its run done does without matplotlib.
+    from fairall.report.figures import draw_latent, draw_learning, draw_phase1
+
     drawings, split = folder.path / "figures", config.evaluation.split
     title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}"
     title += f", {config.protocol.name} protocol, c = {config.cost.value:g}"

@@ -307,10 +307,33 @@ def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
     assert "site-packages" not in ended.stdout
 
 
-def test_start_of_the_command_line_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys, fairall.cli; "
-        "print([name for name in ('torch', 'mlflow', 'pandas', 'aif360', 'sklearn') if name in sys.modules])"
+        "import sys; sys.argv += ['--help']\n"
+        "from fairall.cli import main; main()\n"
+        "heavy = ('torch', 'numpy', 'pandas', 'sklearn', 'matplotlib', 'mlflow', 'optuna', 'aif360')\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.strip() == "[]"
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_is_of_the_configuration_that_the_other_words_choose(tmp_path: Path) -> None:
+    assert "fairall.models.fairlog.FairLog" in fairall("model=fairlog", "--help", cwd=tmp_path).stdout
+    ended = fairall("--help", "preset=quik", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith("fairall: preset=quik: no such preset, did you mean quick?")
+
+
+def test_a_run_imports_what_it_needs_and_collects_garbage_when_it_learns(tmp_path: Path) -> None:
+    code = (
+        "import gc, sys; sys.argv += ['model=fairlog', 'preset=quick', 'tracking.enabled=false']\n"
+        "from fairall.__main__ import main\n"
+        "try: main()\nexcept SystemExit as ended: assert ended.code == 0\n"
+        "print([name for name in ('sklearn', 'mlflow', 'optuna', 'aif360') if name in sys.modules])\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 0)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.splitlines()[-2:] == ["[]", "True True"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from fairall.config import SplitConfig
 from fairall.errors import FairAllError
@@ -80,11 +80,9 @@ def split_by_column(words: np.ndarray, labelled: np.ndarray, config: SplitConfig
 
 def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) -> Splits:
     def halves(rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-        stratify = None if strata is None else strata[rows]
-        first, second = train_test_split(
-            rows, test_size=share, random_state=config.random_state, stratify=stratify
-        )
-        return first, second
+        if strata is None:
+            return _halves(rows, share, config.random_state)
+        return _stratified_halves(rows, share, config.random_state, strata[rows])
 
     try:
         train, held_out = halves(rows, config.held_out)
@@ -95,6 +93,29 @@ def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) ->
             "validation and test set each have some; choose a share nearer to a half"
         ) from error
     return Splits(train, validation, test, _pool(train, config), labelled_share=len(train) / len(rows))
+
+
+def _halves(rows: np.ndarray, share: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in random order, the last ones and the first `share` of them; ValueError where a part is empty.
+
+    The draw of sklearn's `train_test_split` with the same random state, which made the paper's parts, without
+    the second of CPU that importing it takes.
+    """
+    order = rows[np.random.RandomState(random_state).permutation(len(rows))]
+    n_second = math.ceil(share * len(rows))
+    if n_second in (0, len(rows)):
+        raise ValueError(f"{len(rows)} rows leave a part empty")
+    return order[n_second:], order[:n_second]
+
+
+def _stratified_halves(
+    rows: np.ndarray, share: float, random_state: int, strata: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same, with strata (N,) in their proportion in both parts."""
+    from sklearn.model_selection import train_test_split
+
+    first, second = train_test_split(rows, test_size=share, random_state=random_state, stratify=strata)
+    return first, second
 
 
 def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
