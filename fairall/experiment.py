@@ -23,6 +23,7 @@ from fairall.identity import run_id
 from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, PretrainCurves, Setting
 from fairall.online import OnlineLearning
+from fairall.processor import prepare_processor
 from fairall.report.display import Display
 from fairall.report.paper import paper_figures
 from fairall.result import Learned, write_result
@@ -57,7 +58,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
         raise FairAllError(
             f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
         )
-    torch.set_num_threads(config.threads)
+    prepare_processor(config.threads)
     source = dataset(config.dataset)
     data = source.prepare(scaler=config.protocol.scaler)
     decided = initially_decided(config, data)
