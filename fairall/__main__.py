@@ -17,7 +17,11 @@ def main() -> None:
     sys.path.append(str(Path.cwd()))
     from fairall.cli import main as command_line
 
-    sys.exit(command_line())
+    try:
+        sys.exit(command_line())
+    finally:
+        # Everything goes with the process: no last walk either.
+        gc.freeze()
 
 
 if __name__ == "__main__":
