@@ -12,6 +12,7 @@ from fairall.checks import at_least
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import MIXTURE_KL, gaussian_kl, masked_mean, samples
+from fairall.models.pack import Pack
 from fairall.models.training import classification_risk
 
 
@@ -36,7 +37,7 @@ class FairAll(LatentLearner):
     def loss(self, batch: Decided) -> Tensor:
         """J = α·R − mean_labelled L − mean_unlabelled U (eq. 1), shape (E,)."""
         config, model, protocol = self.config, self.model, self.setting.protocol
-        labelled, unlabelled = _Pack.of(batch.accepted), _Pack.of(~batch.accepted)
+        labelled, unlabelled = Pack.of(batch.accepted), Pack.of(~batch.accepted)
         classified = model.classify(batch.x, batch.s, self.streams)
         risk = classification_risk(classified, batch, self.setting)
         unlabelled_logit = take(classified, unlabelled.rows)
@@ -59,47 +60,25 @@ class FairAll(LatentLearner):
             n_unlabelled, 2, config.latent_size, max(n_elbo, config.kl_samples), counts=unlabelled.counts
         )
         noise = torch.cat([labelled_noise, unlabelled_noise.flatten(1, 2)[..., :n_elbo]], dim=1)
-        outputs = model.vae.decode(samples(loc, scale, noise), s)
-        log_x, log_u = model.vae.likelihood.log_prob_with_utility(outputs, x, utility)
+        z = samples(loc, scale, noise)
 
-        kl = gaussian_kl(loc[:, :n_labelled], scale[:, :n_labelled])
-        labelled_elbo = log_x[:, :n_labelled] + log_u[:, :n_labelled] - config.beta * kl
-
+        # Each log p(x, ũ | z, s) is linear in J: labelled people weigh 1/n, unlabelled ones q(ũ | x, s)/n.
         good = torch.sigmoid(unlabelled_logit)
-        log_x_bad, log_x_good = log_x[:, n_labelled:].unflatten(1, (-1, 2)).unbind(-1)
-        kl = MIXTURE_KL[protocol.kl](
+        of_unlabelled = torch.stack([1.0 - good, good], dim=-1) * unlabelled.mean_weight.unsqueeze(-1)
+        log_likelihood = model.vae.log_likelihood(
+            z,
+            s,
+            x,
+            torch.cat([labelled.mean_weight, of_unlabelled.flatten(1)], dim=1),
+            utility,
+            torch.cat([labelled.mean_weight, torch.zeros_like(branches)], dim=1),
+        )
+        labelled_kl = gaussian_kl(loc[:, :n_labelled], scale[:, :n_labelled])
+        unlabelled_kl = MIXTURE_KL[protocol.kl](
             unlabelled_logit,
             loc[:, n_labelled:].unflatten(1, (-1, 2)),
             scale[:, n_labelled:].unflatten(1, (-1, 2)),
             unlabelled_noise[..., : config.kl_samples],
         )
-        unlabelled_elbo = (1.0 - good) * log_x_bad + good * log_x_good - config.beta * kl
-
-        return (
-            config.alpha * risk
-            - masked_mean(labelled_elbo, labelled.valid)
-            - masked_mean(unlabelled_elbo, unlabelled.valid)
-        )
-
-
-@dataclass(frozen=True)
-class _Pack:
-    """The rows of a mask, moved to the front of each replicate so that nothing is computed for the others.
-
-    Attributes:
-        rows: shape (E, n), n the largest count of a replicate; padded with rows outside the mask.
-        valid: which of `rows` are in the mask, shape (E, n), bool.
-        counts: rows in the mask, per replicate.
-    """
-
-    rows: Tensor
-    valid: Tensor
-    counts: list[int]
-
-    @classmethod
-    def of(cls, mask: Tensor) -> _Pack:
-        counts = mask.sum(-1)
-        rows = torch.argsort(mask.to(torch.uint8), dim=-1, descending=True, stable=True)[
-            :, : int(counts.max())
-        ]
-        return cls(rows, torch.arange(rows.shape[1]) < counts.unsqueeze(-1), counts.tolist())
+        kl = masked_mean(labelled_kl, labelled.valid) + masked_mean(unlabelled_kl, unlabelled.valid)
+        return config.alpha * risk + config.beta * kl - log_likelihood

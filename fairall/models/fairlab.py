@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairall.data.people import Decided
+from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import gaussian_kl, ips_weight, masked_mean, samples
+from fairall.models.objectives import gaussian_kl, ips_weight, samples
+from fairall.models.pack import Pack
 from fairall.models.training import classification_risk
 
 
@@ -22,15 +23,18 @@ class FairLab(LatentLearner):
     def loss(self, batch: Decided) -> Tensor:
         """α·R − mean over labelled rows of weight·L, shape (E,)."""
         config, vae, protocol = self.config, self.model.vae, self.setting.protocol
-        loc, scale = vae.encode(batch.x, batch.s, batch.label)
-        noise = self.streams.normal(batch.s.shape[1], config.latent_size, config.elbo_samples)
-        outputs = vae.decode(samples(loc, scale, noise), batch.s)
-        log_x, log_u = vae.likelihood.log_prob_with_utility(outputs, batch.x, batch.label)
-        elbo = log_x + log_u - config.beta * gaussian_kl(loc, scale)
+        labelled = Pack.of(batch.accepted)
+        x, s, label = (take(values, labelled.rows) for values in (batch.x, batch.s, batch.label))
+        loc, scale = vae.encode(x, s, label)
+        noise = self.streams.normal(
+            labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
+        )
         weight = batch.propensity
         if protocol.fairlab_weight == "inverse_propensity":
             weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
-        loss = -masked_mean(elbo * weight, batch.accepted)
+        weight = take(weight, labelled.rows) * labelled.mean_weight
+        log_likelihood = vae.log_likelihood(samples(loc, scale, noise), s, x, weight, label, weight)
+        loss = config.beta * (weight * gaussian_kl(loc, scale)).sum(-1) - log_likelihood
         if protocol.fairlab_classifier == "untrained":
             return loss
         classified = self.model.classify(batch.x, batch.s, self.streams)

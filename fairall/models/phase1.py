@@ -15,7 +15,6 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
 
 
@@ -83,12 +82,12 @@ def train_phase1(
         ):
             loss = loss_of(pool.x[rows], pool.s[rows], eps)
             optimiser.zero_grad(set_to_none=True)
-            loss.mean(-1).sum().backward()
+            loss.sum().backward()
             optimiser.step()
-            epoch_loss += loss.detach().sum(-1)
+            epoch_loss += loss.detach() * rows.shape[1]
         if epoch % config.validate_every == 0 or epoch == epochs:
             with torch.no_grad():
-                held_out = in_chunks(loss_of, *held_out_people, validation_noise).mean(-1)
+                held_out = loss_of(*held_out_people, validation_noise)
             better = held_out < best_loss
             best_loss = torch.where(better, held_out, best_loss)
             best_epoch[better] = epoch
@@ -113,7 +112,7 @@ def train_phase1(
 
 
 def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
-    """−K: β·KL(q(z | x, s) ‖ N(0, I)) − E_q[log p(x | z, s)] per person (eq. 6).
+    """−K: β·KL(q(z | x, s) ‖ N(0, I)) − E_q[log p(x | z, s)], averaged over people (eq. 6).
 
     Args:
         vae: a VAE without ũ.
@@ -123,8 +122,9 @@ def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
         beta: weight of the KL term.
 
     Returns:
-        Shape (E, B), in nats.
+        Shape (E,), in nats per person.
     """
     loc, scale = vae.encode(x, s)
     z = samples(loc, scale, noise)
-    return beta * gaussian_kl(loc, scale) - vae.likelihood.log_prob(vae.decode(z, s), x)
+    weight = torch.full_like(s, 1.0 / s.shape[1])
+    return beta * gaussian_kl(loc, scale).mean(-1) - vae.log_likelihood(z, s, x, weight)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from fairall.data.features import Schema
 from fairall.data.inputs import FeatureInputs
+from fairall.nn.decoding import weighted_log_likelihood
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -100,13 +101,35 @@ class ConditionalVAE(nn.Module):
             Shape (E, P[+1], B, L): outputs first, as `MixedLikelihood.log_prob` takes them, the logit of
             p(ũ = 1 | z, s, d = 1) last.
         """
-        z = z.transpose(1, 2)
-        s_row = s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])
-        if not self._is_in_one_frame():
-            back = (self.frame @ z.flatten(2)).view_as(z)
-            z = torch.where(s_row < 0, back, z)
-        columns = torch.cat([z, s_row], dim=1)
-        return self.decoder.of_columns(columns.flatten(2)).unflatten(2, columns.shape[2:])
+        given = self._decoder_input(z, s)
+        return self.decoder.of_columns(given.flatten(2)).unflatten(2, given.shape[2:])
+
+    def log_likelihood(
+        self,
+        z: Tensor,
+        s: Tensor,
+        x: Tensor,
+        weight: Tensor,
+        utility: Tensor | None = None,
+        utility_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Weighted sum over people of log p(x | z, s) and log p(ũ | z, s, d = 1), averaged over samples of z.
+
+        Args:
+            z: samples, shape (E, B, Z, L).
+            s: sensitive attribute in {−1, +1}, shape (E, B).
+            x: features, shape (E, B, D).
+            weight: of each person's log p(x | z, s), shape (E, B).
+            utility: ũ in {0, 1}, shape (E, B); given, with its weight, exactly where the VAE models it.
+            utility_weight: of each person's log p(ũ | z, s, d = 1), shape (E, B).
+
+        Returns:
+            Shape (E,), in nats; differentiable, once.
+        """
+        given = self._decoder_input(z, s)
+        return weighted_log_likelihood(
+            self.decoder, self.likelihood, given, x, weight, utility, utility_weight
+        )
 
     def utility_logit(self, outputs: Tensor) -> Tensor:
         """Logit of p(ũ = 1 | z, s, d = 1), shape (E, B, L), from decoder outputs (E, P + 1, B, L)."""
@@ -116,6 +139,15 @@ class ConditionalVAE(nn.Module):
     def read_together(self, frame: Tensor) -> None:
         """From now on the code of S = −1, as it is now, is read through `frame` (E, Z, Z) too."""
         self.frame.copy_(self.frame @ frame)
+
+    def _decoder_input(self, z: Tensor, s: Tensor) -> Tensor:
+        """Samples z (E, B, Z, L) in the decoder's own frame, and s, shape (E, Z + 1, B, L)."""
+        z = z.transpose(1, 2)
+        s_row = s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])
+        if not self._is_in_one_frame():
+            back = (self.frame @ z.flatten(2)).view_as(z)
+            z = torch.where(s_row < 0, back, z)
+        return torch.cat([z, s_row], dim=1)
 
     def _is_in_one_frame(self) -> bool:
         return bool((self.frame.diagonal(dim1=-2, dim2=-1) == 1.0).all())

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from fairall.data.features import Kind, Schema
 
@@ -111,7 +109,7 @@ class Bernoulli(KindLikelihood):
 
     def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
         """See `KindLikelihood.log_prob`."""
-        return _bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype), score)
+        return bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype), score)
 
     def typical(self, outputs: Tensor) -> Tensor:
         """The likelier code."""
@@ -171,31 +169,24 @@ class MixedLikelihood:
         """P, the number of decoder outputs needed."""
         return sum(self.block_sizes)
 
-    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None = None) -> Tensor:
         """Log p(x | z, s), summed over features and averaged over samples of z.
 
         Args:
             outputs: decoder outputs of L samples a person, shape (E, P, B, L).
             x: features with categories as their codes, shape (E, B, D).
+            score: where to write the gradient of log p in the outputs of each sample, shape (E, P, B, L).
 
         Returns:
             Shape (E, B), in nats.
         """
-        log_x, _ = _LogProb.apply(outputs, x, None, self)
-        return log_x
-
-    def log_prob_with_utility(self, outputs: Tensor, x: Tensor, utility: Tensor) -> tuple[Tensor, Tensor]:
-        """The same, and log p(ũ | z, s, d = 1), averaged over samples too.
-
-        Args:
-            outputs: decoder outputs with the logit of ũ = 1 last, shape (E, P + 1, B, L).
-            x: features, shape (E, B, D).
-            utility: ũ in {0, 1}, shape (E, B).
-
-        Returns:
-            Two tensors of shape (E, B), in nats.
-        """
-        return _LogProb.apply(outputs, x, utility, self)
+        blocks = outputs.split(self.block_sizes, 1)
+        scores = [None] * len(blocks) if score is None else score.split(self.block_sizes, 1)
+        values = x.mT.unsqueeze(-1)
+        total = outputs.new_zeros(())
+        for kind, block, into in zip(self.kinds, blocks, scores, strict=True):
+            total = total + kind.log_prob(block, values.index_select(1, kind.columns), into)
+        return total
 
     def reconstruct(self, outputs: Tensor) -> Tensor:
         """The most telling single value of each feature: the mean of real ones and counts, else the mode.
@@ -212,37 +203,8 @@ class MixedLikelihood:
         return x.mT
 
 
-class _LogProb(torch.autograd.Function):
-    """Log p(x | z, s) and log p(ũ | z, s, d = 1), with their gradients in the decoder's outputs."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, outputs: Tensor, x: Tensor, utility: Tensor | None, likelihood: MixedLikelihood
-    ) -> tuple[Tensor, Tensor | None]:
-        ctx.score = score = torch.empty_like(outputs) if ctx.needs_input_grad[0] else None
-        sizes = [*likelihood.block_sizes, outputs.shape[1] - likelihood.n_outputs]
-        *blocks, logit = outputs.split(sizes, 1)
-        *scores, of_logit = [None] * len(sizes) if score is None else score.split(sizes, 1)
-        values, log_x = x.mT.unsqueeze(-1), outputs.new_zeros(())
-        for kind, block, into in zip(likelihood.kinds, blocks, scores, strict=True):
-            log_x = log_x + kind.log_prob(block, values.index_select(1, kind.columns), into)
-        if utility is None:
-            return log_x, None
-        return log_x, _bernoulli_log_prob(logit, utility.unsqueeze(1).unsqueeze(-1), of_logit)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, of_x: Tensor, of_utility: Tensor | None) -> tuple[Tensor, None, None, None]:
-        score = ctx.score
-        weight = of_x.unsqueeze(1)
-        if of_utility is not None:
-            n_features = score.shape[1] - 1
-            weight = torch.cat([weight.expand(-1, n_features, -1), of_utility.unsqueeze(1)], dim=1)
-        return score * (weight / score.shape[-1]).unsqueeze(-1), None, None, None
-
-
-def _bernoulli_log_prob(logit: Tensor, value: Tensor, score: Tensor | None) -> Tensor:
-    """Of `value` in {0, 1}, shape (E, k, B, 1); see `KindLikelihood.log_prob`."""
+def bernoulli_log_prob(logit: Tensor, value: Tensor, score: Tensor | None = None) -> Tensor:
+    """Of `value` in {0, 1}, shape (E, k, B, 1), given logits (E, k, B, L); see `KindLikelihood.log_prob`."""
     if score is not None:
         torch.sub(value, torch.sigmoid(logit), out=score)
     return _over_samples(value * logit - F.softplus(logit))

@@ -53,11 +53,15 @@ def loss_on_the_same_noise(learner: FairLab, batch: Decided) -> Tensor:
 
 @torch.no_grad()
 def elbos(learner: FairLab, batch: Decided) -> Tensor:
-    """E_q[log p(x, ũ | z, s)] − β·KL of every row on the noise of `loss_on_the_same_noise`, (E, B)."""
+    """E_q[log p(x, ũ | z, s)] − β·KL of labelled rows on the noise of `loss_on_the_same_noise`, (E, B)."""
     config, vae = learner.config, learner.model.vae
     n_seeds, n_rows = batch.s.shape
     streams = SeedStreams(learner.setting.seeds, "the same noise each time")
-    noise = streams.normal(n_rows, config.latent_size, config.elbo_samples)
+    counts = batch.accepted.sum(-1).tolist()
+    drawn = streams.normal(max(counts), config.latent_size, config.elbo_samples, counts=counts)
+    noise = torch.zeros(n_seeds, n_rows, config.latent_size, config.elbo_samples)
+    for own, accepted, packed, count in zip(noise, batch.accepted, drawn, counts, strict=True):
+        own[accepted] = packed[:count]
     posterior = distributions.Normal(*vae.encode(batch.x, batch.s, batch.label))
     kl = distributions.kl_divergence(posterior, distributions.Normal(0.0, 1.0)).sum(-1)
     values = torch.zeros(n_seeds, n_rows)
