@@ -22,8 +22,8 @@ def case(request: pytest.FixtureRequest, schema: Schema, people: Callable[[int],
     likelihood = MixedLikelihood(schema)
     n_outputs = likelihood.n_outputs + int(request.param)
     decoder = StackedMLP(Z + 1, [7, 6], n_outputs, SeedStreams(range(E), "decoder")).double()
-    for layer in decoder.layers:
-        torch.nn.init.normal_(layer.bias)
+    for parameter in decoder.parameters():
+        torch.nn.init.normal_(parameter)  # biases too, which start at zero
     arguments = {
         "decoder": decoder,
         "likelihood": likelihood,
