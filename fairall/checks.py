@@ -33,6 +33,11 @@ def at_least(key: str, value: float, least: float) -> None:
     require(value >= least, key, value, f"at least {least}")
 
 
+def even(key: str, value: int) -> None:
+    """Raises as `require` unless `value` is a positive even number."""
+    require(value >= 2 and value % 2 == 0, key, value, "an even number, at least 2")
+
+
 def hidden_sizes(key: str, sizes: list[int]) -> None:
     """Raises as `require` unless `sizes` are those of one or more hidden layers."""
     holds = len(sizes) >= 1 and min(sizes) >= 1

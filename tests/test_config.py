@@ -99,9 +99,12 @@ def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig
         ("model.kl_samples=0", "model.kl_samples"),
         ("model.elbo_samples=0", "model.elbo_samples"),
         ("model.propensity_samples=0", "model.propensity_samples"),
+        ("model.propensity_samples=7", "model.propensity_samples"),
         ("model.phase1.learning_rate=-1", "model.phase1.learning_rate"),
         ("model.phase1.batch_size=0", "model.phase1.batch_size"),
         ("model.phase1.beta=-0.1", "model.phase1.beta"),
+        ("model.phase1.patience=0", "model.phase1.patience"),
+        ("model.phase1.margin=-0.1", "model.phase1.margin"),
     ],
 )
 def test_impossible_values_are_named(override: str, key: str, compose_config: ComposeConfig) -> None:

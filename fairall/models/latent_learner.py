@@ -10,7 +10,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.checks import at_least, dropout, hidden_sizes, not_negative, one_of, positive
+from fairall.checks import at_least, dropout, even, hidden_sizes, not_negative, one_of, positive
 from fairall.config import ModelConfig
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
@@ -48,8 +48,9 @@ class LatentConfig(ModelConfig):
         one_of("model.policy", self.policy, tuple(POLICIES))
         one_of("model.decision", self.decision, DECISIONS)
         positive("model.learning_rate", self.learning_rate)
-        for name in ("latent_size", "elbo_samples", "propensity_samples"):
+        for name in ("latent_size", "elbo_samples"):
             at_least(f"model.{name}", getattr(self, name), 1)
+        even("model.propensity_samples", self.propensity_samples)
         for name in ("vae_arch", "clf_arch"):
             hidden_sizes(f"model.{name}", getattr(self, name))
         dropout("model.clf_dropout", self.clf_dropout)

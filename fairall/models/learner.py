@@ -107,12 +107,12 @@ class Learner(nn.Module, ABC):
         Args:
             data: everyone; a method may use the x and s of pool and validation, a reference labels too.
             cache: folder for results that other runs can share.
-            advance: to be called `pretrain_units` times, with current figures as keywords.
+            advance: to be called `pretrain_units` times at most, with current figures as keywords.
         """
         return None
 
     def pretrain_units(self) -> int:
-        """How often `pretrain` calls `advance`."""
+        """How often `pretrain` calls `advance`, at most."""
         return 0
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:

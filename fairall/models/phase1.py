@@ -28,6 +28,8 @@ class Phase1Config:
     elbo_samples: int = MISSING
     validate_every: int = MISSING
     validation_samples: int = MISSING
+    patience: int | None = MISSING
+    margin: float = MISSING
 
     def validate(self) -> None:
         """Raises FairAllError, naming the key, where a value is not possible."""
@@ -35,6 +37,9 @@ class Phase1Config:
             at_least(f"model.phase1.{name}", getattr(self, name), 1)
         positive("model.phase1.learning_rate", self.learning_rate)
         not_negative("model.phase1.beta", self.beta)
+        if self.patience is not None:
+            at_least("model.phase1.patience", self.patience, 1)
+        not_negative("model.phase1.margin", self.margin)
 
 
 def train_phase1(
@@ -49,12 +54,16 @@ def train_phase1(
 ) -> PretrainCurves:
     """Maximises K(θ', φ'; x, s) and leaves in `vae` the weights of each seed's best validation epoch.
 
+    A seed that overfits is done before the last epoch: where its validation loss has not improved for
+    `config.patience` epochs and is above its best by more than `config.margin`. All train until all are done,
+    but none that is done changes any more, so that a seed ends the same whoever trains beside it.
+
     Args:
         vae: a VAE without ũ, E replicates; trained in place.
         pool: the unlabelled people to learn from.
         validation: people to select the epoch on.
-        config: batch size, learning rate, β, and how validation is done.
-        epochs: passes over the pool.
+        config: batch size, learning rate, β, how validation is done and when to stop.
+        epochs: passes over the pool, at most.
         streams: draws minibatches and noise.
         advance: called once per epoch with the mean validation loss so far.
 
@@ -67,6 +76,7 @@ def train_phase1(
     n_seeds = parameters[0].shape[0]
     best_loss = torch.full((n_seeds,), float("inf"))
     best_epoch = torch.zeros(n_seeds, dtype=torch.long)
+    done = torch.zeros(n_seeds, dtype=torch.bool)
     # The same noise at every validation: epochs are compared with common random numbers.
     validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
     held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
@@ -88,7 +98,7 @@ def train_phase1(
         if epoch % config.validate_every == 0 or epoch == epochs:
             with torch.no_grad():
                 held_out = loss_of(*held_out_people, validation_noise)
-            better = held_out < best_loss
+            better = ~done & (held_out < best_loss)
             best_loss = torch.where(better, held_out, best_loss)
             best_epoch[better] = epoch
             for kept, current in zip(best, parameters, strict=True):
@@ -96,7 +106,11 @@ def train_phase1(
             measured_at.append(epoch)
             train_curve.append(epoch_loss / len(pool))
             validation_curve.append(held_out)
+            if config.patience is not None:
+                done |= (epoch - best_epoch >= config.patience) & (held_out > best_loss + config.margin)
         advance(validation_loss=best_loss.mean().item())
+        if done.all():
+            break
 
     if (best_epoch == 0).any():
         raise FairAllError(

@@ -94,7 +94,14 @@ def test_a_group_blind_start_reads_and_writes_both_groups_alike(schema: Schema, 
 def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -> None:
     vae, streams = made(schema, group_blind=True), SeedStreams(SEEDS, "phase1")
     config = Phase1Config(
-        batch_size=32, learning_rate=1e-2, beta=0.8, elbo_samples=1, validate_every=1, validation_samples=2
+        batch_size=32,
+        learning_rate=1e-2,
+        beta=0.8,
+        elbo_samples=1,
+        validate_every=1,
+        validation_samples=2,
+        patience=None,
+        margin=0.0,
     )
     crowd = people(64)
     train_phase1(vae, crowd, crowd, config, epochs=5, streams=streams, advance=lambda **_: None)

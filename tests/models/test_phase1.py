@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,18 +13,30 @@ from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
 
 CONFIG = Phase1Config(
-    batch_size=16, learning_rate=3e-2, beta=0.8, elbo_samples=1, validate_every=1, validation_samples=4
+    batch_size=16,
+    learning_rate=3e-2,
+    beta=0.8,
+    elbo_samples=1,
+    validate_every=1,
+    validation_samples=4,
+    patience=None,
+    margin=0.1,
 )
 SEEDS = [0, 1]
 
 
 def train(
-    schema: Schema, pool: People, validation: People, epochs: int
+    schema: Schema,
+    pool: People,
+    validation: People,
+    epochs: int,
+    config: Phase1Config = CONFIG,
+    seeds: Sequence[int] = SEEDS,
 ) -> tuple[ConditionalVAE, PretrainCurves]:
-    streams = SeedStreams(SEEDS, "phase1")
+    streams = SeedStreams(seeds, "phase1")
     vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
     curves = train_phase1(
-        vae, pool, validation, CONFIG, epochs=epochs, streams=streams, advance=lambda **_: None
+        vae, pool, validation, config, epochs=epochs, streams=streams, advance=lambda **_: None
     )
     return vae, curves
 
@@ -46,6 +58,43 @@ def test_weights_of_the_best_validation_epoch_are_kept(
     stopped, _ = train(schema, pool, validation, int(curves.best_epoch[0]))
     for long, short in zip(vae.parameters(), stopped.parameters(), strict=True):
         torch.testing.assert_close(long[0], short[0], rtol=0, atol=0)
+
+
+def test_seeds_that_overfit_are_done_early_with_the_same_weights(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    pool, validation = people(20), people(40)
+    whole, curves = train(schema, pool, validation, 150)
+    stopped, short = train(schema, pool, validation, 150, replace(CONFIG, patience=30))
+    assert short.epochs[-1] < 150
+    assert (short.epochs[-1] >= short.best_epoch + 30).all()
+    assert (short.best_epoch == curves.best_epoch).all()
+    for own, known in zip(stopped.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(own, known, rtol=0, atol=0)
+
+
+def test_seeds_go_on_that_are_no_worse_than_their_best_by_the_margin(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    pool, validation = people(20), people(40)
+    _, curves = train(schema, pool, validation, 150, replace(CONFIG, patience=30, margin=1e3))
+    assert curves.epochs[-1] == 150
+
+
+def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    # A patience of one epoch and no margin: each seed is done at its first step upwards.
+    impatient = replace(CONFIG, patience=1, margin=0.0)
+    pool, validation = people(20), people(40)
+    seeds = range(6)
+    together, curves = train(schema, pool, validation, 60, impatient, seeds)
+    assert len(set(curves.best_epoch.tolist())) > 1
+    for seed in seeds:
+        alone, own = train(schema, pool, validation, 60, impatient, [seed])
+        assert own.best_epoch[0] == curves.best_epoch[seed]
+        for one, stacked in zip(alone.parameters(), together.parameters(), strict=True):
+            torch.testing.assert_close(one[0], stacked[seed])
 
 
 def test_loss_is_beta_kl_minus_likelihood(schema: Schema, people: Callable[[int], People]) -> None:

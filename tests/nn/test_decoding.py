@@ -23,7 +23,7 @@ def case(request: pytest.FixtureRequest, schema: Schema, people: Callable[[int],
     n_outputs = likelihood.n_outputs + int(request.param)
     decoder = StackedMLP(Z + 1, [7, 6], n_outputs, SeedStreams(range(E), "decoder")).double()
     for parameter in decoder.parameters():
-        torch.nn.init.normal_(parameter)  # biases too, which start at zero
+        torch.nn.init.normal_(parameter, std=0.5)  # biases too, which start at zero
     arguments = {
         "decoder": decoder,
         "likelihood": likelihood,
