@@ -15,6 +15,7 @@ from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, Advance, Learner, Setting, as_decided
 from fairall.models.training import one_epoch
+from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
@@ -83,8 +84,8 @@ class IPSClassifier(Learner):
         """See `Learner.propensity`; nothing is drawn."""
         return as_decided(torch.sigmoid(self.classify(x, s)), self.config.decision, threshold=THRESHOLD)
 
-    def _fresh_optimiser(self) -> torch.optim.Adam:
-        return torch.optim.Adam(self.parameters(), lr=self.config.learning_rate, fused=True)
+    def _fresh_optimiser(self) -> Adam:
+        return Adam(self.parameters(), self.config.learning_rate)
 
     def _epoch(self, decided: Decided) -> float:
         n_batches = self.setting.schedule.batches_per_epoch

@@ -22,6 +22,7 @@ from fairall.models.phase1_cache import cached_phase1, phase1_key
 from fairall.models.semi_supervised import SemiSupervisedVAE
 from fairall.models.training import one_epoch
 from fairall.models.vae import ConditionalVAE
+from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
 
@@ -171,9 +172,9 @@ class LatentLearner(Learner):
 
     def _start_optimisers(self) -> None:
         rate = self.config.learning_rate
-        self.model_optimiser = torch.optim.Adam(self.model.parameters(), lr=rate, fused=True)
+        self.model_optimiser = Adam(self.model.parameters(), rate)
         of_policy = list(self.policy.parameters())
-        self.policy_optimiser = torch.optim.Adam(of_policy, lr=rate, fused=True) if of_policy else None
+        self.policy_optimiser = Adam(of_policy, rate) if of_policy else None
 
     def _model_epoch(self, decided: Decided) -> float:
         n_batches = self.setting.schedule.batches_per_epoch

@@ -15,6 +15,7 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.vae import ConditionalVAE
+from fairall.nn.adam import Adam
 from fairall.randomness import SeedStreams
 
 
@@ -70,7 +71,7 @@ def train_phase1(
     Raises:
         FairAllError: where a seed never had a finite validation loss.
     """
-    optimiser = torch.optim.Adam(vae.parameters(), lr=config.learning_rate, fused=True)
+    optimiser = Adam(vae.parameters(), config.learning_rate)
     parameters = list(vae.parameters())
     best = [parameter.detach().clone() for parameter in parameters]
     n_seeds = parameters[0].shape[0]
@@ -91,7 +92,7 @@ def train_phase1(
             order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
         ):
             loss = loss_of(pool.x[rows], pool.s[rows], eps)
-            optimiser.zero_grad(set_to_none=True)
+            optimiser.zero_grad()
             loss.sum().backward()
             optimiser.step()
             epoch_loss += loss.detach() * rows.shape[1]

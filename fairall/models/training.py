@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
+from fairall.nn.adam import Adam
 from fairall.randomness import SeedStreams
 
 
@@ -33,7 +33,7 @@ def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Te
 
 def one_epoch(
     loss_of: Callable[[Decided], Tensor],
-    optimiser: torch.optim.Optimizer,
+    optimiser: Adam,
     decided: Decided,
     n_batches: int,
     streams: SeedStreams,
@@ -51,7 +51,7 @@ def one_epoch(
         Loss of the last minibatch, averaged over replicates.
     """
     for batch in decided.minibatches(n_batches, streams):
-        optimiser.zero_grad(set_to_none=True)
+        optimiser.zero_grad()
         loss = loss_of(batch)
         loss.sum().backward()
         optimiser.step()

@@ -252,4 +252,4 @@ def test_warm_up_is_as_long_as_told_and_leaves_a_fresh_optimiser(
     learner.warm_up(decided(people(20)), lambda **now: told.append(now))
     assert len(told) == 3
     assert all(np.isfinite(now["loss"]) for now in told)
-    assert not learner.optimiser.state
+    assert all(steps == 0 for steps in learner.optimiser.steps)
