@@ -7,10 +7,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-CHUNK = 64  # people: with some 30 latent samples each, hidden layers take a few megabytes
+AT_ONCE = (
+    1280  # people of all replicates; with some 16 latent samples each, hidden layers take a few megabytes
+)
+# PyTorch makes normal numbers by sixteens: by such chunks a replicate draws the same, however many there are.
+MULTIPLE = 16
 
 
 def in_chunks(compute: Callable[..., Tensor], *people: Tensor) -> Tensor:
-    """What `compute` gives for people (E, N, ...), shape (E, N, ...), called with `CHUNK` of them at most."""
-    parts = zip(*(values.split(CHUNK, dim=1) for values in people), strict=True)
+    """What `compute` gives for people (E, N, ...), shape (E, N, ...), called with some `AT_ONCE` of them."""
+    per_replicate = max(1, AT_ONCE // len(people[0]) // MULTIPLE) * MULTIPLE
+    parts = zip(*(values.split(per_replicate, dim=1) for values in people), strict=True)
     return torch.cat([compute(*part) for part in parts], dim=1)
