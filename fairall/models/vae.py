@@ -68,6 +68,7 @@ class ConditionalVAE(nn.Module):
             self.encoder.ignore(self.inputs.size)
             self.decoder.ignore(latent_size)
         self.register_buffer("frame", torch.eye(latent_size).repeat(len(streams), 1, 1))
+        self._no_frame = self.frame.clone()
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Location and scale of q(z | x, s[, ũ]).
@@ -150,7 +151,7 @@ class ConditionalVAE(nn.Module):
         return torch.cat([z, s_row], dim=1)
 
     def _is_in_one_frame(self) -> bool:
-        return bool((self.frame.diagonal(dim1=-2, dim2=-1) == 1.0).all())
+        return torch.equal(self.frame, self._no_frame)
 
     @torch.no_grad()
     def transfer_from(self, phase1: ConditionalVAE) -> None:
