@@ -14,6 +14,7 @@ from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import MIXTURE_KL, gaussian_kl, masked_mean, samples
 from fairall.models.pack import Pack
 from fairall.models.training import classification_risk
+from fairall.nn.decoding import Weighted
 
 
 @dataclass
@@ -65,14 +66,13 @@ class FairAll(LatentLearner):
         # Each log p(x, ũ | z, s) is linear in J: labelled people weigh 1/n, unlabelled ones q(ũ | x, s)/n.
         good = torch.sigmoid(unlabelled_logit)
         of_unlabelled = torch.stack([1.0 - good, good], dim=-1) * unlabelled.mean_weight.unsqueeze(-1)
-        log_likelihood = model.vae.log_likelihood(
-            z,
-            s,
+        people = Weighted(
             x,
             torch.cat([labelled.mean_weight, of_unlabelled.flatten(1)], dim=1),
             utility,
             torch.cat([labelled.mean_weight, torch.zeros_like(branches)], dim=1),
         )
+        log_likelihood = model.vae.log_likelihood(z, s, people)
         labelled_kl = gaussian_kl(loc[:, :n_labelled], scale[:, :n_labelled])
         unlabelled_kl = MIXTURE_KL[protocol.kl](
             unlabelled_logit,

@@ -9,6 +9,7 @@ from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import gaussian_kl, ips_weight, samples
 from fairall.models.pack import Pack
 from fairall.models.training import classification_risk
+from fairall.nn.decoding import Weighted
 
 
 class FairLab(LatentLearner):
@@ -29,11 +30,12 @@ class FairLab(LatentLearner):
         noise = self.streams.normal(
             labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
         )
+        z = samples(loc, scale, noise)
         weight = batch.propensity
         if protocol.fairlab_weight == "inverse_propensity":
             weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
         weight = take(weight, labelled.rows) * labelled.mean_weight
-        log_likelihood = vae.log_likelihood(samples(loc, scale, noise), s, x, weight, label, weight)
+        log_likelihood = vae.log_likelihood(z, s, Weighted(x, weight, label, weight))
         loss = config.beta * (weight * gaussian_kl(loc, scale)).sum(-1) - log_likelihood
         if protocol.fairlab_classifier == "untrained":
             return loss

@@ -14,8 +14,10 @@ from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl, samples
+from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
+from fairall.nn.decoding import Weighted
 from fairall.randomness import SeedStreams
 
 
@@ -82,6 +84,7 @@ def train_phase1(
     validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
     held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
     loss_of = functools.partial(phase1_loss, vae, beta=config.beta)
+    gradients_of = functools.partial(phase1_gradients, vae, beta=config.beta)
 
     measured_at, train_curve, validation_curve = [], [], []
     for epoch in range(1, epochs + 1):
@@ -91,11 +94,11 @@ def train_phase1(
         for rows, eps in zip(
             order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
         ):
-            loss = loss_of(pool.x[rows], pool.s[rows], eps)
-            optimiser.zero_grad()
-            loss.sum().backward()
+            loss, gradients = gradients_of(pool.x[rows], pool.s[rows], eps)
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.grad = gradient
             optimiser.step()
-            epoch_loss += loss.detach() * rows.shape[1]
+            epoch_loss += loss * rows.shape[1]
         if epoch % config.validate_every == 0 or epoch == epochs:
             with torch.no_grad():
                 held_out = loss_of(*held_out_people, validation_noise)
@@ -142,4 +145,4 @@ def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
     loc, scale = vae.encode(x, s)
     z = samples(loc, scale, noise)
     weight = torch.full_like(s, 1.0 / s.shape[1])
-    return beta * gaussian_kl(loc, scale).mean(-1) - vae.log_likelihood(z, s, x, weight)
+    return beta * gaussian_kl(loc, scale).mean(-1) - vae.log_likelihood(z, s, Weighted(x, weight))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairall.data.features import Schema
 from fairall.data.inputs import FeatureInputs
-from fairall.nn.decoding import weighted_log_likelihood
+from fairall.nn.decoding import Weighted, weighted_log_likelihood
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -81,15 +81,20 @@ class ConditionalVAE(nn.Module):
         Returns:
             Two tensors of shape (E, B, Z); the scale is positive.
         """
-        given = [self.inputs(x).mT, s.unsqueeze(1)]
-        if utility is not None:
-            given.append(utility.unsqueeze(1))
-        loc, raw_scale = self.encoder.of_columns(torch.cat(given, dim=1)).mT.chunk(2, dim=-1)
+        given = self.encoder_input(x, s, utility)
+        loc, raw_scale = self.encoder.of_columns(given).mT.chunk(2, dim=-1)
         scale = F.softplus(raw_scale) + MIN_SCALE
         if self._is_in_one_frame():
             return loc, scale
         other = s.unsqueeze(-1) < 0
         return torch.where(other, loc @ self.frame, loc), torch.where(other, scale @ self.frame.abs(), scale)
+
+    def encoder_input(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> Tensor:
+        """What `encode` gives the encoder, people in columns, shape (E, inputs, B)."""
+        given = [self.inputs(x).mT, s.unsqueeze(1)]
+        if utility is not None:
+            given.append(utility.unsqueeze(1))
+        return torch.cat(given, dim=1)
 
     def decode(self, z: Tensor, s: Tensor) -> Tensor:
         """What the decoder makes of L samples a person.
@@ -102,35 +107,22 @@ class ConditionalVAE(nn.Module):
             Shape (E, P[+1], B, L): outputs first, as `MixedLikelihood.log_prob` takes them, the logit of
             p(ũ = 1 | z, s, d = 1) last.
         """
-        given = self._decoder_input(z, s)
+        given = self.decoder_input(z, s)
         return self.decoder.of_columns(given.flatten(2)).unflatten(2, given.shape[2:])
 
-    def log_likelihood(
-        self,
-        z: Tensor,
-        s: Tensor,
-        x: Tensor,
-        weight: Tensor,
-        utility: Tensor | None = None,
-        utility_weight: Tensor | None = None,
-    ) -> Tensor:
+    def log_likelihood(self, z: Tensor, s: Tensor, people: Weighted) -> Tensor:
         """Weighted sum over people of log p(x | z, s) and log p(ũ | z, s, d = 1), averaged over samples of z.
 
         Args:
             z: samples, shape (E, B, Z, L).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            x: features, shape (E, B, D).
-            weight: of each person's log p(x | z, s), shape (E, B).
-            utility: ũ in {0, 1}, shape (E, B); given, with its weight, exactly where the VAE models it.
-            utility_weight: of each person's log p(ũ | z, s, d = 1), shape (E, B).
+            people: their x and weights, and ũ exactly where the VAE models it.
 
         Returns:
             Shape (E,), in nats; differentiable, once.
         """
-        given = self._decoder_input(z, s)
-        return weighted_log_likelihood(
-            self.decoder, self.likelihood, given, x, weight, utility, utility_weight
-        )
+        layers = self.decoder.weights_and_biases()
+        return weighted_log_likelihood(layers, self.likelihood, self.decoder_input(z, s), people)
 
     def utility_logit(self, outputs: Tensor) -> Tensor:
         """Logit of p(ũ = 1 | z, s, d = 1), shape (E, B, L), from decoder outputs (E, P + 1, B, L)."""
@@ -141,7 +133,7 @@ class ConditionalVAE(nn.Module):
         """From now on the code of S = −1, as it is now, is read through `frame` (E, Z, Z) too."""
         self.frame.copy_(self.frame @ frame)
 
-    def _decoder_input(self, z: Tensor, s: Tensor) -> Tensor:
+    def decoder_input(self, z: Tensor, s: Tensor) -> Tensor:
         """Samples z (E, B, Z, L) in the decoder's own frame, and s, shape (E, Z + 1, B, L)."""
         z = z.transpose(1, 2)
         s_row = s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])

@@ -63,6 +63,11 @@ class StackedMLP(nn.Module):
         )
         self.dropout = dropout
 
+    def weights_and_biases(self) -> list[Tensor]:
+        """Of every layer in turn, as `fairall.nn.passes` takes them."""
+        layers = cast(list[StackedLinear], list(self.layers))
+        return [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
+
     @torch.no_grad()
     def ignore(self, column: int) -> None:
         """Sets the weights of input `column` to zero, from which training may move them."""

@@ -2,6 +2,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 
 from fairall.data.features import Schema
@@ -9,6 +10,7 @@ from fairall.data.people import People
 from fairall.models.learner import PretrainCurves
 from fairall.models.phase1 import Phase1Config, phase1_loss, train_phase1
 from fairall.models.phase1_cache import cached_phase1, phase1_key
+from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
 
@@ -106,6 +108,24 @@ def test_loss_is_beta_kl_minus_likelihood(schema: Schema, people: Callable[[int]
     kl = 0.5 * (loc**2 + scale**2 - 2 * scale.log() - 1).sum(-1)
     expected = 0.3 * kl - vae.likelihood.log_prob(vae.decode(loc.unsqueeze(-1), s), x)
     torch.testing.assert_close(phase1_loss(vae, x, s, noise, beta=0.3), expected.mean(-1))
+
+
+@pytest.mark.parametrize("n_samples", [1, 3])
+def test_gradients_by_hand_are_those_of_autograd(
+    n_samples: int, schema: Schema, people: Callable[[int], People]
+) -> None:
+    vae = ConditionalVAE(schema, 2, [7, 6], SeedStreams(SEEDS, "phase1"), utility=False, group_blind=False)
+    for parameter in vae.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    crowd = people(9)
+    x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
+    noise = torch.randn(2, 9, 2, n_samples)
+    expected = phase1_loss(vae, x, s, noise, beta=0.3)
+    loss, gradients = phase1_gradients(vae, x, s, noise, beta=0.3)
+    torch.testing.assert_close(loss, expected)
+    known = torch.autograd.grad(expected.sum(), list(vae.parameters()))
+    for own, of_autograd in zip(gradients, known, strict=True):
+        torch.testing.assert_close(own, of_autograd)
 
 
 def test_cache_gives_back_what_was_trained_and_trains_once(
