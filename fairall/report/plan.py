@@ -1,0 +1,100 @@
+"""Which runs the paper's tables and figures need: what sweeps/paper_*.yaml say, as single commands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from omegaconf import OmegaConf
+
+from fairall.errors import FairAllError
+from fairall.identity import determining
+from fairall.report.runs import Run
+from fairall.resources import configuration_root
+
+PREFIX = "paper_"
+# What `reproduce` can be asked for, and the sweeps behind it.
+PARTS = {
+    "tables": ("harsh", "lenient", "published_code"),
+    "figures": ("optimal", "synthetic", "policies", "costs"),
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that is needed.
+
+    Attributes:
+        sweep: of whose grid it is a point.
+        words: of its command line.
+        config: the whole configuration as plain containers.
+    """
+
+    sweep: str
+    words: tuple[str, ...]
+    config: dict[str, Any]
+
+    @property
+    def command(self) -> str:
+        """What makes it."""
+        return shlex.join(["python", "-m", "fairall", *self.words])
+
+    def name(self, group: str) -> str:
+        """The chosen file of a group of the configuration."""
+        return self.config[group]["name"]
+
+
+def sweeps_of(parts: Iterable[str]) -> list[str]:
+    """Names of sweeps, of what `reproduce` was asked for: parts, sweeps, or `all`.
+
+    Raises:
+        FairAllError: where there is no such part.
+    """
+    every = [sweep for sweeps in PARTS.values() for sweep in sweeps]
+    chosen: list[str] = []
+    for part in parts:
+        if part != "all" and part not in PARTS and part not in every:
+            raise FairAllError(f"there is no part {part!r}; there are all, {', '.join([*PARTS, *every])}")
+        chosen += every if part == "all" else PARTS.get(part, (part,))
+    return list(dict.fromkeys(chosen))
+
+
+def plan(sweeps: Iterable[str], overrides: Sequence[str] = ()) -> list[Planned]:
+    """The runs of some sweeps, each once; words of the user's win over a sweep's, as in a multirun.
+
+    Raises:
+        hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException: where a word is wrong.
+    """
+    from fairall.compose import compose_config
+    from fairall.model_node import with_typed_model
+
+    planned: list[Planned] = []
+    for sweep in sweeps:
+        for words in _points(sweep, overrides):
+            composed = with_typed_model(compose_config(*words))
+            config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+            one = Planned(sweep, words, cast(dict[str, Any], config))
+            if not any(determining(one.config) == determining(other.config) for other in planned):
+                planned.append(one)
+    return planned
+
+
+def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
+    """The run that was asked for, the last one to finish where there are several (of several versions)."""
+    asked = determining(planned.config)
+    found = [run for run in runs if determining(run.config) == asked]
+    return max(found, key=lambda run: run.finished, default=None)
+
+
+def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words of each point of a sweep's grid."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    node = OmegaConf.load(configuration_root() / "sweeps" / f"{PREFIX}{sweep}.yaml")
+    grid = [f"{key}={values}" for key, values in node.hydra.sweeper.params.items()]
+    parsed = OverridesParser.create().parse_overrides([*grid, *overrides])
+    (batch,) = BasicSweeper.split_arguments(parsed, None)
+    return [tuple(words) for words in batch]

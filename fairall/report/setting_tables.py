@@ -1,0 +1,125 @@
+"""Tables of what runs start from: acceptance rates of the initial policies, and hyperparameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairall.errors import FairAllError
+from fairall.report import names
+from fairall.report.paper import of_initial_policy, selected_hyperparameters
+from fairall.report.plan import Planned
+from fairall.report.table import Cell, Row, Table
+
+INITIAL_POLICIES = ("lenient", "harsh")
+GROUPS = ("everybody", "S = +1", "S = −1")
+SAME_RATE = 5e-5  # the paper prints percentages with two digits
+
+
+def acceptance_table() -> Table:
+    """Acceptance rates of the initial policies on the pool, computed from the data sets as they are here."""
+    rows, records, commands = [], [], []
+    for name in names.DATASETS:
+        for policy in INITIAL_POLICIES:
+            rates = _acceptance(name, policy)
+            printed = of_initial_policy(policy, name)
+            cells = []
+            for i, group in enumerate(GROUPS):
+                ours, paper = None if rates is None else rates[i], None if printed is None else printed[i]
+                differs = ours is not None and paper is not None and abs(ours - paper) > SAME_RATE
+                cells.append(
+                    Cell(
+                        "" if ours is None else f"{100 * ours:.2f}",
+                        None if paper is None else f"{100 * paper:.2f}",
+                        "differs" if differs else None,
+                        missing=ours is None,
+                    )
+                )
+                records.append(
+                    {"dataset": name, "initial_policy": policy, "group": group, "rate": ours, "paper_rate": paper}
+                )
+            rows.append(Row(names.dataset(name), policy, cells))
+            command = f"python -m fairall.data fetch {name}"
+            if rates is None and command not in commands:
+                commands.append(command)
+    return Table(
+        "acceptance",
+        "Acceptance rates of the initial policies",
+        "In per cent of the pool, from the data; in italics the printed ones. Decisions are drawn.",
+        list(GROUPS),
+        rows,
+        "Settings",
+        records,
+        commands,
+    )
+
+
+def _acceptance(dataset: str, initial_policy: str) -> tuple[float, float, float] | None:
+    """Of everybody, S = +1, S = −1; None where the data set is not here."""
+    from fairall.compose import load_dataset, typed_config
+    from fairall.data.raw_files import find
+    from fairall.config import RawTableConfig
+    from fairall.target import target_class
+
+    config = typed_config(f"dataset={dataset}", f"initial_policy={initial_policy}")
+    # Looking, not fetching: a report is no reason for a download.
+    if isinstance(config.dataset, RawTableConfig) and find(config.dataset) is None:
+        return None
+    try:
+        table = load_dataset(dataset).prepare().pool_table
+    except FairAllError:
+        return None
+    policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
+    accepted = policy.decide(table)
+    return (
+        float(accepted.mean()),
+        float(accepted[table.s == 1].mean()),
+        float(accepted[table.s == -1].mean()),
+    )
+
+
+def hyperparameter_table(planned: Sequence[Planned]) -> Table:
+    """What the planned runs use, beside the paper's selection."""
+    printed = selected_hyperparameters()
+    models = {
+        (one.name("model"), one.name("dataset")): one.config["model"]
+        for one in planned
+        if one.name("model") in printed
+    }
+    columns = [name for name in names.DATASETS if any(dataset == name for _, dataset in models)]
+    rows, records = [], []
+    for model in names.METHODS:
+        keys = dict.fromkeys(key for values in printed[model].values() for key in values)
+        for key in keys:
+            cells = []
+            for dataset in columns:
+                node = models.get((model, dataset))
+                ours = None if node is None else _at(node, key)
+                paper = printed[model].get(dataset, {}).get(key)
+                differs = ours is not None and paper is not None and ours != paper
+                cells.append(Cell(_value(ours), _value(paper) if differs else None, "differs" if differs else None))
+                records.append(
+                    {"model": model, "key": key, "dataset": dataset, "value": _value(ours), "paper": _value(paper)}
+                )
+            rows.append(Row(names.method(model), key.rstrip("_"), cells))
+    return Table(
+        "hyperparameters",
+        "Hyperparameters",
+        "What the runs use; the paper's selection beside it where it is another. phase1.: of Phase I.",
+        [names.dataset(name) for name in columns],
+        rows,
+        "Settings",
+        records,
+    )
+
+
+def _at(node: dict[str, Any], key: str) -> Any:
+    for part in key.split("."):
+        node = node[part]
+    return node
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    return "×".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
