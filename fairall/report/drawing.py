@@ -61,7 +61,6 @@ class Drawing:
         section: of the page.
         draw: makes it; None where runs are missing.
         commands: that make the runs it lacks.
-        links: whether its points are the ones the paper prints; told in `text`.
     """
 
     key: str

@@ -27,7 +27,7 @@ def over_time(
     runs: Mapping[str, Run],
     measures: Sequence[Measure],
     *,
-    optimal: Mapping[str, Mapping[str, float]] | None = None,
+    optimal: Mapping[str, tuple[str, Mapping[str, float]]] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Figure:
     """Measures over time steps: mean over seeds, and a band of one standard deviation.
@@ -35,7 +35,7 @@ def over_time(
     Args:
         runs: by name of the method, or of what else tells them apart.
         measures: one panel each, of metrics.csv.
-        optimal: horizontal lines by reference and measure, plain units.
+        optimal: horizontal lines: by reference its label, and by measure its level, plain units.
         labels: of the runs, where they are no methods.
     """
     rows = (len(measures) + 1) // 2
@@ -48,16 +48,16 @@ def over_time(
             mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
             axes.plot(mean.index, mean, label=label, **look)
             axes.fill_between(mean.index, mean - std, mean + std, color=look["color"], alpha=0.15, lw=0)
-        for reference, levels in (optimal or {}).items():
-            if measure.key in levels:
+        for reference, (label, heights) in (optimal or {}).items():
+            if measure.key in heights:
                 axes.axhline(
-                    100 * levels[measure.key],
+                    100 * heights[measure.key],
                     color=GREY,
                     ls=LINES[reference],
                     lw=1,
-                    label=names.method(reference),
+                    label=label,
                 )
-        axes.set(xlabel="time step t", ylabel=f"{measure.label} (×100)")
+        axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
     legend_below(figure, panels[0], 3)
     return figure
 
@@ -81,7 +81,7 @@ def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Mea
                 capsize=1.5,
                 label=names.dataset(dataset),
             )
-        axes.set(xlabel="cost c of a positive decision", ylabel=f"{measure.label} (×100)")
+        axes.set(title=measure.heading, xlabel="cost c of a positive decision", ylabel="×100")
     legend_below(figure, panels[0], 3)
     return figure
 
@@ -178,8 +178,10 @@ def latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> 
             for word, colour in zip(words, (ORANGE, BLUE), strict=True):
                 axes.scatter([], [], s=8, color=colour, label=word)
             axes.legend(loc="upper right", handletextpad=0.1, borderpad=0.1)
-            axes.set(xticks=[], yticks=[], xlabel="first axis of z")
+            axes.set(xticks=[], yticks=[])
         left.set_ylabel(f"{names.method(name)}\nsecond axis of z")
+    for axes in panels[-1]:
+        axes.set_xlabel("first axis of z")
     return figure
 
 

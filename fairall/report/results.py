@@ -55,6 +55,7 @@ def effective_table(asked: Sequence[Asked], initial_policy: str, protocol: str) 
         key=f"effective_{initial_policy}_{protocol}",
         title=f"Effective utility and DPU, {initial_policy} initial policy, protocol {protocol}",
         note="Accumulated over all time steps, from decisions while learning.",
+        setting=_setting(initial_policy, protocol),
     )
 
 
@@ -70,6 +71,8 @@ def temporal_table(
         key=f"temporal_{initial_policy}_{protocol}_{kind}",
         title=f"Temporal variance and mean ({kind}), {initial_policy} initial policy, protocol {protocol}",
         note=f"On test people, over the time steps of evaluation.window, from {how}.",
+        # The printed ones are from sampled decisions: only those are counted beside them.
+        setting=_setting(initial_policy, protocol) if from_sampled else "",
     )
 
 
@@ -102,6 +105,10 @@ def synthetic_table(asked: Sequence[Asked], initial_policy: str, *, from_sampled
     return table
 
 
+def _setting(initial_policy: str, protocol: str) -> str:
+    return f"{initial_policy} initial policy, protocol {protocol}"
+
+
 def _method_table(asked: Sequence[Asked], measures: Sequence[Measure], *, note: str, **told: str) -> Table:
     def printed(one: Asked, measure: Measure) -> tuple[float, float] | None:
         return paper_figures(one.planned.config).get(measure.key.removesuffix("_sampled"))
@@ -127,6 +134,7 @@ def _table(
     title: str,
     note: str,
     section: str,
+    setting: str = "",
 ) -> Table:
     columns: dict[tuple[str, str], dict[str, Any]] = {}
     for dataset in dict.fromkeys(one.dataset for one in asked):
@@ -146,7 +154,7 @@ def _table(
             records.append(_record(one, measure, standing, paper))
         rows.append(Row(names.dataset(one.dataset), names.method(one.model), cells))
     commands = [one.planned.command for one in asked if one.run is None]
-    return Table(key, title, note, ["seeds", *(m.heading for m in measures)], rows, section, records, commands)
+    return Table(key, title, note, ["seeds", *(m.heading for m in measures)], rows, section, setting, records, commands)
 
 
 @dataclass(frozen=True)

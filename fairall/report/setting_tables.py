@@ -49,8 +49,8 @@ def acceptance_table() -> Table:
         list(GROUPS),
         rows,
         "Settings",
-        records,
-        commands,
+        records=records,
+        commands=commands,
     )
 
 
@@ -109,7 +109,7 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
         [names.dataset(name) for name in columns],
         rows,
         "Settings",
-        records,
+        records=records,
     )
 
 

@@ -73,6 +73,7 @@ class Table:
         records: the same and more, a plain dict per figure, for the CSV.
         commands: that make the runs it lacks.
         section: of the page.
+        setting: initial policy and protocol, where its figures stand beside printed ones of the same kind.
     """
 
     key: str
@@ -81,6 +82,7 @@ class Table:
     columns: list[str]
     rows: list[Row]
     section: str
+    setting: str = ""
     records: list[dict[str, Any]] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
 

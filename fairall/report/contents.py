@@ -1,0 +1,159 @@
+"""What the report holds: tables and figures of the runs that the paper needs, there or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairall.identity import determining
+from fairall.report import drawings, names
+from fairall.report.claims import REAL, SYNTHETIC, claims_table, judge, paragraph
+from fairall.report.drawing import Drawing
+from fairall.report.plan import PARTS, Planned, find, plan
+from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
+from fairall.report.runs import Collection, Run
+from fairall.report.setting_tables import acceptance_table, hyperparameter_table
+from fairall.report.table import Table
+
+INITIAL_POLICIES = ("harsh", "lenient")
+MAIN, BESIDE = "corrected", "published_code"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything the report shows.
+
+    Attributes:
+        opening: what reproduced and what did not, in words.
+        tables: in order.
+        drawings: in order.
+        left_out: folders that could not be used, and why.
+        passed_over: runs of a configuration of which a later one is shown.
+        shown: the runs that are shown.
+    """
+
+    opening: str
+    tables: list[Table]
+    drawings: list[Drawing]
+    left_out: list[tuple[str, str]]
+    passed_over: list[str]
+    shown: list[Run]
+
+
+def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
+    """The report of some runs.
+
+    Args:
+        collection: of `runs.collect`.
+        overrides: words that were added to every command of the paper's.
+    """
+    sweeps = {
+        sweep: [
+            Asked(one, find(one, collection.runs))
+            for one in sorted(plan([sweep], overrides), key=lambda one: _order(one))
+        ]
+        for part in PARTS.values()
+        for sweep in part
+    }
+    tables, figures = [], []
+    verdicts = []
+    for initial_policy in INITIAL_POLICIES:
+        asked = [one for one in sweeps[initial_policy] if _is_of(one, initial_policy, MAIN)]
+        if not asked:
+            continue
+        judged = judge(REAL, asked)
+        verdicts += judged if initial_policy == "harsh" else []
+        title = f"The paper's claims, {initial_policy} initial policy, protocol {MAIN}"
+        tables.append(claims_table(judged, f"claims_{initial_policy}", title, "What reproduced"))
+        tables += _tables(asked, initial_policy, MAIN)
+        beside = [one for one in sweeps["published_code"] if _is_of(one, initial_policy, BESIDE)]
+        if beside:
+            tables += _tables(beside, initial_policy, BESIDE)
+        datasets = list(dict.fromkeys(one.dataset for one in asked))
+        figures += [drawings.over_time(asked, dataset, initial_policy) for dataset in datasets]
+        figures.append(drawings.plane(asked, initial_policy))
+        figures.append(drawings.acceptance(asked, initial_policy))
+        if initial_policy == "harsh":
+            figures += [drawings.latents(asked, dataset) for dataset in datasets]
+    drawn = {"synthetic": sweeps["synthetic"], "optimal": sweeps["optimal"]}
+    for initial_policy in INITIAL_POLICIES:
+        asked = [
+            one
+            for one in drawn["synthetic"]
+            if one.dataset == "synthetic" and one.planned.name("initial_policy") == initial_policy
+        ]
+        if not asked:
+            continue
+        judged = judge(SYNTHETIC, asked)
+        verdicts += judged if initial_policy == "harsh" else []
+        title = f"The paper's claims on synthetic data, {initial_policy} initial policy"
+        tables.append(claims_table(judged, f"claims_synthetic_{initial_policy}", title, "What reproduced"))
+        with_optimal = [*asked, *drawn["optimal"]]
+        tables += [
+            synthetic_table(with_optimal, initial_policy, from_sampled=sampled) for sampled in (False, True)
+        ]
+        figures.append(drawings.synthetic(asked, drawn["optimal"], initial_policy))
+        if initial_policy == "harsh":
+            figures.append(drawings.latents(asked, "synthetic"))
+    figures.append(drawings.costs(sweeps["costs"]))
+    variants = list(dict.fromkeys(one.dataset for one in sweeps["policies"]))
+    figures += [drawings.policies(sweeps["policies"], dataset) for dataset in variants]
+    everything = [one for asked in sweeps.values() for one in asked]
+    tables += [acceptance_table(), hyperparameter_table([one.planned for one in everything])]
+    needed = {repr(determining(one.planned.config)) for one in everything}
+    shown = list({one.run.path: one.run for one in everything if one.run is not None}.values())
+    compared = [table for table in tables if table.setting]
+    opening = paragraph(f"harsh initial policy, protocol {MAIN}", verdicts, compared, len(needed), len(shown))
+    return Contents(
+        opening,
+        sorted(tables, key=lambda table: SECTIONS.index(table.section)),
+        sorted(figures, key=lambda drawing: SECTIONS.index(drawing.section)),
+        [(str(path), reason) for path, reason in collection.left_out],
+        _passed_over(everything, collection.runs),
+        shown,
+    )
+
+
+SECTIONS = [
+    "What reproduced",
+    "Tables",
+    "Synthetic data",
+    "Figures: methods over time",
+    "Figures: synthetic data",
+    "Figures: utility against unfairness",
+    "Figures: costs and policies",
+    "Figures: acceptance by group",
+    "Figures: latent spaces",
+    "Settings",
+]
+
+
+def _tables(asked: Sequence[Asked], initial_policy: str, protocol: str) -> list[Table]:
+    return [
+        effective_table(asked, initial_policy, protocol),
+        temporal_table(asked, initial_policy, protocol, from_sampled=False),
+        temporal_table(asked, initial_policy, protocol, from_sampled=True),
+    ]
+
+
+def _is_of(one: Asked, initial_policy: str, protocol: str) -> bool:
+    return (
+        one.planned.name("initial_policy") == initial_policy
+        and one.planned.name("protocol") == protocol
+        and one.dataset in names.REAL
+    )
+
+
+def _order(one: Planned) -> tuple[int, int]:
+    """Data sets as in the paper's tables, and within them methods."""
+    datasets, methods = list(names.DATASETS), [*names.METHODS, *names.OPTIMAL]
+    return (
+        datasets.index(one.name("dataset")) if one.name("dataset") in datasets else len(datasets),
+        methods.index(one.name("model")) if one.name("model") in methods else len(methods),
+    )
+
+
+def _passed_over(everything: Sequence[Asked], runs: Sequence[Run]) -> list[str]:
+    """Runs of the same configuration as one that is shown, made by other versions."""
+    shown = {one.run.path: determining(one.run.config) for one in everything if one.run is not None}
+    return sorted(str(run.path) for run in runs if run.path not in shown and determining(run.config) in shown.values())
