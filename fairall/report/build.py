@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -82,7 +82,7 @@ def made() -> list[tuple[str, str]]:
     return [("made", f"{datetime.now():%Y-%m-%d %H:%M}"), ("Python", platform.python_version()), *versions]
 
 
-def _forget(folder: Path, keys: Sequence[str] | dict[str, object], endings: Sequence[str]) -> None:
+def _forget(folder: Path, keys: Container[str], endings: Sequence[str]) -> None:
     if folder.is_dir():
         for path in folder.iterdir():
             if path.suffix in endings and path.stem not in keys:

@@ -15,9 +15,9 @@ from fairall.report.table import Cell, Row, Table
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 MEANING = (
     f"{REPRODUCED}: our means are in the order that the paper claims and differ beyond chance (two-sided "
-    f"Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, p < {LEVEL:g}); "
-    f"{IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. A claim that something is "
-    "no worse is not reproduced where it is worse beyond chance."
+    "Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, "
+    f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. "
+    "A claim that something is no worse is not reproduced where it is worse beyond chance."
 )
 FAR = 2.0  # printed standard deviations beyond which a figure is told by name
 TOLD = 6  # at most so many
@@ -45,8 +45,12 @@ class Claim:
 EFFECTIVE_UTILITY, EFFECTIVE_DPU = names.EFFECTIVE
 TV_UTILITY, MEAN_UTILITY, TV_DPU, MEAN_DPU = names.TEMPORAL
 REAL = (
-    Claim("FairAll (I+II) accumulates more utility than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_UTILITY),
-    Claim("FairAll (I+II) accumulates less unfairness than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_DPU),
+    Claim(
+        "FairAll (I+II) accumulates more utility than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_UTILITY
+    ),
+    Claim(
+        "FairAll (I+II) accumulates less unfairness than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_DPU
+    ),
     Claim(
         "FairAll (I+II) accumulates no less utility than UnfairLog",
         "fairall_I_II",
@@ -54,11 +58,27 @@ REAL = (
         EFFECTIVE_UTILITY,
         no_worse=True,
     ),
-    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", "fairall_I_II", "unfairlog", EFFECTIVE_DPU),
+    Claim(
+        "FairAll (I+II) accumulates less unfairness than UnfairLog",
+        "fairall_I_II",
+        "unfairlog",
+        EFFECTIVE_DPU,
+    ),
     Claim("Phase I helps: more utility than FairAll (II)", "fairall_I_II", "fairall_II", EFFECTIVE_UTILITY),
-    Claim("unlabelled data help: FairAll (II) earns more than FairLab", "fairall_II", "fairlab_I_II", EFFECTIVE_UTILITY),
+    Claim(
+        "unlabelled data help: FairAll (II) earns more than FairLab",
+        "fairall_II",
+        "fairlab_I_II",
+        EFFECTIVE_UTILITY,
+    ),
     Claim("deployed, FairAll (I+II) earns more than FairLog", "fairall_I_II", "fairlog", MEAN_UTILITY),
-    Claim("deployed, its unfairness is no greater than FairLog's", "fairall_I_II", "fairlog", MEAN_DPU, no_worse=True),
+    Claim(
+        "deployed, its unfairness is no greater than FairLog's",
+        "fairall_I_II",
+        "fairlog",
+        MEAN_DPU,
+        no_worse=True,
+    ),
     Claim("its utility varies less over time than FairLog's", "fairall_I_II", "fairlog", TV_UTILITY),
     Claim("its unfairness varies less over time than FairLog's", "fairall_I_II", "fairlog", TV_DPU),
 )
@@ -151,14 +171,24 @@ def claims_table(verdicts: Sequence[Verdict], key: str, title: str, section: str
         ]
         rows.append(Row(claim.measure.label, claim.text, cells))
     records = [
-        {"claim": v.claim.text, "measure": v.claim.measure.key, "dataset": v.dataset, "verdict": v.words, "p": v.p}
+        {
+            "claim": v.claim.text,
+            "measure": v.claim.measure.key,
+            "dataset": v.dataset,
+            "verdict": v.words,
+            "p": v.p,
+        }
         for v in verdicts
     ]
-    return Table(key, title, MEANING, [names.dataset(name) for name in datasets], rows, section, records=records)
+    return Table(
+        key, title, MEANING, [names.dataset(name) for name in datasets], rows, section, records=records
+    )
 
 
-def paragraph(setting: str, verdicts: Sequence[Verdict], tables: Sequence[Table], planned: int, there: int) -> str:
-    """What reproduced and what did not, in words.
+def in_words(
+    setting: str, verdicts: Sequence[Verdict], tables: Sequence[Table], planned: int, there: int
+) -> list[str]:
+    """What reproduced and what did not: first a paragraph, then what it counts by name.
 
     Args:
         setting: which runs the claims were judged on.
@@ -167,24 +197,27 @@ def paragraph(setting: str, verdicts: Sequence[Verdict], tables: Sequence[Table]
         planned: number of runs the paper needs.
         there: how many of them are there.
     """
-    sentences = [f"{there} of the {planned} runs that the paper's tables and figures need are here."]
+    paragraph = [f"{there} of the {planned} runs that the paper's tables and figures need are here."]
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
     if judged:
-        counts = [sum(verdict.words == words for verdict in judged) for words in (REPRODUCED, IN_DIRECTION, NOT)]
-        sentences.append(
-            f"Of {len(judged)} comparisons that the paper claims ({setting}), {counts[0]} reproduced, {counts[1]} "
-            f"hold in direction only, where chance might do it, and {counts[2]} did not reproduce."
+        counts = [
+            sum(verdict.words == words for verdict in judged) for words in (REPRODUCED, IN_DIRECTION, NOT)
+        ]
+        paragraph.append(
+            f"Of {len(judged)} comparisons in the paper ({setting}), {counts[0]} reproduced, "
+            f"{counts[1]} hold in direction only, where chance might do it, and {counts[2]} did not."
         )
-        for words, opening in (
-            (REPRODUCED, "Reproduced"),
-            (IN_DIRECTION, "In direction only"),
-            (NOT, "Not reproduced"),
-        ):
-            told = _listed([verdict for verdict in judged if verdict.words == words], judged)
-            if told:
-                sentences.append(f"{opening}: {told}.")
-    sentences += [_closeness(setting, own) for setting, own in _by_setting(tables).items() if _differences(own)]
-    return " ".join(sentences)
+    by_name = []
+    for words in (NOT, IN_DIRECTION, REPRODUCED):
+        told = _listed([verdict for verdict in judged if verdict.words == words], judged)
+        if told:
+            by_name.append(f"{words.capitalize()}: {told}.")
+    for of_tables, own in _by_setting(tables).items():
+        differences = _differences(own)
+        if differences:
+            paragraph.append(_closeness(of_tables, differences))
+            by_name += _far(of_tables, differences)
+    return [" ".join(paragraph), *by_name]
 
 
 def _listed(verdicts: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
@@ -215,13 +248,16 @@ def _differences(tables: Sequence[Table]) -> list[tuple[float, dict[str, object]
     return sorted(found, key=lambda difference: -abs(difference[0]))
 
 
-def _closeness(setting: str, tables: Sequence[Table]) -> str:
-    differences = _differences(tables)
+def _closeness(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -> str:
     one, two = (sum(abs(d) <= bound for d, _ in differences) for bound in (1.0, FAR))
-    text = (
-        f"Of {len(differences)} printed figures ({setting}), {one} are within one printed standard deviation of "
-        f"ours and {two} within two"
+    return (
+        f"Of {len(differences)} printed figures ({setting}), {one} are within one printed standard deviation "
+        f"of ours and {two} within two."
     )
+
+
+def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -> list[str]:
+    """One line about the figures that are farthest from print, or none."""
     far = [(d, record) for d, record in differences if abs(d) > FAR]
     named = [
         f"{names.method(str(r['model']))} on {names.dataset(str(r['dataset']))}, {_label(str(r['measure']))} "
@@ -230,7 +266,7 @@ def _closeness(setting: str, tables: Sequence[Table]) -> str:
     ]
     if len(far) > TOLD:
         named.append(f"{len(far) - TOLD} more")
-    return text + (f"; beyond: {'; '.join(named)}." if named else ".")
+    return [f"Farther than two from print ({setting}): {'; '.join(named)}."] if named else []
 
 
 def _label(measure: str) -> str:

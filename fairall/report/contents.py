@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairall.identity import determining
 from fairall.report import drawings, names
-from fairall.report.claims import REAL, SYNTHETIC, claims_table, judge, paragraph
+from fairall.report.claims import REAL, SYNTHETIC, claims_table, in_words, judge
 from fairall.report.drawing import Drawing
 from fairall.report.plan import PARTS, Planned, find, plan
 from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
@@ -24,7 +24,7 @@ class Contents:
     """Everything the report shows.
 
     Attributes:
-        opening: what reproduced and what did not, in words.
+        opening: what reproduced and what did not: a paragraph, then lines about it.
         tables: in order.
         drawings: in order.
         left_out: folders that could not be used, and why.
@@ -32,7 +32,7 @@ class Contents:
         shown: the runs that are shown.
     """
 
-    opening: str
+    opening: list[str]
     tables: list[Table]
     drawings: list[Drawing]
     left_out: list[tuple[str, str]]
@@ -103,7 +103,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     needed = {repr(determining(one.planned.config)) for one in everything}
     shown = list({one.run.path: one.run for one in everything if one.run is not None}.values())
     compared = [table for table in tables if table.setting]
-    opening = paragraph(f"harsh initial policy, protocol {MAIN}", verdicts, compared, len(needed), len(shown))
+    opening = in_words(f"harsh initial policy, protocol {MAIN}", verdicts, compared, len(needed), len(shown))
     return Contents(
         opening,
         sorted(tables, key=lambda table: SECTIONS.index(table.section)),
@@ -156,4 +156,6 @@ def _order(one: Planned) -> tuple[int, int]:
 def _passed_over(everything: Sequence[Asked], runs: Sequence[Run]) -> list[str]:
     """Runs of the same configuration as one that is shown, made by other versions."""
     shown = {one.run.path: determining(one.run.config) for one in everything if one.run is not None}
-    return sorted(str(run.path) for run in runs if run.path not in shown and determining(run.config) in shown.values())
+    return sorted(
+        str(run.path) for run in runs if run.path not in shown and determining(run.config) in shown.values()
+    )

@@ -1,4 +1,4 @@
-"""How the report's figures look: one colour and one mark per method, for paper and for screens light and dark."""
+"""How the report's figures look: a colour and a mark per method, for paper and for screens."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ BASE = {
 }
 LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
 INK, NIGHT = "#d7dae0", "#15181d"
-DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | {
-    key: INK for key in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-}
+DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,9 @@ def _style(colours: dict[str, str]) -> Iterator[None]:
 
 def _png(figure: Figure) -> bytes:
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Software": None})
+    figure.savefig(
+        content, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Software": None}
+    )
     return content.getvalue()
 
 

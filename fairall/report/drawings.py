@@ -51,8 +51,9 @@ def synthetic(asked: Sequence[Asked], optimal: Sequence[Asked], initial_policy: 
     return _drawing(
         f"synthetic_{initial_policy}",
         f"Synthetic data, {initial_policy} initial policy",
-        "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual unfairness "
-        f"over time steps, and the levels of the optimal fair and unfair policies. {EXPECTED} {BAND}",
+        "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
+        "unfairness over time steps, and the levels of the optimal fair and unfair policies. "
+        f"{EXPECTED} {BAND}",
         "Figures: synthetic data",
         asked,
         lambda: plots.over_time(_by_model(asked), names.SYNTHETIC, optimal=lines()),
@@ -73,7 +74,8 @@ def costs(asked: Sequence[Asked]) -> Drawing:
     return _drawing(
         "costs",
         "FairAll (I+II) at other costs, harsh initial policy",
-        "Effective utility and DPU after the last time step against the cost c. Mean and standard deviation over seeds.",
+        "Effective utility and DPU after the last time step against the cost c. "
+        "Mean and standard deviation over seeds.",
         "Figures: costs and policies",
         asked,
         draw,
@@ -113,8 +115,8 @@ def plane(asked: Sequence[Asked], initial_policy: str) -> Drawing:
     return _drawing(
         f"plane_{initial_policy}",
         f"Utility against unfairness, {initial_policy} initial policy",
-        "Means over the time steps of evaluation.window on test people, with bootstrap 95 % intervals over seeds. "
-        "The dashed line joins the methods that no other beats in both (Pareto front).",
+        "Means over the time steps of evaluation.window on test people, with bootstrap 95 % intervals over "
+        "seeds. The dashed line joins the methods that no other beats in both (Pareto front).",
         "Figures: utility against unfairness",
         asked,
         lambda: plots.plane(_by_dataset(asked)),
@@ -132,7 +134,8 @@ def acceptance(asked: Sequence[Asked], initial_policy: str) -> Drawing:
     return _drawing(
         f"acceptance_{initial_policy}",
         f"Acceptance by group, {initial_policy} initial policy",
-        f"Share of each step's applicants of either group who were accepted, averaged over {plots.SMOOTH} steps. {BAND}",
+        "Share of each step's applicants of either group who were accepted, averaged over "
+        f"{plots.SMOOTH} steps. {BAND}",
         "Figures: acceptance by group",
         measured,
         lambda: plots.acceptance(_by_dataset(measured)),
@@ -152,8 +155,9 @@ def latents(asked: Sequence[Asked], dataset: str) -> Drawing:
     return _drawing(
         f"latents_{dataset}",
         f"Latent spaces, {names.dataset(dataset)}, harsh initial policy",
-        "Latent means of test people by the first seed's policy at the end, on their two leading principal axes: "
-        "left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on the left.",
+        "Latent means of test people by the first seed's policy at the end, on their two leading principal "
+        "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
+        "the left.",
         "Figures: latent spaces",
         seen,
         partial(plots.latents, spaces),

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no scripts; light, dark, wide and narrow."""
+"""The report as one HTML file that needs no network and no script; light, dark, wide and narrow."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib.resources import files
 
 from fairall.report.contents import SECTIONS, Contents
 from fairall.report.drawing import Drawing
@@ -14,30 +15,6 @@ from fairall.report.table import Cell, Row, Table
 
 Pictures = Mapping[str, tuple[bytes, bytes]]  # by figure: light and dark PNG
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2128; --soft: #57606a; --paper: #ffffff; --line: #d0d7de;
-  --band: #f6f8fa; --accent: #0b5cad; --warn: #9a4a00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #d7dae0; --soft: #9aa4b2; --paper: #15181d; --line: #343b46;
-  --band: #1d2229; --accent: #6db3f2; --warn: #f0a35e; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 72rem; margin: 0 auto; padding: 1rem 1rem 4rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; } h2 { margin-top: 2.6rem; border-bottom: 1px solid var(--line); }
-h3 { margin: 1.8rem 0 .3rem; font-size: 1.05rem; }
-a { color: var(--accent); } p { max-width: 46rem; } .soft, .note { color: var(--soft); font-size: .85rem; }
-nav ul { display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; padding: 0; list-style: none; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .88rem; min-width: 34rem; width: 100%; }
-th, td { text-align: left; padding: .32rem .7rem .32rem 0; vertical-align: top; }
-thead th { border-bottom: 1px solid var(--ink); } tbody tr.first td, tbody tr.first th { border-top: 1px solid var(--line); }
-tbody th { font-weight: 500; } td i { display: block; color: var(--soft); font-size: .8rem; }
-td { white-space: nowrap; } td.words { white-space: normal; min-width: 8rem; }
-sup { color: var(--accent); font-size: .7rem; margin-left: .25rem; } .missing { color: var(--warn); }
-.figures { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 27rem), 1fr)); gap: 1.5rem; }
-figure { margin: 0; min-width: 0; } figure.wide { grid-column: 1 / -1; } figure img { width: 100%; height: auto; display: block; }
-figcaption { font-size: .85rem; color: var(--soft); } figcaption b { color: var(--ink); }
-pre { background: var(--band); padding: .7rem; overflow-x: auto; font-size: .8rem; }
-details { margin: .5rem 0; } summary { cursor: pointer; color: var(--warn); font-size: .88rem; }
-"""
 WIDE = ("acceptance",)  # figures of the width of the page
 
 
@@ -63,19 +40,28 @@ def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]
     links = "".join(f'<li><a href="#{_anchor(name)}">{escape(name)}</a></li>' for name, _ in sections)
     return document(
         "FairAll: the paper's tables and figures",
-        f"<p>{escape(contents.opening)}</p><nav><ul>{links}</ul></nav>"
+        f"<p>{escape(contents.opening[0])}</p>{_list(contents.opening[1:])}<nav><ul>{links}</ul></nav>"
         + "".join(html for _, html in sections)
         + _unused(contents)
         + _made(made),
     )
 
 
+def comparison_page(
+    tables: Sequence[Table], drawing: Drawing, picture: tuple[bytes, bytes], made: Sequence[tuple[str, str]]
+) -> str:
+    """Some runs side by side, as a file like the report's."""
+    body = "".join(map(_table, tables)) + _figure(drawing, picture) + _made(made)
+    return document("FairAll: runs side by side", body)
+
+
 def document(title: str, body: str) -> str:
     """An HTML document with the report's style."""
+    style = files("fairall.report").joinpath("page.css").read_text()
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{STYLE}</style></head>'
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>{style}</style></head>'
         f"<body><main><h1>{escape(title)}</h1>{body}</main></body></html>\n"
     )
 
@@ -85,13 +71,14 @@ def _anchor(name: str) -> str:
 
 
 def _table(table: Table) -> str:
-    files = ", ".join(
+    shown = '<p class="missing">missing</p>' if table.empty else grid(table)
+    links = ", ".join(
         f'<a href="tables/{table.key}.{ending}">{word}</a>'
         for ending, word in (("md", "Markdown"), ("tex", "LaTeX"), ("csv", "CSV"))
     )
     return (
-        f'<h3 id="{table.key}">{escape(table.title)}</h3>{grid(table)}'
-        f'<p class="note">{escape(table.note)} Also as {files}.</p>{missing(table.commands)}'
+        f'<h3 id="{table.key}">{escape(table.title)}</h3>{shown}'
+        f'<p class="note">{escape(table.note)} Also as {links}.</p>{missing(table.commands)}'
     )
 
 
@@ -145,8 +132,8 @@ def _figure(drawing: Drawing, picture: tuple[bytes, bytes] | None) -> str:
             f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
             f'<img src="{light}" alt="{escape(drawing.title)}: {escape(drawing.text)}"></picture>'
         )
-        files = f'<a href="figures/{drawing.key}.png">PNG</a>, <a href="figures/{drawing.key}.pdf">PDF</a>'
-        text += f" Also as {files}."
+        links = f'<a href="figures/{drawing.key}.png">PNG</a>, <a href="figures/{drawing.key}.pdf">PDF</a>'
+        text += f" Also as {links}."
     return (
         f'<figure{wide} id="figure-{drawing.key}">{shown}<figcaption>{text}</figcaption>'
         f"{missing(drawing.commands)}</figure>"

@@ -49,7 +49,7 @@ def paper_figures(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
 
 
 def of_synthetic_figures(initial_policy: str, model: str) -> dict[str, tuple[float, float]]:
-    """What the figures on synthetic data show at t = 200, by measure: lowest and highest reading, plain units."""
+    """Lowest and highest reading of the figures on synthetic data at t = 200, by measure, plain units."""
     printed = _printed()["synthetic"]
     readings = printed["optimal"] | printed.get(initial_policy, {})
     return {
@@ -59,7 +59,7 @@ def of_synthetic_figures(initial_policy: str, model: str) -> dict[str, tuple[flo
 
 
 def of_initial_policy(initial_policy: str, dataset: str) -> tuple[float, ...] | None:
-    """Printed acceptance rates of everybody, of S = +1 and of S = −1, in [0, 1]; None where none is printed."""
+    """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]; None where none is printed."""
     rates = _printed()["acceptance"].get(initial_policy, {}).get(dataset)
     return None if rates is None else tuple(rate / 100 for rate in rates)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from fairall.errors import FairAllError
 from fairall.identity import determining
@@ -29,11 +29,13 @@ class Planned:
     Attributes:
         sweep: of whose grid it is a point.
         words: of its command line.
-        config: the whole configuration as plain containers.
+        composed: the whole configuration.
+        config: the same as plain containers.
     """
 
     sweep: str
     words: tuple[str, ...]
+    composed: DictConfig
     config: dict[str, Any]
 
     @property
@@ -75,7 +77,7 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = ()) -> list[Planned]:
         for words in _points(sweep, overrides):
             composed = with_typed_model(compose_config(*words))
             config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-            one = Planned(sweep, words, cast(dict[str, Any], config))
+            one = Planned(sweep, words, composed, cast(dict[str, Any], config))
             if not any(determining(one.config) == determining(other.config) for other in planned):
                 planned.append(one)
     return planned

@@ -87,7 +87,7 @@ def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Mea
 
 
 def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
-    """Mean test utility against mean test DPU with 95 % intervals; the Pareto front joins who is not beaten."""
+    """Mean test utility against mean test DPU with 95 % intervals, and the Pareto front."""
     figure = Figure(figsize=(COLUMN, 1.75 * len(by_dataset) + 0.4), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(by_dataset), 1))
     handles: dict[str, Any] = {}
@@ -110,7 +110,9 @@ def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
                 ls="none",
             )
         front = pareto(points)
-        (handles["Pareto front"],) = axes.plot(*zip(*front, strict=True), color=GREY, ls="--", lw=0.9, zorder=0)
+        (handles["Pareto front"],) = axes.plot(
+            *zip(*front, strict=True), color=GREY, ls="--", lw=0.9, zorder=0
+        )
         axes.set(title=names.dataset(dataset), ylabel="mean test utility (×100)")
         axes.set_xlim(left=0)
     panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
@@ -170,7 +172,10 @@ def latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> 
     panels = figure.subplots(len(spaces), 2, squeeze=False)
     for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
         points = principal(z)
-        for axes, positive, words in ((left, s > 0, ("S = −1", "S = +1")), (right, label > 0, ("ỹ = 0", "ỹ = 1"))):
+        for axes, positive, words in (
+            (left, s > 0, ("S = −1", "S = +1")),
+            (right, label > 0, ("ỹ = 0", "ỹ = 1")),
+        ):
             # One cloud in a shuffled order, so that neither group covers the other.
             order = np.random.default_rng(0).permutation(len(points))
             colours = np.where(positive, BLUE, ORANGE)[order]

@@ -13,16 +13,18 @@ from fairall.report.names import Measure
 from fairall.report.paper import of_synthetic_figures, paper_figures
 from fairall.report.plan import Planned
 from fairall.report.runs import Run
-from fairall.report.statistics import Comparison, holm, in_deviations, paired_p
+from fairall.report.statistics import LEVEL, Comparison, holm, in_deviations, paired_p
 from fairall.report.table import Cell, Row, Table
 
 MARKS = (
-    "Bold: best of the data set. F: against FairLog, R: against the best of the others; + significantly better, "
-    "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the "
-    "methods of a data set and measure, p < 0.05)."
+    "Bold: best of the data set. F: against FairLog, R: against the best of the others; + significantly "
+    "better, − significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected "
+    f"over the methods of a data set and measure, p < {LEVEL:g})."
 )
-UNITS = "×100, mean (standard deviation over seeds). In italics the printed figure, and our mean less the printed "
-UNITS += "one in printed standard deviations (sd)."
+UNITS = (
+    "×100, mean (standard deviation over seeds). In italics the printed figure, and our mean less the "
+    "printed one in printed standard deviations (sd)."
+)
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,8 @@ def synthetic_table(asked: Sequence[Asked], initial_policy: str, *, from_sampled
         printed=lambda one, measure: None,
         key=f"synthetic_{initial_policy}_corrected_{kind}",
         title=f"Synthetic data at the last time step ({kind}), {initial_policy} initial policy",
-        note="×100, mean (standard deviation over seeds). In italics what the paper's figures show at t = 200, "
-        f"which come without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR know everybody's label.",
+        note="×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
+        f"t = 200, which come without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR know everybody's label.",
         section="Synthetic data",
     )
     for row, one in zip(table.rows, asked, strict=True):
@@ -141,7 +143,7 @@ def _table(
         runs = {one.model: one.run for one in asked if one.dataset == dataset and one.run is not None}
         for measure in measures:
             by_seed = {model: values(run, measure) for model, run in runs.items()}
-            columns[dataset, measure.key] = _compared(
+            columns[dataset, measure.key] = compared(
                 {model: series for model, series in by_seed.items() if len(series)}, measure
             )
     rows, records = [], []
@@ -150,11 +152,13 @@ def _table(
         for measure in measures:
             standing = columns[one.dataset, measure.key].get(one.model)
             paper = printed(one, measure)
-            cells.append(_cell(standing, paper, missing=one.run is None))
+            cells.append(cell(standing, paper, missing=one.run is None))
             records.append(_record(one, measure, standing, paper))
         rows.append(Row(names.dataset(one.dataset), names.method(one.model), cells))
     commands = [one.planned.command for one in asked if one.run is None]
-    return Table(key, title, note, ["seeds", *(m.heading for m in measures)], rows, section, setting, records, commands)
+    return Table(
+        key, title, note, ["seeds", *(m.heading for m in measures)], rows, section, setting, records, commands
+    )
 
 
 @dataclass(frozen=True)
@@ -179,8 +183,10 @@ class Standing:
         return float(self.values.std()) if len(self.values) > 1 else None
 
 
-def _compared(by_model: Mapping[str, pd.Series], measure: Measure) -> dict[str, Standing]:
-    """Every method of a column against FairLog and against the best of the others; references only stand."""
+def compared(
+    by_model: Mapping[str, pd.Series], measure: Measure, baseline: str = names.BASELINE
+) -> dict[str, Standing]:
+    """Every method of a column against a baseline and the best of the others; references only stand."""
     sign = 1 if measure.higher else -1
     score = {model: sign * series.mean() for model, series in by_model.items()}
     competing = [model for model in by_model if model not in names.OPTIMAL]
@@ -189,8 +195,7 @@ def _compared(by_model: Mapping[str, pd.Series], measure: Measure) -> dict[str, 
         for model in competing
     }
     baselines = {
-        model: names.BASELINE if names.BASELINE in by_model and model != names.BASELINE else None
-        for model in competing
+        model: baseline if baseline in by_model and model != baseline else None for model in competing
     }
     against_baseline = _tested(by_model, baselines, score)
     against_rival = _tested(by_model, rivals, score)
@@ -220,7 +225,8 @@ def _tested(
     }
 
 
-def _cell(standing: Standing | None, paper: tuple[float, float] | None, *, missing: bool) -> Cell:
+def cell(standing: Standing | None, paper: tuple[float, float] | None, *, missing: bool) -> Cell:
+    """A standing as shown, beside a printed mean and deviation."""
     shown = None if paper is None else plus_minus(*paper)
     if standing is None:
         return Cell("", shown, missing=missing)

@@ -44,7 +44,7 @@ class Run:
 
     @property
     def cost(self) -> float:
-        """c."""
+        """C."""
         return float(self.config["cost"]["value"])
 
     @property
@@ -131,7 +131,10 @@ def _problem(run: Run) -> str | None:
     expected = {(seed, step) for seed in seeds for step in range(time_steps + 1)}
     found = list(zip(run.table["seed"], run.table["time_step"], strict=True))
     if set(found) != expected or len(found) != len(expected):
-        return f"metrics.csv has {len(found)} rows, not one for each of {len(seeds)} seeds and {time_steps + 1} steps"
+        return (
+            f"metrics.csv has {len(found)} rows, not one for each of {len(seeds)} seeds and "
+            f"{time_steps + 1} time steps"
+        )
     last = run.table[run.table["time_step"] == time_steps].set_index("seed")["effective_utility"]
     if not ((last - run.per_seed("effective_utility")).abs().dropna() < TOLERANCE).all():
         return "metrics.csv and summary.json are of different results"

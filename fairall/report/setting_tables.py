@@ -36,7 +36,13 @@ def acceptance_table() -> Table:
                     )
                 )
                 records.append(
-                    {"dataset": name, "initial_policy": policy, "group": group, "rate": ours, "paper_rate": paper}
+                    {
+                        "dataset": name,
+                        "initial_policy": policy,
+                        "group": group,
+                        "rate": ours,
+                        "paper_rate": paper,
+                    }
                 )
             rows.append(Row(names.dataset(name), policy, cells))
             command = f"python -m fairall.data fetch {name}"
@@ -57,8 +63,8 @@ def acceptance_table() -> Table:
 def _acceptance(dataset: str, initial_policy: str) -> tuple[float, float, float] | None:
     """Of everybody, S = +1, S = −1; None where the data set is not here."""
     from fairall.compose import load_dataset, typed_config
-    from fairall.data.raw_files import find
     from fairall.config import RawTableConfig
+    from fairall.data.raw_files import find
     from fairall.target import target_class
 
     config = typed_config(f"dataset={dataset}", f"initial_policy={initial_policy}")
@@ -97,9 +103,17 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
                 ours = None if node is None else _at(node, key)
                 paper = printed[model].get(dataset, {}).get(key)
                 differs = ours is not None and paper is not None and ours != paper
-                cells.append(Cell(_value(ours), _value(paper) if differs else None, "differs" if differs else None))
+                cells.append(
+                    Cell(_value(ours), _value(paper) if differs else None, "differs" if differs else None)
+                )
                 records.append(
-                    {"model": model, "key": key, "dataset": dataset, "value": _value(ours), "paper": _value(paper)}
+                    {
+                        "model": model,
+                        "key": key,
+                        "dataset": dataset,
+                        "value": _value(ours),
+                        "paper": _value(paper),
+                    }
                 )
             rows.append(Row(names.method(model), key.rstrip("_"), cells))
     return Table(

@@ -39,7 +39,7 @@ def in_deviations(ours: float, printed: tuple[float, float]) -> float | None:
 
 
 def paired_p(first: pd.Series, second: pd.Series) -> float | None:
-    """p of the two-sided Wilcoxon signed-rank test of two figures by seed, uncorrected.
+    """The p-value of the two-sided Wilcoxon signed-rank test of two figures by seed, uncorrected.
 
     Seeds that only one of them has are left out. Exact for up to 50 seeds without ties; with ten seeds the
     smallest is 2/1024. None where fewer than two seeds are shared; 1 where all pairs are equal.

@@ -26,7 +26,8 @@ def markdown(table: Table) -> str:
     lines.append(f"| | | {' | '.join(map(_md, table.columns))} |")
     lines.append("|---" * (len(table.columns) + 2) + "|")
     lines += [
-        f"| {_md(row.group)} | {_md(row.name)} | {' | '.join(map(_md_cell, row.cells))} |" for row in table.rows
+        f"| {_md(row.group)} | {_md(row.name)} | {' | '.join(map(_md_cell, row.cells))} |"
+        for row in table.rows
     ]
     if table.commands:
         lines += ["", "Missing; these make it:", "", *(f"    {command}" for command in table.commands)]
