@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairall.report.runs import Collection
 
+PLACES = ("outputs_dir=", "tracking.")  # words about where things are
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are, tracking.uri=URI which MLflow
 store; any other word is added to each of the paper's commands, for instance preset=quick.
@@ -31,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     given = list(sys.argv[1:] if words is None else words)
     command = given[0] if given and given[0] in COMMANDS else None
-    arguments = _parser(command).parse_args(given[1:] if command else given)
+    arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # Hundreds of configurations are composed, all of which stay: the collector would walk them for nothing.
@@ -117,7 +118,8 @@ def _config(overrides: Sequence[str]) -> dict[str, Any]:
 
     from fairall.compose import compose_config
 
-    composed = compose_config(*overrides)
+    # Others may be lists of choices, which only the plan can take.
+    composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
     return {
         "outputs_dir": composed.outputs_dir,
         "tracking": OmegaConf.to_container(composed.tracking, resolve=True),
@@ -146,7 +148,9 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         parser.add_argument("words", metavar="COMMAND | KEY=VALUE", nargs="*")
         parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
         parser.add_argument("--results", type=Path, metavar="FILE", help="write a Markdown page too")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: report/ or comparison/ in outputs_dir")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="default: report/ or comparison/ in outputs_dir"
+    )
     return parser
 
 

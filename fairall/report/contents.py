@@ -9,7 +9,7 @@ from fairall.identity import determining
 from fairall.report import drawings, names
 from fairall.report.claims import REAL, SYNTHETIC, claims_table, in_words, judge
 from fairall.report.drawing import Drawing
-from fairall.report.plan import PARTS, Planned, find, plan
+from fairall.report.plan import Planned, find, plan, sweeps_of
 from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
 from fairall.report.runs import Collection, Run
 from fairall.report.setting_tables import acceptance_table, hyperparameter_table
@@ -47,13 +47,13 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
         collection: of `runs.collect`.
         overrides: words that were added to every command of the paper's.
     """
+    every = sweeps_of(["all"])
+    needed = plan(every, overrides, once=False)
     sweeps = {
         sweep: [
-            Asked(one, find(one, collection.runs))
-            for one in sorted(plan([sweep], overrides), key=lambda one: _order(one))
+            Asked(one, find(one, collection.runs)) for one in sorted(needed, key=_order) if one.sweep == sweep
         ]
-        for part in PARTS.values()
-        for sweep in part
+        for sweep in every
     }
     tables, figures = [], []
     verdicts = []
@@ -100,10 +100,12 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     figures += [drawings.policies(sweeps["policies"], dataset) for dataset in variants]
     everything = [one for asked in sweeps.values() for one in asked]
     tables += [acceptance_table(), hyperparameter_table([one.planned for one in everything])]
-    needed = {repr(determining(one.planned.config)) for one in everything}
+    configurations = {repr(determining(one.planned.config)) for one in everything}
     shown = list({one.run.path: one.run for one in everything if one.run is not None}.values())
     compared = [table for table in tables if table.setting]
-    opening = in_words(f"harsh initial policy, protocol {MAIN}", verdicts, compared, len(needed), len(shown))
+    opening = in_words(
+        f"harsh initial policy, protocol {MAIN}", verdicts, compared, len(configurations), len(shown)
+    )
     return Contents(
         opening,
         sorted(tables, key=lambda table: SECTIONS.index(table.section)),

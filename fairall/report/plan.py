@@ -63,10 +63,17 @@ def sweeps_of(parts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def plan(sweeps: Iterable[str], overrides: Sequence[str] = ()) -> list[Planned]:
-    """The runs of some sweeps, each once; words of the user's win over a sweep's, as in a multirun.
+def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = True) -> list[Planned]:
+    """The runs of some sweeps.
+
+    Args:
+        sweeps: their names.
+        overrides: words of the user's. One about an axis of a sweep's grid picks from that axis, as
+            `dataset=credit` does; any other is added to every command.
+        once: leave out what an earlier sweep has already.
 
     Raises:
+        FairAllError: where nothing is left.
         hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException: where a word is wrong.
     """
     from fairall.compose import compose_config
@@ -78,8 +85,10 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = ()) -> list[Planned]:
             composed = with_typed_model(compose_config(*words))
             config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
             one = Planned(sweep, words, composed, cast(dict[str, Any], config))
-            if not any(determining(one.config) == determining(other.config) for other in planned):
+            if not once or not any(determining(one.config) == determining(other.config) for other in planned):
                 planned.append(one)
+    if not planned:
+        raise FairAllError(f"none of the paper's runs is left by {' '.join(overrides)}")
     return planned
 
 
@@ -91,12 +100,23 @@ def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
 
 
 def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
-    """The words of each point of a sweep's grid."""
+    """The words of each point of a sweep's grid that the user's words leave."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     node = OmegaConf.load(configuration_root() / "sweeps" / f"{PREFIX}{sweep}.yaml")
-    grid = [f"{key}={values}" for key, values in node.hydra.sweeper.params.items()]
-    parsed = OverridesParser.create().parse_overrides([*grid, *overrides])
-    (batch,) = BasicSweeper.split_arguments(parsed, None)
-    return [tuple(words) for words in batch]
+    grid = node.hydra.sweeper.params
+    parser = OverridesParser.create()
+
+    def expanded(words: Iterable[str]) -> list[list[str]]:
+        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(list(words)), None)
+        return batch
+
+    picked = [word for word in overrides if word.split("=")[0] in grid]
+    added = [word for word in overrides if word not in picked]
+    chosen = expanded(picked)
+    return [
+        (*words, *added)
+        for words in expanded(f"{key}={values}" for key, values in grid.items())
+        if any(set(choice) <= set(words) for choice in chosen)
+    ]

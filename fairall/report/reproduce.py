@@ -163,7 +163,7 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
     expected = in_words(reproduction.seconds_left())
     print(
         f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do; "
-        + (f"about {expected} with {count(jobs, 'process')}" if to_do else "nothing to wait for"),
+        + (f"about {expected}, {jobs} at once" if to_do else "nothing to wait for"),
         flush=True,
     )
     if dry_run:
