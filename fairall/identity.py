@@ -50,7 +50,7 @@ def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> 
         of_users: objects whose classes a user may have written; the files of those count too.
     """
     own_code = [source for made in of_users for source in _sources(type(made))]
-    determined_by = repr((_sorted(determining(config)), data_fingerprint, code_and_versions(), own_code))
+    determined_by = repr((ordered(determining(config)), data_fingerprint, code_and_versions(), own_code))
     return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
 
 
@@ -64,7 +64,8 @@ def _sources(made: type) -> list[str]:
     return sorted(hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if file)
 
 
-def _sorted(node: Any) -> Any:
+def ordered(node: Any) -> Any:
+    """Plain containers with every mapping as a list of items in the order of their keys."""
     if isinstance(node, dict):
-        return [(key, _sorted(value)) for key, value in sorted(node.items())]
+        return [(key, ordered(value)) for key, value in sorted(node.items())]
     return node

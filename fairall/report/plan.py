@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.errors import FairAllError
-from fairall.identity import determining
+from fairall.identity import determining, ordered
 from fairall.report.runs import Run
 from fairall.resources import configuration_root
 
@@ -42,6 +43,11 @@ class Planned:
     def command(self) -> str:
         """What makes it."""
         return shlex.join(["python", "-m", "fairall", *self.words])
+
+    @cached_property
+    def key(self) -> str:
+        """The same for equal configurations."""
+        return repr(ordered(determining(self.config)))
 
     def name(self, group: str) -> str:
         """The chosen file of a group of the configuration."""
@@ -76,17 +82,15 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
         FairAllError: where nothing is left.
         hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException: where a word is wrong.
     """
-    from fairall.compose import compose_config
-    from fairall.model_node import with_typed_model
-
     planned: list[Planned] = []
-    for sweep in sweeps:
-        for words in _points(sweep, overrides):
-            composed = with_typed_model(compose_config(*words))
-            config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
-            one = Planned(sweep, words, composed, cast(dict[str, Any], config))
-            if not once or not any(determining(one.config) == determining(other.config) for other in planned):
-                planned.append(one)
+    met: set[str] = set()
+    points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
+    for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
+        config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        one = Planned(sweep, words, composed, cast(dict[str, Any], config))
+        if not once or one.key not in met:
+            met.add(one.key)
+            planned.append(one)
     if not planned:
         raise FairAllError(f"none of the paper's runs is left by {' '.join(overrides)}")
     return planned
@@ -94,9 +98,33 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
 
 def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
     """The run that was asked for, the last one to finish where there are several (of several versions)."""
-    asked = determining(planned.config)
-    found = [run for run in runs if determining(run.config) == asked]
+    found = [run for run in runs if run.key == planned.key]
     return max(found, key=lambda run: run.finished, default=None)
+
+
+def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
+    """Configurations of command lines; those that differ in plain values only are composed once."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    from fairall.compose import compose_all
+    from fairall.model_node import with_typed_model
+
+    groups = [tuple(word for word in words if not _sets_value(word)) for words in commands]
+    distinct = list(dict.fromkeys(groups))
+    by_group = dict(zip(distinct, map(with_typed_model, compose_all(distinct)), strict=True))
+    parser = OverridesParser.create()
+    found = []
+    for words, group in zip(commands, groups, strict=True):
+        composed = by_group[group].copy()
+        for override in parser.parse_overrides([word for word in words if _sets_value(word)]):
+            OmegaConf.update(composed, override.get_key_element(), override.value())
+        found.append(composed)
+    return found
+
+
+def _sets_value(word: str) -> bool:
+    """Whether a word of ours sets a single value below a group, as `cost.value=0.3` does."""
+    return word.split("=")[0] in ("cost.value", "model.policy")
 
 
 def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:

@@ -203,7 +203,7 @@ def compared(
     return {
         model: Standing(
             series,
-            model in competing and score[model] == best,
+            model in competing and bool(score[model] == best),
             against_baseline.get(model),
             against_rival.get(model),
         )
@@ -220,7 +220,7 @@ def _tested(
     raw = [paired_p(*(by_model[model] for model in sorted(test))) for test in tests]
     corrected = dict(zip(tests, holm(raw), strict=True))
     return {
-        model: Comparison(rival, score[model] > score[rival], corrected[frozenset((model, rival))])
+        model: Comparison(rival, bool(score[model] > score[rival]), corrected[frozenset((model, rival))])
         for model, rival in pairs.items()
     }
 

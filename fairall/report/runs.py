@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairall.errors import FairAllError
+from fairall.identity import determining, ordered
 
 GROUPS = ("model", "dataset", "initial_policy", "protocol")
 COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # the least there is
@@ -37,6 +39,11 @@ class Run:
     summary: dict[str, Any]
     table: pd.DataFrame
     finished: float
+
+    @cached_property
+    def key(self) -> str:
+        """The same for equal configurations."""
+        return repr(ordered(determining(self.config)))
 
     def name(self, group: str) -> str:
         """The chosen file of a group of the configuration."""
