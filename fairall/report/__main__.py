@@ -35,8 +35,6 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    # Hundreds of configurations are composed, all of which stay: the collector would walk them for nothing.
-    gc.disable()
 
     # Heavy: after `--help` has been answered.
     from fairall.explain import MISTAKES, tell
@@ -161,4 +159,6 @@ def _positive(word: str) -> int:
 
 
 if __name__ == "__main__":
+    # Hundreds of configurations are composed, all of which stay: the collector would walk them for nothing.
+    gc.disable()
     sys.exit(main())

@@ -70,7 +70,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     _synthetic(sweeps, found)
     _variants(sweeps, found)
     everything = [one for asked in sweeps.values() for one in asked]
-    found.tables += [acceptance_table(), hyperparameter_table([one.planned for one in everything])]
+    found.tables += [acceptance_table(needed), hyperparameter_table(needed)]
     configurations = {one.planned.key for one in everything}
     shown = list({one.run.path: one.run for one in everything if one.run is not None}.values())
     compared = [table for table in found.tables if table.setting]

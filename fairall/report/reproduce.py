@@ -103,6 +103,7 @@ class Reproduction:
             reason = _last_line(child.said) or f"ended with code {code}"
             self.failed.append((planned, reason))
             outcome = f"FAILED: {reason}"
+        child.said.close()
         done = self._total - len(self._to_do) - len(self._running)
         left = "" if done == self._total else f"; about {in_words(self.seconds_left())} left"
         self._console.print(
@@ -253,6 +254,7 @@ def _stop(children: Sequence[Child]) -> None:
         except subprocess.TimeoutExpired:
             child.process.kill()
             child.process.wait()
+        child.said.close()
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairall.errors import FairAllError
 from fairall.report import names
 from fairall.report.paper import of_initial_policy, selected_hyperparameters
 from fairall.report.plan import Planned
@@ -16,16 +15,19 @@ GROUPS = ("everybody", "S = +1", "S = −1")
 SAME_RATE = 5e-5  # the paper prints percentages with two digits
 
 
-def acceptance_table() -> Table:
-    """Acceptance rates of the initial policies on the pool, computed from the data sets as they are here."""
+def acceptance_table(planned: Sequence[Planned]) -> Table:
+    """Acceptance rates of the initial policies on the pools of the planned runs' data sets."""
     rows, records, commands = [], [], []
-    for name in names.DATASETS:
+    for name in [name for name in names.DATASETS if any(one.name("dataset") == name for one in planned)]:
+        measured = _acceptance(name)
+        if isinstance(measured, str):
+            commands.append(measured)
         for policy in INITIAL_POLICIES:
-            rates = _acceptance(name, policy)
             printed = of_initial_policy(policy, name)
             cells = []
             for i, group in enumerate(GROUPS):
-                ours, paper = None if rates is None else rates[i], None if printed is None else printed[i]
+                ours = None if isinstance(measured, str) else measured[policy][i]
+                paper = None if printed is None else printed[i]
                 differs = ours is not None and paper is not None and abs(ours - paper) > SAME_RATE
                 cells.append(
                     Cell(
@@ -35,19 +37,9 @@ def acceptance_table() -> Table:
                         missing=ours is None,
                     )
                 )
-                records.append(
-                    {
-                        "dataset": name,
-                        "initial_policy": policy,
-                        "group": group,
-                        "rate": ours,
-                        "paper_rate": paper,
-                    }
-                )
+                figures = {"dataset": name, "initial_policy": policy, "group": group}
+                records.append(figures | {"rate": ours, "paper_rate": paper})
             rows.append(Row(names.dataset(name), policy, cells))
-            command = f"python -m fairall.data fetch {name}"
-            if rates is None and command not in commands:
-                commands.append(command)
     return Table(
         "acceptance",
         "Acceptance rates of the initial policies",
@@ -60,28 +52,29 @@ def acceptance_table() -> Table:
     )
 
 
-def _acceptance(dataset: str, initial_policy: str) -> tuple[float, float, float] | None:
-    """Of everybody, S = +1, S = −1; None where the data set is not here."""
+def _acceptance(dataset: str) -> dict[str, tuple[float, ...]] | str:
+    """By initial policy the rates of `GROUPS`; the command that fetches the data where they are not here."""
     from fairall.compose import load_dataset, typed_config
     from fairall.config import RawTableConfig
     from fairall.data.raw_files import find
     from fairall.target import target_class
 
-    config = typed_config(f"dataset={dataset}", f"initial_policy={initial_policy}")
+    configs = {
+        policy: typed_config(f"dataset={dataset}", f"initial_policy={policy}") for policy in INITIAL_POLICIES
+    }
+    raw = configs[INITIAL_POLICIES[0]].dataset
     # Looking, not fetching: a report is no reason for a download.
-    if isinstance(config.dataset, RawTableConfig) and find(config.dataset) is None:
-        return None
-    try:
-        table = load_dataset(dataset).prepare().pool_table
-    except FairAllError:
-        return None
-    policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
-    accepted = policy.decide(table)
-    return (
-        float(accepted.mean()),
-        float(accepted[table.s == 1].mean()),
-        float(accepted[table.s == -1].mean()),
-    )
+    if isinstance(raw, RawTableConfig) and find(raw) is None:
+        terms = " dataset.accept_terms=true" if raw.download.terms else ""
+        return f"python -m fairall.data fetch {dataset}{terms}"
+    people = load_dataset(dataset).prepare().pool_table
+    found = {}
+    for name, config in configs.items():
+        policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
+        accepted = policy.decide(people)
+        groups = (accepted, accepted[people.s == 1], accepted[people.s == -1])
+        found[name] = tuple(float(group.mean()) for group in groups)
+    return found
 
 
 def hyperparameter_table(planned: Sequence[Planned]) -> Table:
