@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fairall.report.runs import Collection
 
-PLACES = ("outputs_dir=", "tracking.")  # words about where things are
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are, tracking.uri=URI which MLflow
 store; any other word is added to each of the paper's commands, for instance preset=quick.
@@ -115,6 +114,7 @@ def _config(overrides: Sequence[str]) -> dict[str, Any]:
     from omegaconf import OmegaConf
 
     from fairall.compose import compose_config
+    from fairall.report.plan import PLACES
 
     # Others may be lists of choices, which only the plan can take.
     composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))

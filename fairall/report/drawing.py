@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.files import atomic
-from fairall.report.figures import BLUE, GREEN, GREY, ORANGE, PURPLE
+from fairall.report.figures import BLUE, GREEN, GREY, ORANGE
 
 COLUMN = 3.4  # inches: the width of a column of the paper's
 DPI = 300
@@ -22,13 +22,16 @@ VERMILION, SKY = "#D55E00", "#56B4E9"
 COLOURS = {
     "fairall_I_II": BLUE, "fairall_II": SKY, "fairlab_I_II": GREEN, "fairlog": ORANGE, "unfairlog": VERMILION,
     "opt_fair": GREY, "opt_unfair": GREY,
+    "z_dec": BLUE,  # the policy of FairAll (I+II) itself, among its others
 }  # fmt: skip
 LINES = {
     "fairall_I_II": "-", "fairall_II": "--", "fairlab_I_II": "-.", "fairlog": (0, (4, 1, 1, 1, 1, 1)),
     "unfairlog": ":", "opt_fair": (0, (6, 2)), "opt_unfair": (0, (1, 2)),
 }  # fmt: skip
 MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
-OTHERS = [PURPLE, GREY, BLUE, ORANGE, GREEN, VERMILION, SKY]  # for what is no method of the paper's
+# From Tol's muted palette, as safe: what is no method has none of a method's colours.
+ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
+OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, GREY]
 STYLES = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
 BASE = {
     "font.size": 7,

@@ -19,7 +19,7 @@ class Duration:
 
     Attributes:
         words: of its command line.
-        overrides: which of them the user added to the paper's; times of other schedules say nothing.
+        overrides: which of them change every run; times of other schedules say nothing.
         model: name of the method.
         dataset: name of the data set.
         wall_seconds: on the clock.
@@ -39,7 +39,7 @@ class Durations:
 
     Args:
         path: CSV, made with the first line.
-        overrides: the user's words.
+        overrides: those of the user's words that change every run.
     """
 
     def __init__(self, path: Path, overrides: Sequence[str]) -> None:

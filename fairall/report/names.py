@@ -14,7 +14,6 @@ METHODS = {
 OPTIMAL = {"opt_fair": "OPT-FAIR", "opt_unfair": "OPT-UNFAIR"}
 DATASETS = {"compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic"}
 REAL = ("compas", "credit", "meps")
-POLICIES = {"z_dec": "π^Z_dec", "z_clf": "π^Z_clf", "z_label": "π^Z_label", "clf": "π_clf", "dec": "π_dec"}
 BASELINE = "fairlog"  # whom the paper competes with
 
 

@@ -16,6 +16,7 @@ from fairall.report.runs import Run
 from fairall.resources import configuration_root
 
 PREFIX = "paper_"
+PLACES = ("outputs_dir=", "tracking.")  # words about where things are, not what they are
 # What `reproduce` can be asked for, and the sweeps behind it.
 PARTS = {
     "tables": ("harsh", "lenient", "published_code"),
@@ -102,6 +103,17 @@ def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
     return max(found, key=lambda run: run.finished, default=None)
 
 
+def added(overrides: Iterable[str]) -> list[str]:
+    """The words that change every run: those that neither pick from an axis nor say where things are."""
+    axes = {str(key) for sweep in sweeps_of(["all"]) for key in _grid(sweep)}
+    return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
+
+
+def _grid(sweep: str) -> DictConfig:
+    """The axes of a sweep: values by key, as Hydra's sweeper takes them."""
+    return OmegaConf.load(configuration_root() / "sweeps" / f"{PREFIX}{sweep}.yaml").hydra.sweeper.params
+
+
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     """Configurations of command lines; those that differ in plain values only are composed once."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -132,8 +144,7 @@ def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    node = OmegaConf.load(configuration_root() / "sweeps" / f"{PREFIX}{sweep}.yaml")
-    grid = node.hydra.sweeper.params
+    grid = _grid(sweep)
     parser = OverridesParser.create()
 
     def expanded(words: Iterable[str]) -> list[list[str]]:
@@ -141,10 +152,10 @@ def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
         return batch
 
     picked = [word for word in overrides if word.split("=")[0] in grid]
-    added = [word for word in overrides if word not in picked]
+    others = [word for word in overrides if word not in picked]
     chosen = expanded(picked)
     return [
-        (*words, *added)
-        for words in expanded(f"{key}={values}" for key, values in grid.items())
+        (*words, *others)
+        for words in expanded(f"{key!s}={values}" for key, values in grid.items())
         if any(set(choice) <= set(words) for choice in chosen)
     ]

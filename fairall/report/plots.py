@@ -11,8 +11,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.report import names
-from fairall.report.drawing import COLOURS, COLUMN, LINES, MARKS, OTHERS, STYLES, legend_below
-from fairall.report.figures import BLUE, GREY, ORANGE
+from fairall.report.drawing import (
+    COLOURS,
+    COLUMN,
+    LINES,
+    MARKS,
+    OLIVE,
+    OTHERS,
+    ROSE,
+    STYLES,
+    TEAL,
+    WINE,
+    legend_below,
+)
+from fairall.report.figures import GREY
 from fairall.report.names import Measure
 from fairall.report.runs import Run
 
@@ -81,7 +93,7 @@ def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Mea
                 capsize=1.5,
                 label=names.dataset(dataset),
             )
-        axes.set(title=measure.heading, xlabel="cost c of a positive decision", ylabel="×100")
+        axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
     legend_below(figure, panels[0], 3)
     return figure
 
@@ -134,6 +146,8 @@ def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
     figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.5), layout="constrained")
     panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
+    for axes, name in zip(panels[0], methods, strict=True):
+        axes.set_title(names.method(name))
     for row, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
         row[0].set_ylabel(f"{names.dataset(dataset)}\naccepted (%)")
         for axes, name in zip(row, methods, strict=True):
@@ -141,8 +155,6 @@ def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
                 axes.set_axis_off()
                 continue
             _groups(axes, runs[name])
-            if row is panels[0]:
-                axes.set_title(names.method(name))
     for axes in panels[-1]:
         axes.set_xlabel("time step t")
     legend_below(figure, next(axes for axes in panels[0] if axes.axison), 2)
@@ -151,8 +163,8 @@ def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
 
 def _groups(axes: Axes, run: Run) -> None:
     for group, label, colour, line in (
-        ("advantaged", "S = +1", BLUE, "-"),
-        ("disadvantaged", "S = −1", ORANGE, "--"),
+        ("advantaged", "S = +1", TEAL, "-"),
+        ("disadvantaged", "S = −1", ROSE, "--"),
     ):
         curve = 100 * run.curve(f"acceptance_rate_{group}")
         smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
@@ -172,16 +184,16 @@ def latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> 
     panels = figure.subplots(len(spaces), 2, squeeze=False)
     for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
         points = principal(z)
-        for axes, positive, words in (
-            (left, s > 0, ("S = −1", "S = +1")),
-            (right, label > 0, ("ỹ = 0", "ỹ = 1")),
+        for axes, positive, words, hues in (
+            (left, s > 0, ("S = −1", "S = +1"), (ROSE, TEAL)),
+            (right, label > 0, ("ỹ = 0", "ỹ = 1"), (OLIVE, WINE)),
         ):
             # One cloud in a shuffled order, so that neither group covers the other.
             order = np.random.default_rng(0).permutation(len(points))
-            colours = np.where(positive, BLUE, ORANGE)[order]
+            colours = np.where(positive, hues[1], hues[0])[order]
             axes.scatter(*points[order].T, s=2, c=colours, alpha=0.6, lw=0, rasterized=True)
-            for word, colour in zip(words, (ORANGE, BLUE), strict=True):
-                axes.scatter([], [], s=8, color=colour, label=word)
+            for word, hue in zip(words, hues, strict=True):
+                axes.scatter([], [], s=8, color=hue, label=word)
             axes.legend(loc="upper right", handletextpad=0.1, borderpad=0.1)
             axes.set(xticks=[], yticks=[])
         left.set_ylabel(f"{names.method(name)}\nsecond axis of z")
@@ -201,7 +213,8 @@ def principal(z: np.ndarray) -> np.ndarray:
 def _look(name: str, i: int, labels: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
     if labels is None:
         return names.method(name), {"color": COLOURS[name], "ls": LINES[name]}
-    return labels[name], {"color": OTHERS[i % len(OTHERS)], "ls": STYLES[i % len(STYLES)]}
+    colour = COLOURS.get(name, OTHERS[i % len(OTHERS)])
+    return labels[name], {"color": colour, "ls": STYLES[i % len(STYLES)]}
 
 
 def _reach(spread: Mapping[str, Any]) -> list[list[float]]:

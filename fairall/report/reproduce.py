@@ -22,7 +22,7 @@ from fairall.data.dataset import Dataset
 from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
 from fairall.report.durations import Durations, in_words
-from fairall.report.plan import Planned, plan, sweeps_of
+from fairall.report.plan import Planned, added, plan, sweeps_of
 from fairall.wording import count
 
 GRACE = 20.0  # seconds that an interrupted run has to close its records
@@ -157,7 +157,7 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
         else jobs or os.cpu_count() or 1
     )
     outputs = Path(planned[0].config["outputs_dir"])
-    durations = Durations(outputs / "reproduction.csv", overrides)
+    durations = Durations(outputs / "reproduction.csv", added(overrides))
     to_do, finished, impossible = _split(planned)
     to_do = _longest_first(to_do, durations)
     reproduction = Reproduction(to_do, jobs, durations)

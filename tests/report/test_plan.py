@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from fairall.errors import FairAllError
-from fairall.report.plan import plan, sweeps_of
+from fairall.report.plan import added, plan, sweeps_of
 
 
 def test_every_run_of_the_paper_once() -> None:
@@ -30,6 +30,18 @@ def test_words_pick_from_an_axis_or_are_added() -> None:
     assert [p.config["cost"]["value"] for p in plan(["costs"], ["cost.value=0.3", "dataset=meps"])] == [0.3]
     with pytest.raises(FairAllError, match="left by dataset=synthetic"):
         plan(["harsh"], ["dataset=synthetic"])
+
+
+def test_words_that_change_every_run() -> None:
+    words = [
+        "dataset=credit",
+        "cost.value=0.3",
+        "preset=quick",
+        "outputs_dir=x",
+        "tracking.enabled=false",
+        "seeds=3",
+    ]
+    assert added(words) == ["preset=quick", "seeds=3"]
 
 
 def test_parts() -> None:
