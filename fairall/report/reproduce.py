@@ -151,11 +151,7 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
         FairAllError: where there is no such part.
     """
     planned = plan(sweeps_of(parts), overrides)
-    jobs = (
-        jobs or len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else jobs or os.cpu_count() or 1
-    )
+    jobs = jobs or _cores()
     outputs = Path(planned[0].config["outputs_dir"])
     durations = Durations(outputs / "reproduction.csv", added(overrides))
     to_do, finished, impossible = _split(planned)
@@ -179,29 +175,38 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
     return not failed
 
 
+def _cores() -> int:
+    """How many this process may use, where the system tells it, else how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[Planned, str]]]:
     """What is to be run, how many are finished, and what cannot be run and why."""
     from fairall.experiment import job, prepare
 
-    met: dict[str, PreparedData] = {}
+    met: dict[str, PreparedData | FairAllError] = {}
 
     def people(source: Dataset, scaler: str) -> PreparedData:
         key = repr((source.config, scaler))
         if key not in met:
-            met[key] = prepare(source, scaler)
-        return met[key]
+            try:
+                met[key] = prepare(source, scaler)
+            except FairAllError as error:
+                # Once: a download that fails is not to be tried for every run.
+                met[key] = error
+        found = met[key]
+        if isinstance(found, FairAllError):
+            raise found
+        return found
 
     to_do, finished = [], 0
     impossible: list[tuple[Planned, str]] = []
-    without: dict[str, str] = {}
     for one in planned:
-        name = one.name("dataset")
         try:
-            if name in without:
-                raise FairAllError(without[name])
             asked = job(one.composed, people)
         except FairAllError as error:
-            without[name] = str(error)
             impossible.append((one, str(error)))
             continue
         if asked.folder.done and not asked.config.force:
