@@ -84,7 +84,6 @@ def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = p
         raise FairAllError(
             f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
         )
-    prepare_processor(config.threads)
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
     learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
@@ -109,6 +108,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
         FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
     """
     asked = job(composed)
+    prepare_processor(asked.config.threads)
     config, plain, data, folder = asked.config, asked.plain, asked.data, asked.folder
     decided = initially_decided(config, data)
     display = Display()

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairall.report.statistics import holm, in_deviations, paired_p
@@ -22,6 +22,7 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), max_size=8), st.randoms())
 def test_holm_only_raises_and_knows_no_order(values: list[float], random: object) -> None:
     corrected = holm(values)
@@ -35,6 +36,7 @@ def test_holm_only_raises_and_knows_no_order(values: list[float], random: object
         assert min(q for q in corrected if q is not None) == min(1.0, len(values) * min(values))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-50, 50).filter(bool), min_size=2, max_size=7, unique_by=abs))
 def test_the_paired_test_is_the_share_of_signs_as_extreme(differences: list[int]) -> None:
     first = pd.Series(differences, dtype=float)
