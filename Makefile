@@ -4,7 +4,11 @@ BIN := .venv/bin
 # `make run ARGS="model=fairall_I_II dataset=credit seeds=3"` runs another command.
 ARGS ?= model=fairall_I_II dataset=credit
 
-.PHONY: run test check ui clean
+# `make reproduce WORDS="preset=quick"` adds to every command, `WORDS="dataset=credit"` picks, `JOBS=1` spares a core.
+WORDS ?=
+JOBS ?=
+
+.PHONY: run test check ui clean reproduce reproduce-tables reproduce-figures report
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
@@ -19,6 +23,18 @@ check: .venv/installed-dev
 
 ui: .venv/installed
 	$(BIN)/mlflow ui --host 127.0.0.1 --backend-store-uri sqlite:///$(CURDIR)/outputs/mlflow.db
+
+# Skips what is finished, goes on where it was interrupted, and ends with outputs/report/index.html.
+reproduce: reproduce-tables reproduce-figures
+
+reproduce-tables reproduce-figures: reproduce-%: .venv/installed
+	@# A run that fails (1) is missing in the report, which is made all the same; an interruption (130) ends it all.
+	$(BIN)/python -m fairall.report reproduce $* $(JOBS:%=--jobs %) $(WORDS) || \
+	  { code=$$?; test $$code -ne 1 || $(BIN)/python -m fairall.report $(WORDS); exit $$code; }
+	$(BIN)/python -m fairall.report $(WORDS)
+
+report: .venv/installed
+	$(BIN)/python -m fairall.report $(WORDS)
 
 # Keeps what runs have left; `rm -r outputs/*` is yours to type.
 clean:

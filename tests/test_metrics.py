@@ -56,6 +56,15 @@ def test_effective_measures_by_hand() -> None:
     assert pooled[:, 0].tolist() == pytest.approx([1.0, 1.0 - 2 / 5])
 
 
+def test_acceptance_by_group_by_hand() -> None:
+    accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
+    s = torch.tensor([[[1.0, 1.0, -1.0, -1.0]], [[-1.0, -1.0, -1.0, -1.0]]])
+    advantaged, other = metrics.acceptance_by_group(accepted, s)
+    assert advantaged[0].item() == 1.0
+    assert other[:, 0].tolist() == [0.0, 0.75]
+    assert advantaged[1].isnan().all()
+
+
 def test_a_step_without_a_group_is_left_out_of_effective_dpu() -> None:
     accepted = torch.tensor([[[1, 0]], [[1, 1]], [[1, 0]]], dtype=torch.bool)
     s = torch.tensor([[[1.0, 1.0]], [[1.0, -1.0]], [[1.0, -1.0]]])

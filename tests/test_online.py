@@ -284,6 +284,9 @@ def test_effective_figures_count_what_is_decided_at_first_or_again(again: bool) 
         shares = [counted[:, k][s[:, k] == group].float().mean() for group in (1, -1)]
         gap = (shares[0] - shares[1]).abs().item()
         assert rows["effective_dpu_pooled"].iloc[-1] == pytest.approx(gap, abs=1e-6)
+        for group, name in ((1, "advantaged"), (-1, "disadvantaged")):
+            last = counted[-1, k][s[-1, k] == group].float().mean().item()
+            assert rows[f"acceptance_rate_{name}"].iloc[-1] == pytest.approx(last, abs=1e-6)
         truth = torch.stack(history.ground_truth)[:, k]
         realised = (counted[:, k] * (truth - 0.4)).mean().item()
         assert rows["effective_ground_truth_utility"].iloc[-1] == pytest.approx(realised, abs=1e-6)

@@ -46,3 +46,24 @@ def paper_figures(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
     if config["evaluation"]["split"] == "test" and config["evaluation"]["window"] == conditions["window"]:
         return figures
     return {name: figure for name, figure in figures.items() if name.startswith("effective_")}
+
+
+def of_synthetic_figures(initial_policy: str, model: str) -> dict[str, tuple[float, float]]:
+    """Lowest and highest reading of the figures on synthetic data at t = 200, by measure, plain units."""
+    printed = _printed()["synthetic"]
+    readings = printed["optimal"] | printed.get(initial_policy, {})
+    return {
+        measure: (reading[0] / 100, reading[1] / 100) if isinstance(reading, list) else (reading / 100,) * 2
+        for measure, reading in readings.get(model, {}).items()
+    }
+
+
+def of_initial_policy(initial_policy: str, dataset: str) -> tuple[float, ...] | None:
+    """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]; None where none is printed."""
+    rates = _printed()["acceptance"].get(initial_policy, {}).get(dataset)
+    return None if rates is None else tuple(rate / 100 for rate in rates)
+
+
+def selected_hyperparameters() -> dict[str, dict[str, dict[str, Any]]]:
+    """The paper's selection by model, data set and key of the `model` node."""
+    return _printed()["hyperparameters"]

@@ -1,0 +1,164 @@
+"""`python -m fairall.report`: the paper's tables and figures beside the paper's own, from finished runs."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairall.report.runs import Collection
+
+EPILOGUE = """\
+KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are, tracking.uri=URI which MLflow
+store; any other word is added to each of the paper's commands, for instance preset=quick.
+
+  python -m fairall.report                               the report of the runs in outputs/runs
+  python -m fairall.report --mlflow                      of the runs in the MLflow store
+  python -m fairall.report --results docs/results.md     a page for the documentation too
+  python -m fairall.report compare RUN RUN ...           any runs side by side: folders, or ids
+  python -m fairall.report reproduce tables              makes runs: of tables, figures, all, or a sweep
+  python -m fairall.report reproduce all --dry-run       what that would run, and how long"""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    given = list(sys.argv[1:] if words is None else words)
+    command = given[0] if given and given[0] in COMMANDS else None
+    arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+    # Heavy: after `--help` has been answered.
+    from fairall.explain import MISTAKES, tell
+
+    overrides = [word for word in arguments.words if "=" in word]
+    try:
+        return COMMANDS[command](arguments, overrides)
+    except MISTAKES as error:
+        return tell(error, overrides)
+    except KeyboardInterrupt:
+        print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
+        return 130
+
+
+def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
+    from fairall.errors import FairAllError
+    from fairall.report.build import build
+    from fairall.report.results_page import write_results
+    from fairall.tracking import log_report
+
+    wrong = [word for word in arguments.words if "=" not in word]
+    if wrong:
+        raise FairAllError(f"{wrong[0]}: no such command; there are compare and reproduce")
+    config = _config(overrides)
+    outputs = Path(config["outputs_dir"])
+    built = build(_collection(config, arguments.mlflow), arguments.out or outputs / "report", overrides)
+    print("\n".join(built.contents.opening))
+    for path, reason in built.contents.left_out:
+        print(f"Left out: {path}: {reason}")
+    print(f"Report: {built.folder / 'index.html'}")
+    if arguments.results:
+        write_results(built, arguments.results, outputs)
+        print(f"Results: {arguments.results}")
+    if config["tracking"]["enabled"]:
+        log_report(config, built.folder, "report", _typed(arguments))
+    return 0
+
+
+def _compare(arguments: argparse.Namespace, overrides: list[str]) -> int:
+    from fairall.report.compare import compare
+    from fairall.tracking import log_report
+
+    config = _config(overrides)
+    outputs = Path(config["outputs_dir"])
+    chosen = [word for word in arguments.words if "=" not in word]
+    folder = arguments.out or outputs / "comparison"
+    print(compare(chosen, outputs / "runs", folder), end="")
+    print(f"Comparison: {folder / 'index.html'}")
+    if config["tracking"]["enabled"]:
+        log_report(config, folder, "comparison", _typed(arguments))
+    return 0
+
+
+def _reproduce(arguments: argparse.Namespace, overrides: list[str]) -> int:
+    from fairall.report.reproduce import reproduce
+
+    parts = [word for word in arguments.words if "=" not in word]
+    there = reproduce(parts or ["all"], overrides, jobs=arguments.jobs, dry_run=arguments.dry_run)
+    return 0 if there else 1
+
+
+COMMANDS: dict[str | None, Any] = {None: _report, "compare": _compare, "reproduce": _reproduce}
+
+
+def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
+    from fairall.report.runs import collect
+    from fairall.tracking import fetch_runs
+
+    if not from_mlflow:
+        return collect(Path(config["outputs_dir"]) / "runs")
+    with tempfile.TemporaryDirectory(prefix="fairall-report-") as folder:
+        fetch_runs(config, Path(folder))
+        return collect(Path(folder))
+
+
+def _config(overrides: Sequence[str]) -> dict[str, Any]:
+    """Where outputs and records are, of the user's words."""
+    from omegaconf import OmegaConf
+
+    from fairall.compose import compose_config
+    from fairall.report.plan import PLACES
+
+    # Others may be lists of choices, which only the plan can take.
+    composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
+    return {
+        "outputs_dir": composed.outputs_dir,
+        "tracking": OmegaConf.to_container(composed.tracking, resolve=True),
+    }
+
+
+def _typed(arguments: argparse.Namespace) -> str:
+    return shlex.join(["python", "-m", "fairall.report", *arguments.words])
+
+
+def _parser(command: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=" ".join(filter(None, ["python -m fairall.report", command])),
+        description="The paper's tables and figures beside the paper's own.",
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if command == "reproduce":
+        parser.add_argument("words", metavar="PART | KEY=VALUE", nargs="*", help="default: all")
+        parser.add_argument("--jobs", type=_positive, metavar="N", help="runs at once; default: one per core")
+        parser.add_argument("--dry-run", action="store_true", help="only tell what would be run")
+        return parser
+    if command == "compare":
+        parser.add_argument("words", metavar="RUN | KEY=VALUE", nargs="+")
+    else:
+        parser.add_argument("words", metavar="COMMAND | KEY=VALUE", nargs="*")
+        parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
+        parser.add_argument("--results", type=Path, metavar="FILE", help="write a Markdown page too")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="default: report/ or comparison/ in outputs_dir"
+    )
+    return parser
+
+
+def _positive(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
+    return int(word)
+
+
+if __name__ == "__main__":
+    # Hundreds of configurations are composed, all of which stay: the collector would walk them for nothing.
+    gc.disable()
+    sys.exit(main())

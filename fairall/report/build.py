@@ -1,0 +1,89 @@
+"""From finished runs to outputs/report/: the page, and every table and figure in files of its own."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from fairall.errors import FairAllError
+from fairall.files import atomic
+from fairall.report.contents import Contents, contents
+from fairall.report.drawing import save
+from fairall.report.page import page
+from fairall.report.runs import Collection
+from fairall.report.table import Table
+from fairall.report.written import comma_separated, latex, markdown
+
+LIBRARIES = ("torch", "numpy", "pandas", "scipy", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Built:
+    """A report that was written.
+
+    Attributes:
+        folder: where it is.
+        contents: what it shows.
+    """
+
+    folder: Path
+    contents: Contents
+
+
+def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -> Built:
+    """Writes index.html, tables/ and figures/.
+
+    Args:
+        collection: of `runs.collect`.
+        folder: to write to; what an earlier report left there and this one lacks is removed.
+        overrides: words added to every command of the paper's.
+
+    Raises:
+        FairAllError: where the folder cannot be written.
+    """
+    shown = contents(collection, overrides)
+    try:
+        pictures = {
+            drawing.key: save(drawing, folder / "figures")
+            for drawing in shown.drawings
+            if drawing.draw is not None
+        }
+        write_tables(shown.tables, folder / "tables")
+        _forget(folder / "figures", pictures, (".png", ".pdf"))
+        _forget(folder / "tables", [table.key for table in shown.tables], (".md", ".tex", ".csv"))
+        write(folder / "index.html", page(shown, pictures, made()))
+    except OSError as error:
+        raise FairAllError(
+            f"cannot write to {folder}: {error.strerror or error}; choose another place with --out FOLDER"
+        ) from error
+    return Built(folder, shown)
+
+
+def write_tables(tables: Sequence[Table], folder: Path) -> None:
+    """Every table as Markdown, LaTeX and CSV."""
+    for table in tables:
+        for ending, text in (("md", markdown(table)), ("tex", latex(table)), ("csv", comma_separated(table))):
+            write(folder / f"{table.key}.{ending}", text)
+
+
+def write(path: Path, text: str) -> None:
+    """A text file, whole or not at all."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def made() -> list[tuple[str, str]]:
+    """When, and with which versions."""
+    versions = [(name, version(name)) for name in ("fairall", *LIBRARIES)]
+    return [("made", f"{datetime.now():%Y-%m-%d %H:%M}"), ("Python", platform.python_version()), *versions]
+
+
+def _forget(folder: Path, keys: Container[str], endings: Sequence[str]) -> None:
+    if folder.is_dir():
+        for path in folder.iterdir():
+            if path.suffix in endings and path.stem not in keys:
+                path.unlink()

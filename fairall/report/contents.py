@@ -1,0 +1,183 @@
+"""What the report holds: tables and figures of the runs that the paper needs, there or missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairall.report import drawings, names
+from fairall.report.claims import REAL, SYNTHETIC, Verdict, claims_table, in_words, judge
+from fairall.report.drawing import Drawing
+from fairall.report.plan import Planned, find, plan, sweeps_of
+from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
+from fairall.report.runs import Collection, Run
+from fairall.report.setting_tables import acceptance_table, hyperparameter_table
+from fairall.report.table import Table
+
+INITIAL_POLICIES = ("harsh", "lenient")
+JUDGED = "harsh"  # the main text's, whose claims the opening words are about
+MAIN, BESIDE = "corrected", "published_code"
+Sweeps = dict[str, list[Asked]]
+
+
+@dataclass
+class Found:
+    """What has been put together so far."""
+
+    tables: list[Table]
+    drawings: list[Drawing]
+    verdicts: list[Verdict]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything the report shows.
+
+    Attributes:
+        opening: what reproduced and what did not: a paragraph, then lines about it.
+        tables: in order.
+        drawings: in order.
+        left_out: folders that could not be used, and why.
+        passed_over: runs of a configuration of which a later one is shown.
+        shown: the runs that are shown.
+    """
+
+    opening: list[str]
+    tables: list[Table]
+    drawings: list[Drawing]
+    left_out: list[tuple[str, str]]
+    passed_over: list[str]
+    shown: list[Run]
+
+
+def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
+    """The report of some runs.
+
+    Args:
+        collection: of `runs.collect`.
+        overrides: words that were added to every command of the paper's.
+    """
+    every = sweeps_of(["all"])
+    needed = plan(every, overrides, once=False)
+    sweeps: Sweeps = {
+        sweep: [
+            Asked(one, find(one, collection.runs)) for one in sorted(needed, key=_order) if one.sweep == sweep
+        ]
+        for sweep in every
+    }
+    found = Found([], [], [])
+    _real(sweeps, found)
+    _synthetic(sweeps, found)
+    _variants(sweeps, found)
+    everything = [one for asked in sweeps.values() for one in asked]
+    found.tables += [acceptance_table(needed), hyperparameter_table(needed)]
+    configurations = {one.planned.key for one in everything}
+    shown = list({one.run.path: one.run for one in everything if one.run is not None}.values())
+    compared = [table for table in found.tables if table.setting]
+    opening = in_words(
+        f"{JUDGED} initial policy, protocol {MAIN}", found.verdicts, compared, len(configurations), len(shown)
+    )
+    return Contents(
+        opening,
+        sorted(found.tables, key=lambda table: SECTIONS.index(table.section)),
+        sorted(found.drawings, key=lambda drawing: SECTIONS.index(drawing.section)),
+        [(str(path), reason) for path, reason in collection.left_out],
+        _passed_over(everything, collection.runs),
+        shown,
+    )
+
+
+SECTIONS = [
+    "What reproduced",
+    "Tables",
+    "Synthetic data",
+    "Figures: methods over time",
+    "Figures: synthetic data",
+    "Figures: utility against unfairness",
+    "Figures: costs and policies",
+    "Figures: acceptance by group",
+    "Figures: latent spaces",
+    "Settings",
+]
+
+
+def _real(sweeps: Sweeps, found: Found) -> None:
+    """The paper's three data sets of people, with either initial policy."""
+    for initial_policy in INITIAL_POLICIES:
+        asked = [one for one in sweeps[initial_policy] if _is_of(one, initial_policy, MAIN)]
+        if not asked:
+            continue
+        verdicts = judge(REAL, asked)
+        title = f"The paper's claims, {initial_policy} initial policy, protocol {MAIN}"
+        found.tables.append(claims_table(verdicts, f"claims_{initial_policy}", title, "What reproduced"))
+        found.tables += _tables(asked, initial_policy, MAIN)
+        beside = [one for one in sweeps["published_code"] if _is_of(one, initial_policy, BESIDE)]
+        if beside:
+            found.tables += _tables(beside, initial_policy, BESIDE)
+        datasets = list(dict.fromkeys(one.dataset for one in asked))
+        found.drawings += [drawings.over_time(asked, dataset, initial_policy) for dataset in datasets]
+        found.drawings.append(drawings.plane(asked, initial_policy))
+        found.drawings.append(drawings.acceptance(asked, initial_policy))
+        if initial_policy == JUDGED:
+            found.verdicts += verdicts
+            found.drawings += [drawings.latents(asked, dataset) for dataset in datasets]
+
+
+def _synthetic(sweeps: Sweeps, found: Found) -> None:
+    """Synthetic data, with either initial policy."""
+    optimal = sweeps["optimal"]
+    for initial_policy in INITIAL_POLICIES:
+        asked = [one for one in sweeps["synthetic"] if one.planned.name("initial_policy") == initial_policy]
+        if not asked:
+            continue
+        verdicts = judge(SYNTHETIC, asked)
+        title = f"The paper's claims on synthetic data, {initial_policy} initial policy"
+        key = f"claims_synthetic_{initial_policy}"
+        found.tables.append(claims_table(verdicts, key, title, "What reproduced"))
+        found.tables += [
+            synthetic_table([*asked, *optimal], initial_policy, from_sampled=sampled)
+            for sampled in (False, True)
+        ]
+        found.drawings.append(drawings.synthetic(asked, optimal, initial_policy))
+        if initial_policy == JUDGED:
+            found.verdicts += verdicts
+            found.drawings.append(drawings.latents(asked, "synthetic"))
+
+
+def _variants(sweeps: Sweeps, found: Found) -> None:
+    """FairAll at other costs and with other policies."""
+    if sweeps["costs"]:
+        found.drawings.append(drawings.costs(sweeps["costs"]))
+    datasets = list(dict.fromkeys(one.dataset for one in sweeps["policies"]))
+    found.drawings += [drawings.policies(sweeps["policies"], dataset) for dataset in datasets]
+
+
+def _tables(asked: Sequence[Asked], initial_policy: str, protocol: str) -> list[Table]:
+    return [
+        effective_table(asked, initial_policy, protocol),
+        temporal_table(asked, initial_policy, protocol, from_sampled=False),
+        temporal_table(asked, initial_policy, protocol, from_sampled=True),
+    ]
+
+
+def _is_of(one: Asked, initial_policy: str, protocol: str) -> bool:
+    return (
+        one.planned.name("initial_policy") == initial_policy
+        and one.planned.name("protocol") == protocol
+        and one.dataset in names.REAL
+    )
+
+
+def _order(one: Planned) -> tuple[int, int]:
+    """Data sets as in the paper's tables, and within them methods."""
+    datasets, methods = list(names.DATASETS), [*names.METHODS, *names.OPTIMAL]
+    return (
+        datasets.index(one.name("dataset")) if one.name("dataset") in datasets else len(datasets),
+        methods.index(one.name("model")) if one.name("model") in methods else len(methods),
+    )
+
+
+def _passed_over(everything: Sequence[Asked], runs: Sequence[Run]) -> list[str]:
+    """Runs of the same configuration as one that is shown, made by other versions."""
+    shown = {one.run.path: one.run.key for one in everything if one.run is not None}
+    return sorted(str(run.path) for run in runs if run.path not in shown and run.key in shown.values())

@@ -1,0 +1,107 @@
+"""How the report's figures look: a colour and a mark per method, for paper and for screens."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairall.files import atomic
+from fairall.report.figures import BLUE, GREEN, GREY, ORANGE
+
+COLUMN = 3.4  # inches: the width of a column of the paper's
+DPI = 300
+VERMILION, SKY = "#D55E00", "#56B4E9"
+# Okabe and Ito's palette, and a line of its own for who sees no colour at all.
+COLOURS = {
+    "fairall_I_II": BLUE, "fairall_II": SKY, "fairlab_I_II": GREEN, "fairlog": ORANGE, "unfairlog": VERMILION,
+    "opt_fair": GREY, "opt_unfair": GREY,
+    "z_dec": BLUE,  # the policy of FairAll (I+II) itself, among its others
+}  # fmt: skip
+LINES = {
+    "fairall_I_II": "-", "fairall_II": "--", "fairlab_I_II": "-.", "fairlog": (0, (4, 1, 1, 1, 1, 1)),
+    "unfairlog": ":", "opt_fair": (0, (6, 2)), "opt_unfair": (0, (1, 2)),
+}  # fmt: skip
+MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
+# From Tol's muted palette, as safe: what is no method has none of a method's colours.
+ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
+OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, GREY]
+STYLES = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
+BASE = {
+    "font.size": 7,
+    "axes.titlesize": 7,
+    "legend.fontsize": 6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.1,
+    "legend.frameon": False,
+    "pdf.fonttype": 42,
+    # Without it the file would differ between two equal reports.
+    "svg.hashsalt": "fairall",
+}
+LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
+INK, NIGHT = "#d7dae0", "#15181d"
+DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of the report.
+
+    Attributes:
+        key: name of its files.
+        title: in one line.
+        text: what it shows, for who reads and for who cannot see it.
+        section: of the page.
+        draw: makes it; None where runs are missing.
+        commands: that make the runs it lacks.
+    """
+
+    key: str
+    title: str
+    text: str
+    section: str
+    draw: Callable[[], Figure] | None
+    commands: list[str]
+
+
+def save(drawing: Drawing, folder: Path) -> tuple[bytes, bytes]:
+    """Writes PNG and PDF; returns a light and a dark PNG for the page."""
+    assert drawing.draw is not None
+    with _style(LIGHT):
+        figure = drawing.draw()
+        with atomic(folder / f"{drawing.key}.pdf") as temporary:
+            figure.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        light = _png(figure)
+    with atomic(folder / f"{drawing.key}.png") as temporary:
+        temporary.write_bytes(light)
+    with _style(DARK):
+        return light, _png(drawing.draw())
+
+
+@contextmanager
+def _style(colours: dict[str, str]) -> Iterator[None]:
+    with mpl.rc_context(BASE | colours):
+        yield
+
+
+def _png(figure: Figure) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(
+        content, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Software": None}
+    )
+    return content.getvalue()
+
+
+def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
+    """One legend for all panels, under them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)

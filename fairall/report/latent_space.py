@@ -1,0 +1,45 @@
+"""Where a finished run's policy puts people in its latent space."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairall.errors import FairAllError
+from fairall.report.runs import Run
+
+Space = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def latent_space(run: Run) -> Space | None:
+    """Latent means of the people of `evaluation.split` by the first seed's policy, their s, their labels.
+
+    Shapes (N, Z), (N,) and (N,). None for a method without a latent, for a policy that is not there or of
+    another version, for data that are not here, and for a seed that has diverged.
+    """
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from fairall.compose import compose_config
+    from fairall.data.dataset import dataset
+    from fairall.policy import Policy
+    from fairall.representation import latent
+
+    folder: Path = run.path / "policy"
+    if not (folder / "weights.pt").exists():
+        return None
+    try:
+        policy = Policy.load(folder)
+        composed = compose_config(f"dataset={run.name('dataset')}").dataset
+        node: Any = OmegaConf.to_object(OmegaConf.merge(composed, run.config["dataset"]))
+        data = dataset(node).prepare(scaler=run.config["protocol"]["scaler"])
+    except (FairAllError, HydraException, OmegaConfBaseException, KeyError, RuntimeError):
+        return None
+    people = getattr(data, run.config["evaluation"]["split"])
+    z = latent(policy.learner, people, len(run.seeds))
+    if z is None or not np.isfinite(z[0]).all():
+        return None
+    return z[0], people.s.numpy(), people.label.numpy()

@@ -1,0 +1,161 @@
+"""Which runs the paper's tables and figures need: what sweeps/paper_*.yaml say, as single commands."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+from omegaconf import DictConfig, OmegaConf
+
+from fairall.errors import FairAllError
+from fairall.identity import determining, ordered
+from fairall.report.runs import Run
+from fairall.resources import configuration_root
+
+PREFIX = "paper_"
+PLACES = ("outputs_dir=", "tracking.")  # words about where things are, not what they are
+# What `reproduce` can be asked for, and the sweeps behind it.
+PARTS = {
+    "tables": ("harsh", "lenient", "published_code"),
+    "figures": ("optimal", "synthetic", "policies", "costs"),
+}
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that is needed.
+
+    Attributes:
+        sweep: of whose grid it is a point.
+        words: of its command line.
+        composed: the whole configuration.
+        config: the same as plain containers.
+    """
+
+    sweep: str
+    words: tuple[str, ...]
+    composed: DictConfig
+    config: dict[str, Any]
+
+    @property
+    def command(self) -> str:
+        """What makes it."""
+        return shlex.join(["python", "-m", "fairall", *self.words])
+
+    @cached_property
+    def key(self) -> str:
+        """The same for equal configurations."""
+        return repr(ordered(determining(self.config)))
+
+    def name(self, group: str) -> str:
+        """The chosen file of a group of the configuration."""
+        return self.config[group]["name"]
+
+
+def sweeps_of(parts: Iterable[str]) -> list[str]:
+    """Names of sweeps, of what `reproduce` was asked for: parts, sweeps, or `all`.
+
+    Raises:
+        FairAllError: where there is no such part.
+    """
+    every = [sweep for sweeps in PARTS.values() for sweep in sweeps]
+    chosen: list[str] = []
+    for part in parts:
+        if part != "all" and part not in PARTS and part not in every:
+            raise FairAllError(f"there is no part {part!r}; there are all, {', '.join([*PARTS, *every])}")
+        chosen += every if part == "all" else PARTS.get(part, (part,))
+    return list(dict.fromkeys(chosen))
+
+
+def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = True) -> list[Planned]:
+    """The runs of some sweeps.
+
+    Args:
+        sweeps: their names.
+        overrides: words of the user's. One about an axis of a sweep's grid picks from that axis, as
+            `dataset=credit` does; any other is added to every command.
+        once: leave out what an earlier sweep has already.
+
+    Raises:
+        FairAllError: where nothing is left.
+        hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException: where a word is wrong.
+    """
+    planned: list[Planned] = []
+    met: set[str] = set()
+    points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
+    for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
+        config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        one = Planned(sweep, words, composed, cast(dict[str, Any], config))
+        if not once or one.key not in met:
+            met.add(one.key)
+            planned.append(one)
+    if not planned:
+        raise FairAllError(f"none of the paper's runs is left by {' '.join(overrides)}")
+    return planned
+
+
+def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
+    """The run that was asked for, the last one to finish where there are several (of several versions)."""
+    found = [run for run in runs if run.key == planned.key]
+    return max(found, key=lambda run: run.finished, default=None)
+
+
+def added(overrides: Iterable[str]) -> list[str]:
+    """The words that change every run: those that neither pick from an axis nor say where things are."""
+    axes = {str(key) for sweep in sweeps_of(["all"]) for key in _grid(sweep)}
+    return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
+
+
+def _grid(sweep: str) -> DictConfig:
+    """The axes of a sweep: values by key, as Hydra's sweeper takes them."""
+    return OmegaConf.load(configuration_root() / "sweeps" / f"{PREFIX}{sweep}.yaml").hydra.sweeper.params
+
+
+def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
+    """Configurations of command lines; those that differ in plain values only are composed once."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    from fairall.compose import compose_all
+    from fairall.model_node import with_typed_model
+
+    groups = [tuple(word for word in words if not _sets_value(word)) for words in commands]
+    distinct = list(dict.fromkeys(groups))
+    by_group = dict(zip(distinct, map(with_typed_model, compose_all(distinct)), strict=True))
+    parser = OverridesParser.create()
+    found = []
+    for words, group in zip(commands, groups, strict=True):
+        composed = by_group[group].copy()
+        for override in parser.parse_overrides([word for word in words if _sets_value(word)]):
+            OmegaConf.update(composed, override.get_key_element(), override.value())
+        found.append(composed)
+    return found
+
+
+def _sets_value(word: str) -> bool:
+    """Whether a word of ours sets a single value below a group, as `cost.value=0.3` does."""
+    return word.split("=")[0] in ("cost.value", "model.policy")
+
+
+def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words of each point of a sweep's grid that the user's words leave."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    grid = _grid(sweep)
+    parser = OverridesParser.create()
+
+    def expanded(words: Iterable[str]) -> list[list[str]]:
+        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(list(words)), None)
+        return batch
+
+    picked = [word for word in overrides if word.split("=")[0] in grid]
+    others = [word for word in overrides if word not in picked]
+    chosen = expanded(picked)
+    return [
+        (*words, *others)
+        for words in expanded(f"{key!s}={values}" for key, values in grid.items())
+        if any(set(choice) <= set(words) for choice in chosen)
+    ]

@@ -1,0 +1,231 @@
+"""The figures themselves: runs in, a matplotlib figure out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairall.report import names
+from fairall.report.drawing import (
+    COLOURS,
+    COLUMN,
+    LINES,
+    MARKS,
+    OLIVE,
+    OTHERS,
+    ROSE,
+    STYLES,
+    TEAL,
+    WINE,
+    legend_below,
+)
+from fairall.report.figures import GREY
+from fairall.report.names import Measure
+from fairall.report.runs import Run
+
+SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
+UTILITY_AND_DPU = (
+    Measure("utility", "test utility", higher=True),
+    Measure("dpu", "test DPU", higher=False),
+)
+
+
+def over_time(
+    runs: Mapping[str, Run],
+    measures: Sequence[Measure],
+    *,
+    optimal: Mapping[str, tuple[str, Mapping[str, float]]] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Figure:
+    """Measures over time steps: mean over seeds, and a band of one standard deviation.
+
+    Args:
+        runs: by name of the method, or of what else tells them apart.
+        measures: one panel each, of metrics.csv.
+        optimal: horizontal lines: by reference its label, and by measure its level, plain units.
+        labels: of the runs, where they are no methods.
+    """
+    rows = (len(measures) + 1) // 2
+    figure = Figure(figsize=(COLUMN, 1.35 * rows + 0.6), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(rows, min(2, len(measures)))).ravel()
+    for axes, measure in zip(panels, measures, strict=False):
+        for i, (name, run) in enumerate(runs.items()):
+            curve = 100 * run.curve(measure.key)
+            label, look = _look(name, i, labels)
+            mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
+            axes.plot(mean.index, mean, label=label, **look)
+            axes.fill_between(mean.index, mean - std, mean + std, color=look["color"], alpha=0.15, lw=0)
+        for reference, (label, heights) in (optimal or {}).items():
+            if measure.key in heights:
+                axes.axhline(
+                    100 * heights[measure.key],
+                    color=GREY,
+                    ls=LINES[reference],
+                    lw=1,
+                    label=label,
+                )
+        axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
+    legend_below(figure, panels[0], 3)
+    return figure
+
+
+def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Measure]) -> Figure:
+    """Effective measures at the last step against c, a line per data set, with standard deviations."""
+    figure = Figure(figsize=(COLUMN, 2.1), layout="constrained")
+    panels = figure.subplots(1, len(measures))
+    for axes, measure in zip(panels, measures, strict=True):
+        for i, (dataset, runs) in enumerate(by_dataset.items()):
+            ordered = sorted(runs, key=lambda run: run.cost)
+            values = [100 * run.per_seed(measure.key) for run in ordered]
+            axes.errorbar(
+                [run.cost for run in ordered],
+                [value.mean() for value in values],
+                [value.std() for value in values],
+                color=OTHERS[i],
+                ls=STYLES[i],
+                marker="osD"[i % 3],
+                ms=2.5,
+                capsize=1.5,
+                label=names.dataset(dataset),
+            )
+        axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
+    legend_below(figure, panels[0], 3)
+    return figure
+
+
+def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
+    """Mean test utility against mean test DPU with 95 % intervals, and the Pareto front."""
+    figure = Figure(figsize=(COLUMN, 1.75 * len(by_dataset) + 0.4), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(len(by_dataset), 1))
+    handles: dict[str, Any] = {}
+    for axes, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
+        points = []
+        for name, run in runs.items():
+            dpu, utility = (run.summary["aggregate"][f"mean_{measure}"] for measure in ("dpu", "utility"))
+            x, y = 100 * dpu["mean"], 100 * utility["mean"]
+            points.append((x, y))
+            handles[names.method(name)] = axes.errorbar(
+                x,
+                y,
+                xerr=_reach(dpu),
+                yerr=_reach(utility),
+                color=COLOURS[name],
+                marker=MARKS[name],
+                ms=4,
+                capsize=1.5,
+                lw=0.9,
+                ls="none",
+            )
+        front = pareto(points)
+        (handles["Pareto front"],) = axes.plot(
+            *zip(*front, strict=True), color=GREY, ls="--", lw=0.9, zorder=0
+        )
+        axes.set(title=names.dataset(dataset), ylabel="mean test utility (×100)")
+        axes.set_xlim(left=0)
+    panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
+    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+    return figure
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points (unfairness, utility) that no other beats in both, from the fairest on."""
+    return [
+        (x, y)
+        for x, y in sorted(set(points))
+        if not any((a <= x and b >= y) and (a, b) != (x, y) for a, b in points)
+    ]
+
+
+def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
+    """Acceptance of applicants of either group over time: a row per data set, a column per method."""
+    methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
+    figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.5), layout="constrained")
+    panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
+    for axes, name in zip(panels[0], methods, strict=True):
+        axes.set_title(names.method(name))
+    for row, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
+        row[0].set_ylabel(f"{names.dataset(dataset)}\naccepted (%)")
+        for axes, name in zip(row, methods, strict=True):
+            if name not in runs:
+                axes.set_axis_off()
+                continue
+            _groups(axes, runs[name])
+    for axes in panels[-1]:
+        axes.set_xlabel("time step t")
+    legend_below(figure, next(axes for axes in panels[0] if axes.axison), 2)
+    return figure
+
+
+def _groups(axes: Axes, run: Run) -> None:
+    for group, label, colour, line in (
+        ("advantaged", "S = +1", TEAL, "-"),
+        ("disadvantaged", "S = −1", ROSE, "--"),
+    ):
+        curve = 100 * run.curve(f"acceptance_rate_{group}")
+        smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
+        mean, std = smooth.mean(axis=1), smooth.std(axis=1).fillna(0.0)
+        axes.plot(mean.index, mean, color=colour, ls=line, label=label)
+        axes.fill_between(mean.index, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
+    axes.set_ylim(0, 100)
+
+
+def latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
+    """Latent means of the first seed on their two leading principal axes, by s and by the label.
+
+    Args:
+        spaces: by method: z of shape (N, Z), s in {−1, +1} of shape (N,), and label in {0, 1} of shape (N,).
+    """
+    figure = Figure(figsize=(COLUMN, 1.5 * len(spaces) + 0.5), layout="constrained")
+    panels = figure.subplots(len(spaces), 2, squeeze=False)
+    for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
+        points = principal(z)
+        for axes, positive, words, hues in (
+            (left, s > 0, ("S = −1", "S = +1"), (ROSE, TEAL)),
+            (right, label > 0, ("ỹ = 0", "ỹ = 1"), (OLIVE, WINE)),
+        ):
+            # One cloud in a shuffled order, so that neither group covers the other.
+            order = np.random.default_rng(0).permutation(len(points))
+            colours = np.where(positive, hues[1], hues[0])[order]
+            axes.scatter(*points[order].T, s=2, c=colours, alpha=0.6, lw=0, rasterized=True)
+            for word, hue in zip(words, hues, strict=True):
+                axes.scatter([], [], s=8, color=hue, label=word)
+            axes.legend(loc="upper right", handletextpad=0.1, borderpad=0.1)
+            axes.set(xticks=[], yticks=[])
+        left.set_ylabel(f"{names.method(name)}\nsecond axis of z")
+    for axes in panels[-1]:
+        axes.set_xlabel("first axis of z")
+    return figure
+
+
+def principal(z: np.ndarray) -> np.ndarray:
+    """Points on their two leading principal axes, shape (N, 2)."""
+    centred = z - z.mean(0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ axes[:2].T
+    return points if points.shape[1] == 2 else np.column_stack([points, np.zeros(len(points))])
+
+
+def _look(name: str, i: int, labels: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
+    if labels is None:
+        return names.method(name), {"color": COLOURS[name], "ls": LINES[name]}
+    colour = COLOURS.get(name, OTHERS[i % len(OTHERS)])
+    return labels[name], {"color": colour, "ls": STYLES[i % len(STYLES)]}
+
+
+def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
+    """Error bars from a mean to its 95 % interval, ×100."""
+    if spread["interval"] is None:
+        return [[0.0], [0.0]]
+    low, high = spread["interval"]
+    return [[100 * (spread["mean"] - low)], [100 * (high - spread["mean"])]]
+
+
+def levels(run: Run, measures: Sequence[Measure]) -> dict[str, float]:
+    """A reference's measures at the last time step, averaged over seeds, plain units."""
+    last: dict[str, pd.Series] = {measure.key: run.last(measure.key) for measure in measures}
+    return {key: float(values.mean()) for key, values in last.items() if len(values)}

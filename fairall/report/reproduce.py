@@ -1,0 +1,282 @@
+"""Makes the runs that the paper needs: some at once, skipping what is finished."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from fairall.data.dataset import Dataset
+from fairall.data.prepare import PreparedData
+from fairall.errors import FairAllError
+from fairall.report.durations import Durations, in_words
+from fairall.report.plan import Planned, added, plan, sweeps_of
+from fairall.wording import count
+
+GRACE = 20.0  # seconds that an interrupted run has to close its records
+LOOK_EVERY = 0.2  # seconds
+
+
+@dataclass
+class Child:
+    """A run in a process of its own.
+
+    Attributes:
+        planned: what it runs.
+        process: the process.
+        said: its standard error.
+        started: on the monotonic clock.
+    """
+
+    planned: Planned
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+    started: float
+
+
+class Reproduction:
+    """Runs to be made and those being made.
+
+    Args:
+        to_do: in order.
+        jobs: how many at once.
+        durations: what has been measured, and where more is kept.
+    """
+
+    def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
+        self._to_do = list(to_do)
+        self._jobs = jobs
+        self._durations = durations
+        self._running: list[Child] = []
+        self._total = len(to_do)
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.failed: list[tuple[Planned, str]] = []
+
+    def run(self) -> None:
+        """Makes them all; what fails is told and does not end the others."""
+        with self._bar() as show:
+            try:
+                while self._to_do or self._running:
+                    while self._to_do and len(self._running) < self._jobs:
+                        self._running.append(_start(self._to_do.pop(0)))
+                    time.sleep(LOOK_EVERY)
+                    for child in list(self._running):
+                        usage = _ended(child)
+                        if usage is not None:
+                            self._running.remove(child)
+                            self._account(child, usage)
+                    show()
+            finally:
+                _stop(self._running)
+
+    def seconds_left(self) -> float:
+        """Expected on the clock, until the last one ends."""
+        now = time.monotonic()
+        waiting = [self._expected(planned) for planned in self._to_do]
+        ending = [max(0.0, self._expected(child.planned) - (now - child.started)) for child in self._running]
+        everything = waiting + ending
+        return max(sum(everything) / self._jobs, max(everything, default=0.0))
+
+    def _expected(self, planned: Planned) -> float:
+        return self._durations.expected(planned.name("model"), planned.name("dataset"))
+
+    def _account(self, child: Child, cpu_seconds: float) -> None:
+        wall = time.monotonic() - child.started
+        planned, code = child.planned, child.process.returncode
+        if code == 0:
+            names = planned.name("model"), planned.name("dataset")
+            self._durations.add(planned.words, *names, wall, cpu_seconds)
+            outcome = f"{in_words(wall)}, {cpu_seconds:.0f} s of CPU"
+        else:
+            reason = _last_line(child.said) or f"ended with code {code}"
+            self.failed.append((planned, reason))
+            outcome = f"FAILED: {reason}"
+        child.said.close()
+        done = self._total - len(self._to_do) - len(self._running)
+        left = "" if done == self._total else f"; about {in_words(self.seconds_left())} left"
+        self._console.print(
+            f"{done} of {self._total}: {' '.join(planned.words)}: {outcome}{left}", markup=False
+        )
+
+    @contextmanager
+    def _bar(self) -> Iterator[Callable[[], None]]:
+        """One bar over all runs by expected time, on a terminal; nothing else where there is none."""
+        progress = Progress(
+            TextColumn("{task.fields[runs]}"),
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        began = time.monotonic()
+        task = progress.add_task("", total=1.0, runs="", left="")
+
+        def show() -> None:
+            left, past = self.seconds_left(), time.monotonic() - began
+            done = self._total - len(self._to_do) - len(self._running)
+            progress.update(
+                task,
+                completed=past / (past + left) if past + left else 1.0,
+                runs=f"{done} of {self._total} runs",
+                left=f"about {in_words(left)} left",
+            )
+
+        with progress:
+            yield show
+
+
+def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | None, dry_run: bool) -> bool:
+    """Makes the runs of some parts; whether all of them are there in the end.
+
+    Args:
+        parts: of `plan.PARTS`, or names of sweeps, or `all`.
+        overrides: words added to every command.
+        jobs: how many at once; None: one per core that this process may use.
+        dry_run: only tell what would be run, and how long it is expected to take.
+
+    Raises:
+        FairAllError: where there is no such part.
+    """
+    planned = plan(sweeps_of(parts), overrides)
+    jobs = jobs or _cores()
+    outputs = Path(planned[0].config["outputs_dir"])
+    durations = Durations(outputs / "reproduction.csv", added(overrides))
+    to_do, finished, impossible = _split(planned)
+    to_do = _longest_first(to_do, durations)
+    reproduction = Reproduction(to_do, jobs, durations)
+    expected = in_words(reproduction.seconds_left())
+    print(
+        f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do; "
+        + (f"about {expected}, {jobs} at once" if to_do else "nothing to wait for"),
+        flush=True,
+    )
+    if dry_run:
+        for one in to_do:
+            print(f"{in_words(durations.expected(one.name('model'), one.name('dataset'))):>8}  {one.command}")
+    else:
+        with _terminated_as_interrupted():
+            reproduction.run()
+    failed = impossible + reproduction.failed
+    for one, reason in failed:
+        print(f"fairall: {one.command}: {reason}", file=sys.stderr)
+    return not failed
+
+
+def _cores() -> int:
+    """How many this process may use, where the system tells it, else how many there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[Planned, str]]]:
+    """What is to be run, how many are finished, and what cannot be run and why."""
+    from fairall.experiment import job, prepare
+
+    met: dict[str, PreparedData | FairAllError] = {}
+
+    def people(source: Dataset, scaler: str) -> PreparedData:
+        key = repr((source.config, scaler))
+        if key not in met:
+            try:
+                met[key] = prepare(source, scaler)
+            except FairAllError as error:
+                # Once: a download that fails is not to be tried for every run.
+                met[key] = error
+        found = met[key]
+        if isinstance(found, FairAllError):
+            raise found
+        return found
+
+    to_do, finished = [], 0
+    impossible: list[tuple[Planned, str]] = []
+    for one in planned:
+        try:
+            asked = job(one.composed, people)
+        except FairAllError as error:
+            impossible.append((one, str(error)))
+            continue
+        if asked.folder.done and not asked.config.force:
+            finished += 1
+        else:
+            to_do.append(one)
+    return to_do, finished, impossible
+
+
+def _longest_first(to_do: Sequence[Planned], durations: Durations) -> list[Planned]:
+    """Sweep after sweep, and within each the longest first, so that no core idles at its end."""
+    sweeps = list(dict.fromkeys(one.sweep for one in to_do))
+    return sorted(
+        to_do,
+        key=lambda one: (
+            sweeps.index(one.sweep),
+            -durations.expected(one.name("model"), one.name("dataset")),
+        ),
+    )
+
+
+def _start(planned: Planned) -> Child:
+    said = tempfile.TemporaryFile()  # noqa: SIM115 - read when the child has ended
+    command = [sys.executable, "-m", "fairall", *planned.words]
+    # A session of its own: Ctrl-C comes here, and from here to all of them, once.
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+    )
+    return Child(planned, process, said, time.monotonic())
+
+
+def _ended(child: Child) -> float | None:
+    """CPU seconds of a child that has ended; None of one that has not."""
+    # Not process.poll(), which does not tell what this one child used.
+    pid, status, usage = os.wait4(child.process.pid, os.WNOHANG)
+    if pid == 0:
+        return None
+    child.process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _stop(children: Sequence[Child]) -> None:
+    """Ends what is still running: as a person would, and after a while for good."""
+    for child in children:
+        child.process.send_signal(signal.SIGINT)
+    deadline = time.monotonic() + GRACE
+    for child in children:
+        try:
+            child.process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+            child.process.wait()
+        child.said.close()
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Takes SIGTERM for Ctrl-C, so that no run is left behind on its own."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _last_line(said: IO[bytes]) -> str:
+    said.seek(0)
+    lines = said.read().decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("fairall: ") if lines else ""

@@ -1,0 +1,73 @@
+"""A Markdown page of the report for the documentation: words, tables, a few figures, and what it took."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from pathlib import Path
+
+from fairall.report.build import Built, made, write
+from fairall.report.durations import in_words, read
+from fairall.report.written import markdown
+
+FIGURES = ("compas_harsh", "synthetic_harsh", "plane_harsh")  # those a page shows, of what there is
+COMMANDS = (
+    "make reproduce-tables",
+    "make reproduce-figures",
+    "python -m fairall.report --results docs/results.md",
+)
+
+
+def write_results(built: Built, path: Path, outputs: Path) -> None:
+    """Writes the page, and copies its figures to `figures/` beside it.
+
+    Args:
+        built: the report.
+        path: of the page.
+        outputs: where reproduction.csv is.
+    """
+    shown = built.contents
+    lines = ["# Results", "", shown.opening[0], "", *(f"- {line}" for line in shown.opening[1:]), ""]
+    lines += ["## Made by", "", *(f"    {command}" for command in COMMANDS), "", _setting(outputs), ""]
+    lines += ["## Tables", ""]
+    for table in shown.tables:
+        if not table.empty:
+            lines += [markdown(table), ""]
+    drawn = [drawing for drawing in shown.drawings if drawing.key in FIGURES and drawing.draw is not None]
+    if drawn:
+        lines += ["## Figures", ""]
+        (path.parent / "figures").mkdir(parents=True, exist_ok=True)
+    for drawing in drawn:
+        shutil.copyfile(
+            built.folder / "figures" / f"{drawing.key}.png", path.parent / "figures" / f"{drawing.key}.png"
+        )
+        lines += [
+            f"![{drawing.title}](figures/{drawing.key}.png)",
+            "",
+            f"{drawing.title}. {drawing.text}",
+            "",
+        ]
+    absent = sorted({table.title for table in shown.tables if table.empty})
+    if absent:
+        lines += ["## Not run", "", *(f"- {title}" for title in absent), ""]
+    write(path, "\n".join(lines).rstrip() + "\n")
+
+
+def _setting(outputs: Path) -> str:
+    """Versions, machine and time."""
+    told = [f"{name} {value}" for name, value in made()]
+    told.append(f"{_processor()}, {os.cpu_count()} cores, {platform.system()}")
+    measured = read(outputs / "reproduction.csv")
+    if measured:
+        cpu = sum(one.cpu_seconds for one in measured)
+        told.append(f"{in_words(cpu)} of CPU in {len(measured)} commands")
+    return "; ".join(told) + "."
+
+
+def _processor() -> str:
+    """Its model, where Linux tells it, else its kind."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

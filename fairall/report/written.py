@@ -1,0 +1,105 @@
+"""A table as Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Iterator
+
+from fairall.report.table import Cell, Row, Table
+
+MISSING = "missing"
+# What pdflatex does not have without further packages.
+LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
+    "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "±": r"$\pm$",
+    "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "π": r"$\pi$", "λ": r"$\lambda$",
+    "β": r"$\beta$", "ỹ": r"$\tilde{y}$", "ũ": r"$\tilde{u}$",
+}  # fmt: skip
+
+
+def markdown(table: Table) -> str:
+    """With its title, its note, and the commands of what is missing."""
+    lines = [f"### {table.title}", "", table.note, ""]
+    lines.append(f"| | | {' | '.join(map(_md, table.columns))} |")
+    lines.append("|---" * (len(table.columns) + 2) + "|")
+    lines += [
+        f"| {_md(row.group)} | {_md(row.name)} | {' | '.join(map(_md_cell, row.cells))} |"
+        for row in table.rows
+    ]
+    if table.commands:
+        lines += ["", "Missing; these make it:", "", *(f"    {command}" for command in table.commands)]
+    return "\n".join(lines) + "\n"
+
+
+def _md(text: str) -> str:
+    return text.replace("|", r"\|").replace("^", r"\^").replace("_", r"\_")
+
+
+def _md_cell(cell: Cell) -> str:
+    ours = MISSING if cell.missing else _md(cell.ours)
+    if cell.best:
+        ours = f"**{ours}**"
+    beside = f"*{_md(cell.beside)}*" if cell.beside else ""
+    return " ".join(part for part in (ours, _md(cell.marks), beside) if part)
+
+
+def latex(table: Table) -> str:
+    r"""A `table*` environment for a document that uses booktabs and graphicx.
+
+    Groups are set apart by rules; it is scaled down to the width of the text where it is wider.
+    """
+    head = " & ".join(["", "", *map(_tex, table.columns)]) + r" \\"
+    body: list[str] = []
+    for i, (group, rows) in enumerate(_groups(table)):
+        if i:
+            body.append(r"\midrule")
+        for j, row in enumerate(rows):
+            cells = " & ".join([_tex(group) if j == 0 else "", _tex(row.name), *map(_tex_cell, row.cells)])
+            body.append(cells + r" \\")
+    lines = [
+        r"\begin{table*}[t]",
+        r"\centering\small",
+        rf"\caption{{{_tex(table.title)}. {_tex(table.note)}}}",
+        rf"\label{{tab:{table.key.replace('_', '-')}}}",
+        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{ll{'l' * len(table.columns)}}}",
+        r"\toprule",
+        head,
+        r"\midrule",
+        *body,
+        r"\bottomrule",
+        r"\end{tabular}}",
+        r"\end{table*}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _groups(table: Table) -> Iterator[tuple[str, list[Row]]]:
+    for group, rows in itertools.groupby(table.rows, key=lambda row: row.group):
+        yield group, list(rows)
+
+
+def _tex(text: str) -> str:
+    return "".join(LATEX.get(character, character) for character in text)
+
+
+def _tex_cell(cell: Cell) -> str:
+    ours = MISSING if cell.missing else _tex(cell.ours)
+    if cell.best:
+        ours = rf"\textbf{{{ours}}}"
+    marks = rf"\textsuperscript{{{_tex(cell.marks)}}}" if cell.marks else ""
+    beside = rf" \textit{{{_tex(cell.beside)}}}" if cell.beside else ""
+    return ours + marks + beside
+
+
+def comma_separated(table: Table) -> str:
+    """A line per figure, in plain units, with everything that is known of it."""
+    text = io.StringIO()
+    if table.records:
+        writer = csv.DictWriter(text, list(table.records[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(table.records)
+    return text.getvalue()

@@ -1,0 +1,55 @@
+"""Runs that nobody ran: folders as a run leaves them, with figures drawn at random."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from fairall.checkpoint import RunFolder
+from fairall.compose import compose_config
+from fairall.model_node import with_typed_model
+from fairall.summary import COLUMNS, MEASURES, summarise
+
+MakeRun = Callable[..., Path]
+
+
+def made_up(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFrame:
+    """A table like metrics.csv, whose values are near `shift`."""
+    generator = np.random.default_rng(number)
+    steps = time_steps + 1
+    table = pd.DataFrame({"seed": np.repeat(range(seeds), steps), "time_step": np.tile(range(steps), seeds)})
+    for name in MEASURES:
+        own = shift + np.repeat(generator.normal(0, 0.01, seeds), steps)
+        table[name] = own + generator.normal(0, 0.01, seeds * steps)
+        if name.startswith(("effective", "acceptance")):
+            table.loc[table["time_step"] == 0, name] = np.nan
+    return table[COLUMNS]
+
+
+def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> Path:
+    """A finished run beneath `outputs/runs` of a folder."""
+    composed = with_typed_model(compose_config(*words))
+    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True))
+    table = made_up(config["seeds"], config["schedule"]["time_steps"], shift, number)
+    models = folder / "outputs" / "runs" / config["model"]["name"]
+    path = models / config["dataset"]["name"] / f"{number:012x}"
+    path.mkdir(parents=True)
+    run = RunFolder(path, checkpoint_seconds=1.0)
+    run.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(config)))
+    run.write_table(table)
+    first, last = config["evaluation"]["window"]
+    # As a run does: from what it measured, not from what seven digits keep of it.
+    run.write_summary(summarise(table, window=(first, last), further={}, resamples=20))
+    run.finish()
+    return path
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> MakeRun:
+    """`lay_down` in the test's folder."""
+    return partial(lay_down, tmp_path)

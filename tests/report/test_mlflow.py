@@ -1,0 +1,83 @@
+"""What the report reads from MLflow and leaves there, and the latent space of a real run."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import mlflow
+import numpy as np
+import pytest
+
+from fairall.report.__main__ import main
+from fairall.report.latent_space import latent_space
+from fairall.report.runs import collect
+
+PAGE = Path(__file__).parents[2] / "docs" / "report.md"
+WORDS = ["model=fairall_I_II", "dataset=credit", "preset=quick", "initial_policy=harsh", "cost.value=0.4"]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of the quick preset, and a report of it, both in MLflow."""
+    folder = tmp_path_factory.mktemp("tracked")
+    command = [sys.executable, "-m", "fairall", *WORDS]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    outputs = folder / "outputs"
+    assert main([*WORDS, f"outputs_dir={outputs}"]) == 0
+    return outputs
+
+
+def search(outputs: Path, words: str) -> list[mlflow.entities.Run]:
+    client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
+    return list(client.search_runs([client.get_experiment_by_name("fairall").experiment_id], words))
+
+
+def test_the_documented_searches_find_what_they_say(outputs: Path) -> None:
+    methods, costs, fair = re.findall(r"```\n(.*?)\n```", PAGE.read_text(), re.DOTALL)
+    (run,) = search(outputs, "tags.`fairall.kind` = 'command'")
+    figures = {name: run.data.metrics[f"summary.{name}.mean"] for name in ("mean_dpu", "effective_utility")}
+    for words, is_one in (
+        (methods, True),
+        (methods.replace("credit", "compas"), False),
+        (costs, True),
+        (costs.replace("0.5", "0.4"), False),
+        (fair, figures["mean_dpu"] < 0.05 and figures["effective_utility"] > 0.05),
+        (re.sub("< 0.05", "< 1", fair).replace("> 0.05", "> -1"), True),
+    ):
+        assert [found.info.run_id for found in search(outputs, words)] == [run.info.run_id] * is_one, words
+    seeds = search(outputs, "tags.`fairall.kind` = 'seed' and tags.`fairall.cost` = '0.4'")
+    assert len(seeds) == 2
+    assert {run.data.tags["fairall.dataset"] for run in seeds} == {"credit"}
+
+
+def test_the_report_is_a_run_with_its_tables_and_figures(outputs: Path) -> None:
+    (run,) = search(outputs, "tags.`fairall.kind` = 'report'")
+    client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
+    for folder in ("tables", "figures"):
+        kept = {item.path for item in client.list_artifacts(run.info.run_id, folder)}
+        assert kept == {f"{folder}/{path.name}" for path in (outputs / "report" / folder).iterdir()}
+    assert "index.html" in {item.path for item in client.list_artifacts(run.info.run_id)}
+    assert run.info.status == "FINISHED"
+
+
+def test_from_the_store_come_the_same_tables(outputs: Path, tmp_path: Path) -> None:
+    words = [*WORDS, f"outputs_dir={outputs}", "tracking.enabled=false"]
+    assert main(["--mlflow", "--out", str(tmp_path / "a"), *words]) == 0
+    name = "temporal_harsh_corrected_expected.tex"
+    theirs = (tmp_path / "a" / "tables" / name).read_text()
+    assert theirs == (outputs / "report" / "tables" / name).read_text()
+    assert "missing" not in theirs
+
+
+def test_latent_space_of_a_run(outputs: Path) -> None:
+    (run,) = collect(outputs / "runs").runs
+    space = latent_space(run)
+    assert space is not None
+    z, s, label = space
+    assert z.shape == (150, run.config["model"]["latent_size"])
+    assert set(s) == {-1.0, 1.0}
+    assert set(label) == {0.0, 1.0}
+    assert np.isfinite(z).all()
+    (run.path / "policy" / "weights.pt").rename(run.path / "policy" / "gone.pt")
+    assert latent_space(run) is None

@@ -1,0 +1,51 @@
+from collections import Counter
+
+import pytest
+
+from fairall.errors import FairAllError
+from fairall.report.plan import added, plan, sweeps_of
+
+
+def test_every_run_of_the_paper_once() -> None:
+    planned = plan(sweeps_of(["all"]))
+    assert Counter(one.sweep for one in planned) == {
+        "harsh": 15,
+        "lenient": 15,
+        "published_code": 30,
+        "optimal": 2,
+        "synthetic": 10,
+        "policies": 4 * 4,  # the fifth policy is that of the tables and of the synthetic figures
+        "costs": 3 * 8,  # and so is the ninth cost
+    }
+    assert len({one.command for one in planned}) == len(planned)
+    costs = {one.config["cost"]["value"] for one in planned if one.name("dataset") == "compas"}
+    assert costs == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
+
+
+def test_words_pick_from_an_axis_or_are_added() -> None:
+    (one,) = plan(["harsh"], ["model=fairlog", "dataset=credit", "preset=quick"])
+    assert one.command == "python -m fairall model=fairlog dataset=credit initial_policy=harsh preset=quick"
+    assert one.config["schedule"]["time_steps"] == 8
+    assert len(plan(["harsh"], ["model=fairlog,unfairlog"])) == 6
+    assert [p.config["cost"]["value"] for p in plan(["costs"], ["cost.value=0.3", "dataset=meps"])] == [0.3]
+    with pytest.raises(FairAllError, match="left by dataset=synthetic"):
+        plan(["harsh"], ["dataset=synthetic"])
+
+
+def test_words_that_change_every_run() -> None:
+    words = [
+        "dataset=credit",
+        "cost.value=0.3",
+        "preset=quick",
+        "outputs_dir=x",
+        "tracking.enabled=false",
+        "seeds=3",
+    ]
+    assert added(words) == ["preset=quick", "seeds=3"]
+
+
+def test_parts() -> None:
+    assert sweeps_of(["tables"]) == ["harsh", "lenient", "published_code"]
+    assert sweeps_of(["costs", "costs", "harsh"]) == ["costs", "harsh"]
+    with pytest.raises(FairAllError, match="there is no part 'table'; there are all, tables, figures, harsh"):
+        sweeps_of(["table"])

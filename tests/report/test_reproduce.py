@@ -1,0 +1,93 @@
+"""`python -m fairall.report reproduce` as typed."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairall.report.__main__ import main
+from fairall.report.durations import Durations, in_words, read
+
+WORDS = ["harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false"]
+
+
+def test_goes_on_after_an_interruption_and_skips_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, "-m", "fairall.report", "reproduce", "--jobs", "1", *WORDS]
+    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    record = tmp_path / "outputs" / "reproduction.csv"
+    deadline = time.monotonic() + 100
+    while not record.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    started.send_signal(signal.SIGTERM)
+    _, said = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert said.endswith("fairall: interrupted; the same command goes on from what was saved\n")
+    assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 1
+
+    assert main(["reproduce", "--dry-run", *WORDS]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("2 runs: 1 finished, 1 to do; about ")
+    assert told.count("python -m fairall model=") == 1
+    assert main(["reproduce", *WORDS]) == 0
+    assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 2
+    measured = read(record)
+    assert [one.dataset for one in measured] == ["credit", "credit"]
+    assert all(one.cpu_seconds > 0 and one.wall_seconds > 0 for one in measured)
+    capsys.readouterr()
+    assert main(["reproduce", *WORDS]) == 0
+    assert capsys.readouterr().out.startswith("2 runs: 2 finished, 0 to do; nothing to wait for")
+
+
+def test_what_cannot_be_run_is_told_and_does_not_end_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # UnfairLog has no λ, FairLog none below 0.
+    words = ["harsh", "model=fairlog", "dataset=credit", "preset=quick", "model.lambda_=-1"]
+    assert main(["reproduce", *words]) == 1
+    streams = capsys.readouterr()
+    assert "0 to do" in streams.out
+    assert "dataset=credit initial_policy=harsh" in streams.err
+    assert "model.lambda_" in streams.err
+    # A child that ends badly: its own last line is told.
+    (tmp_path / "outputs" / "runs" / "fairlog").mkdir(parents=True)
+    (tmp_path / "outputs" / "runs" / "fairlog" / "credit").write_text("no folder")
+    assert main(["reproduce", *words[:-1], "tracking.enabled=false"]) == 1
+    assert "cannot write to" in capsys.readouterr().err
+
+
+def test_expectations_come_from_measurement(tmp_path: Path) -> None:
+    path = tmp_path / "reproduction.csv"
+    durations = Durations(path, ["seeds=10"])
+    once = {name: durations.expected("fairlog", name) for name in ("credit", "meps")}
+    # Thrice as slow as elsewhere: so will be what has not been measured here.
+    durations.add(["a"], "fairlog", "credit", 3 * once["credit"], 1.0)
+    assert durations.expected("fairlog", "credit") == pytest.approx(3 * once["credit"], abs=0.1)
+    assert durations.expected("fairlog", "meps") == pytest.approx(3 * once["meps"], rel=0.02)
+    durations.add(["a"], "fairlog", "credit", once["credit"], 1.0)
+    assert durations.expected("fairlog", "credit") == pytest.approx(2 * once["credit"], abs=0.1)
+    again = Durations(path, ["seeds=10"])
+    assert again.expected("fairlog", "credit") == durations.expected("fairlog", "credit")
+    # Of another schedule: they say nothing here.
+    assert Durations(path, []).expected("fairlog", "credit") == once["credit"]
+    assert durations.expected("my_method", "my_data") > 0
+    # A crash may cut the last line.
+    path.write_text(path.read_text()[:-4])
+    assert len(read(path)) in (1, 2)
+
+
+def test_durations_in_words() -> None:
+    assert [in_words(s) for s in (0.2, 42, 89, 100, 3000, 6000)] == [
+        "1 s",
+        "42 s",
+        "89 s",
+        "2 min",
+        "50 min",
+        "1 h 40 min",
+    ]

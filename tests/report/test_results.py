@@ -1,0 +1,127 @@
+"""The figures of tables against metrics.csv, recomputed with nothing of the report's."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import wilcoxon
+
+from fairall.report.plan import find, plan
+from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
+from fairall.report.runs import collect
+from fairall.report.table import Table
+from tests.report.conftest import MakeRun, lay_down
+
+MODELS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
+LOWER = ("dpu", "tv", "cfu")
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Asked]:
+    """The five methods on credit, as the paper runs them, each with 4 (×100) more than the one before."""
+    folder = tmp_path_factory.mktemp("made_up")
+    for number, model in enumerate(MODELS):
+        lay_down(folder, f"model={model}", "dataset=credit", shift=0.1 + 0.04 * number, number=number)
+    runs = collect(folder / "outputs" / "runs").runs
+    return [Asked(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
+
+
+def recomputed(path: Path, measure: str) -> pd.Series:
+    """A figure by seed, from metrics.csv alone."""
+    table = pd.read_csv(path / "metrics.csv")
+    if measure.startswith("effective"):
+        return table[table["time_step"] == 200].set_index("seed")[measure]
+    part, _, column = measure.partition("_")
+    window = table[table["time_step"].between(125, 200)].groupby("seed")[column]
+    return window.mean() if part == "mean" else window.std(ddof=1)
+
+
+def check(table: Table, asked: list[Asked], n_measures: int) -> None:
+    assert len(table.records) == len(asked) * n_measures
+    paths = {one.model: one.run.path for one in asked if one.run is not None}
+    frame = pd.DataFrame(table.records)
+    for measure, rows in frame.groupby("measure", sort=False):
+        values = {model: recomputed(paths[model], str(measure)) for model in MODELS}
+        sign = -1 if any(word in str(measure) for word in LOWER) else 1
+        best = max(MODELS, key=lambda model: sign * values[model].mean())
+        raw = {}
+        for _, row in rows.iterrows():
+            own = values[row["model"]]
+            assert row["mean"] == pytest.approx(own.mean(), abs=1e-6)
+            assert row["std"] == pytest.approx(own.std(ddof=1), abs=1e-6)
+            assert row["seeds"] == 10
+            assert row["best"] == (row["model"] == best)
+            if not np.isnan(row["paper_mean"]):
+                apart = (own.mean() - row["paper_mean"]) / row["paper_std"]
+                assert row["difference_in_paper_std"] == pytest.approx(apart, abs=1e-3)
+            if row["model"] != "fairlog":
+                raw[row["model"]] = wilcoxon(own.to_numpy(), values["fairlog"].to_numpy()).pvalue
+            others = [model for model in MODELS if model != row["model"]]
+            assert row["rival"] == max(others, key=lambda model: sign * values[model].mean())
+            assert row["better_than_rival"] == (row["model"] == best)
+        previous = 0.0
+        for rank, (model, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
+            previous = max(previous, min(1.0, p * (len(raw) - rank)))
+            (row,) = (row for _, row in rows.iterrows() if row["model"] == model)
+            assert row["p_baseline"] == pytest.approx(previous)
+
+
+def test_effective_figures_are_those_of_the_runs(asked: list[Asked]) -> None:
+    table = effective_table(asked, "harsh", "corrected")
+    check(table, asked, 2)
+    first = table.rows[0]
+    assert (first.group, first.name, first.cells[0].ours) == ("German Credit", "FairAll (I+II)", "10")
+    assert first.cells[1].paper == "20.3 (0.5)"
+    assert first.cells[2].paper == "8.2 (1.6)"
+    assert not table.commands
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_temporal_figures_are_those_of_the_runs(sampled: bool, asked: list[Asked]) -> None:
+    table = temporal_table(asked, "harsh", "corrected", from_sampled=sampled)
+    check(table, asked, 4)
+    # The paper prints none for UnfairLog.
+    assert [cell.paper for cell in table.rows[-1].cells] == [None] * 5
+    assert table.rows[0].cells[2].paper == "18.8 (1.3)"
+
+
+def test_marks_say_who_is_better_beyond_chance(asked: list[Asked]) -> None:
+    utility = {row.name: row.cells[1] for row in effective_table(asked, "harsh", "corrected").rows}
+    assert utility["UnfairLog"].best
+    assert "F+" in utility["UnfairLog"].marks
+    assert utility["FairLog"].baseline is None
+    assert "R−" in utility["FairAll (I+II)"].marks
+    assert "F−" in utility["FairAll (I+II)"].marks
+
+
+def test_a_missing_run_is_missing_with_its_command(asked: list[Asked]) -> None:
+    lacking = [Asked(one.planned, None) if one.model == "fairlog" else one for one in asked]
+    table = effective_table(lacking, "harsh", "corrected")
+    (row,) = (row for row in table.rows if row.name == "FairLog")
+    assert all(cell.missing and not cell.ours for cell in row.cells[1:])
+    assert row.cells[1].paper == "19.4 (1.0)"
+    assert table.commands == ["python -m fairall model=fairlog dataset=credit initial_policy=harsh"]
+    assert all(cell.baseline is None for other in table.rows for cell in other.cells)
+    assert effective_table([Asked(one.planned, None) for one in asked], "harsh", "corrected").empty
+
+
+def test_synthetic_figures_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
+    for number, model in enumerate(("fairall_I_II", "fairlog", "opt_fair")):
+        make_run(f"model={model}", "dataset=synthetic", number=number, shift=0.2)
+    runs = collect(tmp_path / "outputs" / "runs").runs
+    needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
+    asked = [Asked(one, find(one, runs)) for one in needed]
+    table = synthetic_table(asked, "harsh", from_sampled=False)
+    rows = {row.name: row.cells for row in table.rows}
+    path = next(one.run.path for one in asked if one.model == "opt_fair" and one.run is not None)
+    last = pd.read_csv(path / "metrics.csv").query("time_step == 200")["ground_truth_utility"]
+    assert rows["OPT-FAIR"][2].ours == f"{100 * last.mean():.1f} ({100 * last.std():.1f})"
+    assert [cell.paper for cell in rows["OPT-FAIR"]] == [None, "17", "24", "0", None]
+    assert not any(cell.best or cell.marks for cell in rows["OPT-FAIR"])
+    assert rows["FairAll (II)"][4].paper == "8 to 10"
+    assert rows["OPT-UNFAIR"][1].missing
+    # The optimal levels are printed with either initial policy, the methods' only with the harsh one.
+    lenient = {row.name: row.cells for row in synthetic_table(asked, "lenient", from_sampled=True).rows}
+    assert lenient["OPT-FAIR"][1].paper == "17"
+    assert lenient["FairLog"][1].paper is None

@@ -1,0 +1,82 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairall.errors import FairAllError
+from fairall.report.runs import collect, read_run
+from tests.report.conftest import MakeRun
+
+WORDS = ("model=fairlog", "dataset=credit", "preset=quick", "seeds=3")
+
+
+def test_a_whole_run_is_read(make_run: MakeRun, tmp_path: Path) -> None:
+    path = make_run(*WORDS)
+    (run,) = collect(tmp_path / "outputs" / "runs").runs
+    assert run.path == path
+    assert (run.name("model"), run.name("dataset"), run.cost) == ("fairlog", "credit", 0.5)
+    assert run.seeds == [0, 1, 2]
+    assert run.curve("utility").shape == (9, 3)
+    assert run.curve("effective_utility").index[0] == 1
+    assert run.last("utility").to_dict() == run.curve("utility").loc[8].to_dict()
+    assert run.curve("no_such_measure").empty
+
+
+def _cut(name: str) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        content = (path / name).read_bytes()
+        (path / name).write_bytes(content[: len(content) // 2])
+
+    return damage
+
+
+def _replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        (path / name).write_text((path / name).read_text().replace(old, new))
+
+    return damage
+
+
+def _of_another(path: Path) -> None:
+    lines = (path / "metrics.csv").read_text().splitlines()
+    cells = lines[-1].split(",")
+    cells[lines[0].split(",").index("effective_utility")] = "0.9"
+    (path / "metrics.csv").write_text("\n".join([*lines[:-1], ",".join(cells)]))
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda path: (path / "DONE").unlink(), "unfinished"),
+        (lambda path: (path / "metrics.csv").unlink(), "metrics.csv is missing"),
+        (lambda path: (path / "summary.json").unlink(), "summary.json is missing"),
+        (lambda path: (path / "config.yaml").unlink(), "config.yaml is missing"),
+        (lambda path: (path / "metrics.csv").write_text(""), "cannot be read"),
+        (lambda path: (path / "config.yaml").write_text("model: [\n"), "cannot be read"),
+        (lambda path: (path / "config.yaml").write_text("just words"), "cannot be read"),
+        (_cut("summary.json"), "cannot be read"),
+        (_cut("config.yaml"), "cannot be read"),
+        (_cut("metrics.csv"), "metrics.csv has"),
+        (_replaced("metrics.csv", "effective_dpu,", "effective_other,"), "lacks the column effective_dpu"),
+        (_replaced("config.yaml", "seeds: 3", "seeds: 4"), "summary.json has 3 seeds, config.yaml 4"),
+        (_of_another, "of different results"),
+    ],
+)
+def test_a_partial_or_corrupt_run_is_named_and_left_out(
+    damage: Callable[[Path], None], said: str, make_run: MakeRun, tmp_path: Path
+) -> None:
+    whole, broken = make_run(*WORDS), make_run(*WORDS, number=1)
+    damage(broken)
+    collection = collect(tmp_path / "outputs" / "runs")
+    assert [run.path for run in collection.runs] == [whole]
+    ((path, reason),) = collection.left_out
+    assert path == broken
+    assert said in reason
+    assert "\n" not in reason
+    with pytest.raises(FairAllError, match=said):
+        read_run(broken)
+
+
+def test_nothing_to_collect(tmp_path: Path) -> None:
+    collection = collect(tmp_path / "nowhere")
+    assert (collection.runs, collection.left_out) == ([], [])

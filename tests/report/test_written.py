@@ -1,0 +1,79 @@
+import csv
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairall.report.claims import REAL, claims_table, judge
+from fairall.report.plan import plan
+from fairall.report.results import Asked
+from fairall.report.setting_tables import hyperparameter_table
+from fairall.report.statistics import Comparison
+from fairall.report.table import Cell, Row, Table
+from fairall.report.written import comma_separated, latex, markdown
+
+AWKWARD = '100 % of a_b & c | {d} ~ #1 $2 ^3 <4> −5 ±6 ×7 ↑ ↓ π λ β ỹ ũ \\ "'
+
+
+@pytest.fixture(scope="module")
+def table() -> Table:
+    worse = Comparison("fairlog", better=False, p=0.01)
+    rows = [
+        Row("COMPAS", "FairAll", [Cell("1.0 (0.1)", "1.1 (0.1)", "−1.0 sd", best=True, rival=worse)]),
+        Row("COMPAS", "FairLog", [Cell("", "0.9 (0.2)", missing=True)]),
+        Row("MEPS", AWKWARD, [Cell("0.5")]),
+    ]
+    records = [{"model": "fairall_I_II", "mean": 0.0123456789, "note": 'a, "b"'}]
+    return Table(
+        "a_key", AWKWARD, AWKWARD, ["utility ↑"], rows, "Tables", records=records, commands=["python x"]
+    )
+
+
+def test_markdown_shows_all_there_is(table: Table) -> None:
+    text = markdown(table)
+    assert "| COMPAS | FairAll | **1.0 (0.1)** R− *1.1 (0.1), −1.0 sd* |" in text
+    assert "| COMPAS | FairLog | missing *0.9 (0.2)* |" in text
+    assert text.endswith("    python x\n")
+    lines = [line.replace(r"\|", "") for line in text.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in lines} == {4}
+
+
+def test_latex_has_as_many_cells_in_every_row(table: Table) -> None:
+    text = latex(table)
+    assert (
+        r"COMPAS & FairAll & \textbf{1.0 (0.1)}\textsuperscript{R$-$} \textit{1.1 (0.1), $-$1.0 sd} \\"
+        in text
+    )
+    assert r" & FairLog & missing \textit{0.9 (0.2)} \\" in text
+    rows = [line.replace(r"\&", "") for line in text.splitlines() if line.endswith(r"\\")]
+    assert {row.count("&") for row in rows} == {2}
+    assert text.count(r"\midrule") == 2
+    assert text.isascii()
+
+
+def test_every_table_of_the_report_is_plain_ascii_in_latex() -> None:
+    planned = plan(["harsh"], ["dataset=credit"])
+    asked = [Asked(one, None) for one in planned]
+    for table in (hyperparameter_table(planned), claims_table(judge(REAL, asked), "claims", "Claims", "s")):
+        assert latex(table).isascii()
+
+
+def test_csv_comes_back(table: Table) -> None:
+    (record,) = csv.DictReader(io.StringIO(comma_separated(table)))
+    assert record == {"model": "fairall_I_II", "mean": "0.0123456789", "note": 'a, "b"'}
+
+
+def test_latex_compiles(table: Table, tmp_path: Path) -> None:
+    compiler = shutil.which("pdflatex") or shutil.which("tectonic")
+    if compiler is None:
+        pytest.skip("no LaTeX is installed")
+    (tmp_path / "table.tex").write_text(latex(table))
+    document = r"\documentclass{article}\usepackage{booktabs,graphicx}\usepackage[T1]{fontenc}"
+    document += r"\begin{document}\input{table.tex}\end{document}"
+    (tmp_path / "main.tex").write_text(document)
+    options = ["-interaction=nonstopmode", "-halt-on-error"] if compiler.endswith("pdflatex") else []
+    ended = subprocess.run([compiler, *options, "main.tex"], cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout[-2000:]
+    assert (tmp_path / "main.pdf").stat().st_size > 1000
