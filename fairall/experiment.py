@@ -36,17 +36,11 @@ from fairall.wording import count
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
 
 
-def run(composed: DictConfig) -> dict[str, Any]:
-    """Runs what the configuration says, or goes on with it, or finds it done; README.md says what it leaves.
-
-    Args:
-        composed: by Hydra, of type `Config`.
-
-    Returns:
-        The run's summary (`summary.summarise`).
+def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
+    """A configuration composed by Hydra, as dataclasses and as plain containers.
 
     Raises:
-        FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
+        FairAllError: where it asks for something impossible.
     """
     composed = with_typed_model(composed)
     refuse_unknown(composed)
@@ -54,6 +48,23 @@ def run(composed: DictConfig) -> dict[str, Any]:
     refuse_not_finite(plain)
     config = cast(Config, OmegaConf.to_object(composed))
     validate(config)
+    return config, plain
+
+
+def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str, Any], Path]:
+    """Runs what the configuration says, or goes on with it, or finds it done; README.md says what it leaves.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+        display: what to tell the terminal; everything, unless given.
+
+    Returns:
+        The run's summary (`summary.summarise`) and its folder.
+
+    Raises:
+        FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
+    """
+    config, plain = checked(composed)
     if config.objective not in FIGURES:
         raise FairAllError(
             f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
@@ -69,7 +80,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
         outputs / "runs" / config.model.name / config.dataset.name / identity,
         checkpoint_seconds=config.checkpoint_seconds,
     )
-    display = Display()
+    display = display or Display()
     for note in (*data.notes, *_untuned(config)):
         display.say(f"Note: {note}.")
     with folder.claimed():
@@ -82,17 +93,17 @@ def run(composed: DictConfig) -> dict[str, Any]:
             command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
             with Tracker.following(plain, identity, command) as tracker:
                 folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
-                _end_start_up()
+                end_start_up()
                 learned = _learn(learner, config, data, decided, folder, display)
                 table, summary = write_result(learned, config, plain, data, folder)
                 if tracker is not None:
                     tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
             folder.finish()
     _tell(plain, summary, folder.path, display)
-    return summary
+    return summary, folder.path
 
 
-def _end_start_up() -> None:
+def end_start_up() -> None:
     """Starts the garbage collector where `__main__` has kept it off, on what is made from here on only."""
     if not gc.isenabled():
         gc.freeze()

@@ -62,7 +62,8 @@ def _unknown_choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
     if not group:
         return f"there is no configuration {choice!r}"
-    choices = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
+    options = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
+    choices = [option for option in options if not option.startswith("_")]
     listed = f"there are {', '.join(choices)}" if choices else "there are none yet"
     return f"{group}={choice}: no such {group}{_nearest(choice, choices)}; {listed}"
 

@@ -5,24 +5,26 @@ from __future__ import annotations
 import logging
 import os
 import re
-import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import requires
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
 from fairall.errors import FairAllError
 from fairall.files import locked
+from fairall.processes import is_gone, this_process
 from fairall.summary import MEASURES
 
 BATCH = 1000  # the most metrics MLflow takes in one call
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
+
+Connected = TypeVar("Connected")
 
 
 def store_uri(config: dict[str, Any]) -> str:
@@ -39,16 +41,14 @@ def how_to_look(config: dict[str, Any]) -> str | None:
     return f"mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(config)}"
 
 
-class Tracker:
-    """One parent run in MLflow.
+class Store:
+    """The experiment in MLflow that a configuration's records belong to.
 
     Args:
-        config: of the run, as plain containers.
-        run_id: identity of the run, a tag by which its records are found again.
-        command: what the user typed.
+        config: as plain containers.
     """
 
-    def __init__(self, config: dict[str, Any], run_id: str, command: str) -> None:
+    def __init__(self, config: dict[str, Any]) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
         # A server that is away should be noticed in seconds; MLflow's own patience is minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
@@ -61,20 +61,48 @@ class Tracker:
         for name in ("alembic", "mlflow", "urllib3"):
             logging.getLogger(name).setLevel(logging.ERROR)
         mlflow.set_tracking_uri(store_uri(config))
-        self._mlflow = mlflow
+        self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
         # Making a client creates the database; two processes that did so at once would corrupt it.
         with locked(outputs, outputs / "mlflow.lock"):
-            self._client = mlflow.MlflowClient()
-            self._experiment = self._experiment_id(config, outputs)
+            self.client = mlflow.MlflowClient()
+            self.experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
+
+    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
+        known = self.client.get_experiment_by_name(config["tracking"]["experiment"])
+        if known is not None:
+            return known.experiment_id
+        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
+        return self.client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
+
+    def _close_dead_runs(self) -> None:
+        """Closes runs that a process of this machine left RUNNING when it was killed."""
+        running = self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'")
+        for run in running:
+            if is_gone(run.data.tags.get(PROCESS_TAG, "")):
+                self.client.set_terminated(run.info.run_id, "KILLED")
+
+
+class Tracker:
+    """One parent run in MLflow.
+
+    Args:
+        config: of the run, as plain containers.
+        run_id: identity of the run, a tag by which its records are found again.
+        command: what the user typed.
+    """
+
+    def __init__(self, config: dict[str, Any], run_id: str, command: str) -> None:
+        store = Store(config)
+        self._client, self._experiment, self._mlflow = store.client, store.experiment, store.mlflow
         names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
         tags = {
             "mlflow.runName": f"{names['model']} {names['dataset']} {run_id}",
             "fairall.run_id": run_id,
             "fairall.command": command,
             "fairall.cost": str(config["cost"]["value"]),
-            PROCESS_TAG: _process(),
+            PROCESS_TAG: this_process(),
         } | {f"fairall.{group}": name for group, name in names.items()}
         self.run_id = self._client.create_run(self._experiment, tags=tags).info.run_id
         self._log_parameters(config)
@@ -86,7 +114,7 @@ class Tracker:
         if not config["tracking"]["enabled"]:
             yield None
             return
-        tracker = _reaching(config, lambda: cls(config, run_id, command))
+        tracker = reaching(config, lambda: cls(config, run_id, command))
         try:
             yield tracker
         except BaseException as error:
@@ -120,7 +148,7 @@ class Tracker:
             tags = {
                 "mlflow.parentRunId": self.run_id,
                 "mlflow.runName": f"seed {seed}",
-                PROCESS_TAG: _process(),
+                PROCESS_TAG: this_process(),
             }
             nested = self._client.create_run(self._experiment, tags=tags).info.run_id
             self._client.log_param(nested, "seed", seed)
@@ -149,7 +177,7 @@ class Tracker:
             if value == value
         ]
         batch += [
-            Metric(_allowed(name), float(value), now, 0)
+            Metric(allowed(name), float(value), now, 0)
             for name, value in figures.items()
             if value is not None
         ]
@@ -159,26 +187,11 @@ class Tracker:
     def _log_parameters(self, config: Any) -> None:
         from mlflow.entities import Param
 
-        parameters = [Param(_allowed(name), str(value)[:500]) for name, value in _flat(config)]
+        parameters = [Param(allowed(name), str(value)[:500]) for name, value in flat(config)]
         self._client.log_batch(self.run_id, params=parameters)
 
-    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
-        known = self._client.get_experiment_by_name(config["tracking"]["experiment"])
-        if known is not None:
-            return known.experiment_id
-        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
-        return self._client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
 
-    def _close_dead_runs(self) -> None:
-        """Closes runs that a process of this machine left RUNNING when it was killed."""
-        running = self._client.search_runs([self._experiment], "attributes.status = 'RUNNING'")
-        for run in running:
-            host, _, pid = run.data.tags.get(PROCESS_TAG, "").rpartition(":")
-            if host == socket.gethostname() and not _alive(int(pid)):
-                self._client.set_terminated(run.info.run_id, "KILLED")
-
-
-def _reaching(config: dict[str, Any], connect: Callable[[], Tracker]) -> Tracker:
+def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connected:
     """What `connect` gives; FairAllError where there is no MLflow to be reached."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -193,7 +206,7 @@ def _reaching(config: dict[str, Any], connect: Callable[[], Tracker]) -> Tracker
         ) from error
 
 
-def _allowed(name: str) -> str:
+def allowed(name: str) -> str:
     """A name as MLflow takes it: what else a column's name may hold is spelt in hexadecimal."""
     return re.sub(r"[^\w. /-]", lambda found: f"_{ord(found[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
 
@@ -202,23 +215,10 @@ def _database(config: dict[str, Any]) -> Path:
     return Path(config["outputs_dir"]).resolve() / "mlflow.db"
 
 
-def _process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # somebody else's, but alive
-    return True
-
-
-def _flat(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of plain containers, each with its key, `model.alpha`."""
     if isinstance(node, dict):
         for key, value in node.items():
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat(value, f"{prefix}{key}.")
     else:
         yield prefix.removesuffix("."), node
