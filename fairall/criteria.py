@@ -99,7 +99,7 @@ def of_latent(
 
 @functools.singledispatch
 def classifier_logit(learner: Learner, x: Tensor, s: Tensor) -> Tensor:
-    """Logit of q(ũ = 1 | x, s), shape (E, B), for x (E, B, D), s (E, B); of the policy where there is no q."""
+    """Logit of q(ũ = 1 | x, s), shape (E, B), for x (E, B, D), s (E, B); of the policy where q is not."""
     propensity = learner.propensity(x, s, SeedStreams(learner.setting.seeds, "criteria policy"))
     return torch.logit(propensity, eps=SURE)
 

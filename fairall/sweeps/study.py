@@ -69,11 +69,17 @@ class SharedStudy:
     Args:
         study: Optuna's.
         url: of the database.
+
+    Attributes:
+        objectives: what its trials are judged by, the most important first.
+        space: its grid.
     """
 
     def __init__(self, study: Study, url: str) -> None:
         self._study = study
         self.url = url
+        self.objectives = [Objective.parse(words) for words in study.user_attrs["objectives"]]
+        self.space = Space(study.user_attrs["space"])
         self._mine: set[int] = set()
         self._failed_before = {trial.number for trial in self.trials() if trial.state == "fail"}
 
@@ -148,16 +154,6 @@ class SharedStudy:
         return self._study
 
     @property
-    def objectives(self) -> list[Objective]:
-        """What its trials are judged by, the most important first."""
-        return [Objective.parse(words) for words in self._study.user_attrs["objectives"]]
-
-    @property
-    def space(self) -> Space:
-        """Its grid."""
-        return Space(self._study.user_attrs["space"])
-
-    @property
     def settings(self) -> dict[str, str]:
         """What all its trials have in common, by key."""
         return self._study.user_attrs["settings"]
@@ -176,7 +172,7 @@ class SharedStudy:
 
     def trials(self) -> list[Trial]:
         """All of them, in order."""
-        return [_seen(trial) for trial in self._study.get_trials(deepcopy=False)]
+        return [_seen(trial, self.space) for trial in self._study.get_trials(deepcopy=False)]
 
     def judged(self) -> list[Judged]:
         """The finished ones."""
@@ -307,10 +303,12 @@ def _loaded(name: str, storage: RDBStorage) -> Study:
     return optuna.load_study(study_name=name, storage=storage, sampler=optuna.samplers.RandomSampler())
 
 
-def _seen(trial: FrozenTrial) -> Trial:
-    point = trial.params or trial.system_attrs.get("fixed_params", {})
+def _seen(trial: FrozenTrial, space: Space) -> Trial:
+    given = trial.params or trial.system_attrs.get("fixed_params", {})
     notes = dict(trial.user_attrs)
-    return Trial(trial.number, trial.state.name.lower(), point, notes.pop("per_seed", {}), notes)
+    per_seed = notes.pop("per_seed", {})
+    point = {key: given[key] for key in space.values if key in given}
+    return Trial(trial.number, trial.state.name.lower(), point, per_seed, notes)
 
 
 def _is_abandoned(trial: Trial, grace_seconds: float) -> bool:
