@@ -248,7 +248,7 @@ class SweepConfig:
     objectives: list[str] = MISSING
     sampler: str = MISSING
     trials: int | None = MISSING
-    batch: int = MISSING
+    batch: int | None = MISSING
     attempts: int = MISSING
     retry_failed: bool = MISSING
     grace_seconds: float = MISSING

@@ -11,7 +11,7 @@ EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL say where studies are."""
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(given: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m fairall.sweeps",
@@ -20,36 +20,35 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("list", help="every study and where it stands (the default)")
-    for command, arguments, told in (
-        ("show", ["NAME"], "progress, what is selected so far, Pareto set, importances, and a figure"),
-        ("export", ["NAME", "FOLDER"], "what is selected as a file for hparams=NAME"),
-        (
-            "compare",
-            ["NAMES"],
-            "what is selected beside what the paper selected; of all studies unless named",
-        ),
+    for command, positionals, told in (
+        ("show", ["name"], "progress, what is selected so far, Pareto set, importances, and a figure"),
+        ("export", ["name", "folder"], "what is selected as a file for hparams=NAME"),
+        ("compare", [], "what is selected beside what the paper selected; of all studies unless named"),
     ):
         subparser = commands.add_parser(command, help=told, epilog=EPILOGUE)
-        for argument in arguments:
-            subparser.add_argument(argument.lower(), nargs="*" if argument == "NAMES" else None)
-        if "NAMES" not in arguments:
-            subparser.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
-    arguments = parser.parse_args(words)
+        for positional in positionals:
+            subparser.add_argument(positional, metavar=positional.upper())
+        wanted = "KEY=VALUE" if positionals else "NAME or KEY=VALUE"
+        subparser.add_argument("words", metavar=wanted, nargs="*")
+    arguments = parser.parse_args(given)
     os.environ["HYDRA_FULL_ERROR"] = "1"
 
     # Heavy: after `--help` has been answered.
     from fairall.explain import MISTAKES, tell
     from fairall.sweeps import report
 
-    overrides = list(getattr(arguments, "overrides", []))
+    words = getattr(arguments, "words", [])
+    overrides = [word for word in words if "=" in word]
+    names = [word for word in words if "=" not in word]
     try:
-        if arguments.command == "show":
+        if arguments.command == "compare":
+            report.compare(names, overrides)
+        elif names:
+            parser.error(f"{names[0]}: not KEY=VALUE")
+        elif arguments.command == "show":
             report.show(arguments.name, overrides)
         elif arguments.command == "export":
             report.export(arguments.name, arguments.folder, overrides)
-        elif arguments.command == "compare":
-            overrides = [word for word in arguments.names if "=" in word]
-            report.compare([word for word in arguments.names if "=" not in word], overrides)
         else:
             report.listed(overrides)
     except MISTAKES as error:

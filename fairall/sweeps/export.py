@@ -31,7 +31,7 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
         The file, and the command that uses it.
 
     Raises:
-        FairAllError: where no trial is finished, a file of the user's is in the way, or nothing can be written.
+        FairAllError: where no trial is finished, or a file of the user's is in the way.
     """
     chosen = selected(study.judged(), study.objectives)
     if chosen is None:

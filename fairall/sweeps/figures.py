@@ -24,7 +24,7 @@ def draw_sweep(
     title: str,
     paper: int | None,
 ) -> None:
-    """A panel for each pair of objectives, or for the only one in the order of trials, and one of importances.
+    """A panel for each pair of objectives, or for the only one trial by trial, and one of importances.
 
     Args:
         trials: the finished ones, at least one.
@@ -34,7 +34,8 @@ def draw_sweep(
         title: of the figure.
         paper: number of the trial of the point that the paper selected, if it is among them.
     """
-    pairs = list(itertools.combinations(objectives, 2)) or [(None, objectives[0])]
+    pairs: list[tuple[Objective | None, Objective]] = [*itertools.combinations(objectives, 2)]
+    pairs = pairs or [(None, objectives[0])]
     with mpl.rc_context(STYLE):
         known = {name: shares for name, shares in importances.items() if shares}
         figure = Figure(figsize=(4.2 * (len(pairs) + bool(known)), 3.6), layout="constrained")

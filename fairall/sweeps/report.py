@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -168,5 +169,4 @@ def _say(text: str) -> None:
 
 
 def _print(table: Table) -> None:
-    console = Console(highlight=False)
-    console.print(table, width=console.width if console.is_terminal else FILE_WIDTH)
+    Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)

@@ -7,6 +7,7 @@ two processes on one study run points twice. Here the database says what is left
 from __future__ import annotations
 
 import math
+import os
 import traceback
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -21,6 +22,7 @@ from fairall.config import SweepConfig
 from fairall.errors import FairAllError
 from fairall.sweeps.objectives import Objective, selected
 from fairall.sweeps.space import Space, words_of
+from fairall.wording import count
 
 if TYPE_CHECKING:
     from fairall.sweeps.study import Rules, SharedStudy, Trial
@@ -82,7 +84,8 @@ class StudySweeper(Sweeper):
         progress.begin()
         with SweepTracker.following(first, study) as tracker:
             done = 0
-            while trials := _claimed(study, rules, asked.batch):
+            batch = asked.batch or _at_once(self.config.hydra.launcher)
+            while trials := _claimed(study, rules, batch):
                 words = [[*fixed, *words_of(trial.point), "tracking.enabled=false"] for trial in trials]
                 with study.kept_alive(trials, rules):
                     outcomes = self._launched(words, done)
@@ -140,11 +143,11 @@ def judged(
         return None, {"reason": outcome["failed"]}
     per_seed = {}
     for objective in objectives:
-        values = outcome["figures"].get(objective.figure, [])
-        if not values or not all(value is not None and math.isfinite(value) for value in values):
-            return None, {
-                "reason": f"{objective.figure} has no value: {values or 'not a figure of this trial'}"
-            }
+        values = outcome["figures"].get(objective.figure, [None])
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if len(known) < len(values):
+            missing = f"{len(values) - len(known)} of {count(len(values), 'seed')}"
+            return None, {"reason": f"{objective.figure} is not a number in {missing}"}
         per_seed[objective.figure] = values
     return per_seed, {"seconds": outcome["seconds"], **outcome["notes"]}
 
@@ -157,6 +160,17 @@ def _claimed(study: SharedStudy, rules: Rules, batch: int) -> list[Trial]:
     return trials
 
 
+def _at_once(launcher: DictConfig) -> int:
+    """How many trials a launcher does at once: all cores of joblib and ray, submitit's jobs, else 1."""
+    asked = {
+        "n_jobs": OmegaConf.select(launcher, "n_jobs"),
+        "array_parallelism": OmegaConf.select(launcher, "array_parallelism"),
+        "ray": -1 if "ray" in launcher else None,
+    }
+    known = [number for number in asked.values() if number is not None]
+    return 1 if not known else known[0] if known[0] > 0 else os.cpu_count() or 1
+
+
 def _validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
     """The objectives; raises FairAllError naming the key where a value is not possible."""
     from fairall.sweeps.samplers import SAMPLERS
@@ -164,7 +178,8 @@ def _validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
 
     one_of("sweep.sampler", asked.sampler, tuple(SAMPLERS))
     one_of("sweep.trial", asked.trial, tuple(TRIALS))
-    at_least("sweep.batch", asked.batch, 1)
+    if asked.batch is not None:
+        at_least("sweep.batch", asked.batch, 1)
     at_least("sweep.attempts", asked.attempts, 1)
     positive("sweep.grace_seconds", asked.grace_seconds)
     if asked.trials is not None:
