@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from optuna import Study
 
 STARTUP_TRIALS = 10  # random ones before TPE has something to learn from, at most half of all
-PATIENCE = 100  # proposals of TPE's that have been tried already before chance decides
+PATIENCE = 20  # proposals of TPE's that have been tried already before chance decides
 
 Key = frozenset
 """A point that can be looked up."""
@@ -40,7 +40,8 @@ def in_random_order(study: Study, space: Space, taken: Collection[Key], target: 
 def by_tpe(study: Study, space: Space, taken: Collection[Key], target: int) -> Point | None:
     """Where the tree-structured Parzen estimator expects most, among the points that are left.
 
-    Trials that run elsewhere count as bad ones, so that two processes do not look in the same place.
+    For one objective trials that run elsewhere count as bad ones, so that two processes do not look in the
+    same place; for several Optuna 2 leaves them out.
     """
     from optuna.distributions import CategoricalDistribution
     from optuna.samplers import TPESampler
@@ -54,7 +55,10 @@ def by_tpe(study: Study, space: Space, taken: Collection[Key], target: int) -> P
     )
     distributions = {key: CategoricalDistribution(values) for key, values in space.values.items()}
     asking = create_trial(state=TrialState.RUNNING)
-    for _ in range(PATIENCE):
+    results = [trial.values for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))]
+    # Optuna 2 divides by the range of each of several objectives.
+    differ = all(len(set(of_objective)) > 1 for of_objective in zip(*results, strict=True))
+    for _ in range(PATIENCE if differ else 0):
         point = sampler.sample_relative(study, asking, distributions)
         if not point:
             break  # too few trials to learn from

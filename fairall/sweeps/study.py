@@ -19,8 +19,8 @@ from fairall.sweeps.storage import exclusive, open_storage, shown
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.storages import RDBStorage
     from optuna.trial import FrozenTrial
+    from optuna.trial import Trial as Handle
 
 BEATS_PER_GRACE = 5  # signs of life in the time after which a silent trial is taken over
 
@@ -67,7 +67,7 @@ class SharedStudy:
     """A study in a database.
 
     Args:
-        study: Optuna's.
+        name: of a study that is there.
         url: of the database.
 
     Attributes:
@@ -75,11 +75,13 @@ class SharedStudy:
         space: its grid.
     """
 
-    def __init__(self, study: Study, url: str) -> None:
-        self._study = study
+    def __init__(self, name: str, url: str) -> None:
+        self.name = name
         self.url = url
-        self.objectives = [Objective.parse(words) for words in study.user_attrs["objectives"]]
-        self.space = Space(study.user_attrs["space"])
+        self._storage = open_storage(url)
+        known = self.optuna_study.user_attrs
+        self.objectives = [Objective.parse(words) for words in known["objectives"]]
+        self.space = Space(known["space"])
         self._mine: set[int] = set()
         self._failed_before = {trial.number for trial in self.trials() if trial.state == "fail"}
 
@@ -117,11 +119,10 @@ class SharedStudy:
         }
         with exclusive(url):
             try:
-                study = _loaded(name, storage)
+                study = optuna.load_study(study_name=name, storage=storage)
             except KeyError:
                 directions = [objective.direction for objective in objectives]
-                optuna.create_study(study_name=name, storage=storage, directions=directions)
-                study = _loaded(name, storage)
+                study = optuna.create_study(study_name=name, storage=storage, directions=directions)
                 for key, value in described.items():
                     study.set_user_attr(key, value)
             known = {key: study.user_attrs.get(key) for key in described}
@@ -132,7 +133,7 @@ class SharedStudy:
                     "give this sweep another name with sweep.study=NAME"
                 )
             study.set_user_attr("target", target)
-        return cls(study, url)
+        return cls(name, url)
 
     @classmethod
     def load(cls, url: str, name: str) -> SharedStudy:
@@ -141,38 +142,38 @@ class SharedStudy:
         if name not in names:
             listed = f"there are {', '.join(names)}" if names else "there are none yet"
             raise FairAllError(f"{name}: no such study in {shown(url)}; {listed}")
-        return cls(_loaded(name, open_storage(url)), url)
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._study.study_name
+        return cls(name, url)
 
     @property
     def optuna_study(self) -> Study:
-        """Optuna's view of it."""
-        return self._study
+        """Optuna's view, read anew: what Optuna 2 remembers goes wrong where others finish its trials."""
+        import optuna
+
+        # Points come from `Rules.sampler`; the study's own would leave notes of its own on every trial.
+        sampler = optuna.samplers.RandomSampler()
+        return optuna.load_study(study_name=self.name, storage=self._storage, sampler=sampler)
 
     @property
     def settings(self) -> dict[str, str]:
         """What all its trials have in common, by key."""
-        return self._study.user_attrs["settings"]
+        return self.optuna_study.user_attrs["settings"]
 
     @property
     def target(self) -> int:
         """How many points there will be."""
-        return self._study.user_attrs["target"]
+        return self.optuna_study.user_attrs["target"]
 
     def note(self, key: str, made: Any) -> Any:
         """What the study has under `key`; `made()`, kept from now on, where it has nothing."""
         with exclusive(self.url):
-            if key not in self._study.user_attrs:
-                self._study.set_user_attr(key, made())
-        return self._study.user_attrs[key]
+            study = self.optuna_study
+            if key not in study.user_attrs:
+                study.set_user_attr(key, made())
+            return study.user_attrs[key]
 
     def trials(self) -> list[Trial]:
         """All of them, in order."""
-        return [_seen(trial, self.space) for trial in self._study.get_trials(deepcopy=False)]
+        return [_seen(trial, self.space) for trial in self.optuna_study.get_trials(deepcopy=False)]
 
     def judged(self) -> list[Judged]:
         """The finished ones."""
@@ -193,11 +194,11 @@ class SharedStudy:
             if not waiting:
                 if len(taken) >= rules.target:
                     return None
-                point = rules.sampler(self._study, self.space, taken, rules.target)
+                point = rules.sampler(self.optuna_study, self.space, taken, rules.target)
                 if point is None:
                     return None
-                self._study.enqueue_trial(point)
-            return self._own(self._study.ask().number)
+                self.optuna_study.enqueue_trial(point)
+            return self._own(self.optuna_study.ask().number)
 
     def finish(
         self, trial: Trial, per_seed: Mapping[str, Sequence[float]] | None, notes: Mapping[str, Any]
@@ -260,7 +261,7 @@ class SharedStudy:
         handle = self._handle(number)
         for key, value in kept.items():
             handle.set_user_attr(key, value)
-        self._study.tell(number, values, state)
+        self.optuna_study.tell(number, values, state)
 
     def _own(self, number: int) -> Trial:
         handle = self._handle(number)
@@ -277,12 +278,16 @@ class SharedStudy:
         return rules.retry_failed and trial.number in self._failed_before
 
     def _trial(self, number: int) -> Trial:
-        return self.trials()[number]
+        return _seen(self._storage.get_trial(self._id(number)), self.space)
 
-    def _handle(self, number: int) -> Any:
-        from optuna.trial import Trial as Handle
+    def _handle(self, number: int) -> Handle:
+        from optuna.trial import Trial as OptunaTrial
 
-        return Handle(self._study, self._study.get_trials(deepcopy=False)[number]._trial_id)
+        return OptunaTrial(self.optuna_study, self._id(number))
+
+    def _id(self, number: int) -> int:
+        study_id = self._storage.get_study_id_from_name(self.name)
+        return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
 
 
 def study_names(url: str) -> list[str]:
@@ -294,13 +299,6 @@ def study_names(url: str) -> list[str]:
     if address.get_backend_name() == "sqlite" and not Path(str(address.database)).exists():
         return []
     return sorted(summary.study_name for summary in optuna.get_all_study_summaries(open_storage(url)))
-
-
-def _loaded(name: str, storage: RDBStorage) -> Study:
-    import optuna
-
-    # Points come from `Rules.sampler`; the study's own would leave notes of its own on every trial.
-    return optuna.load_study(study_name=name, storage=storage, sampler=optuna.samplers.RandomSampler())
 
 
 def _seen(trial: FrozenTrial, space: Space) -> Trial:
