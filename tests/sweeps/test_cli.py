@@ -1,0 +1,181 @@
+"""Sweeps as a user types them."""
+
+import importlib.util
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fairall.sweeps.samplers import key_of
+from fairall.sweeps.storage import storage_url
+from fairall.sweeps.study import SharedStudy, Trial
+
+QUICK = ["sweeps=unfairlog_credit", "preset=quick", "seeds=2"]
+UNTRACKED = "tracking.enabled=false"
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "fairall", "--multirun", *words]
+
+
+def typed(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(words), cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def trials(folder: Path, name: str = "unfairlog_credit") -> list[Trial]:
+    url = storage_url(None, str(folder / "outputs"))
+    return SharedStudy.load(url, name).trials() if (folder / "outputs" / "sweeps").exists() else []
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a sweep was killed, and then ended by two processes at once."""
+    folder = tmp_path_factory.mktemp("swept")
+    with (folder / "killed.txt").open("w") as told:
+        killed = subprocess.Popen(command(*QUICK), cwd=folder, stdout=told, stderr=told)
+        deadline = time.monotonic() + 120
+        while (folder / "killed.txt").read_text().count(" of 16  trial ") < 3:
+            assert killed.poll() is None, (folder / "killed.txt").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.wait()
+    both = [
+        subprocess.Popen(
+            command(*QUICK), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    ended = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert [err for _, err in ended] == ["", ""]
+    (folder / "ended.txt").write_text("".join(out for out, _ in ended))
+    return folder
+
+
+def test_killed_and_shared_every_point_is_done_once(swept: Path) -> None:
+    done = trials(swept)
+    assert Counter(trial.state for trial in done) == {"complete": 16}
+    assert len({key_of(trial.point) for trial in done}) == 16
+    finished_before = (swept / "killed.txt").read_text().count(" of 16  trial ")
+    killed = done[0].notes["worker"]
+    assert Counter(trial.notes["worker"] == killed for trial in done)[True] >= finished_before
+    # All that was under way when the process was killed was begun twice, and nothing else.
+    assert sum(trial.notes["attempts"] - 1 for trial in done) <= 1
+    assert "unfairlog_credit: 16 points, 16 finished, 0 to do\n" in (swept / "ended.txt").read_text()
+
+
+def test_trials_are_nested_in_one_mlflow_run(swept: Path) -> None:
+    import mlflow
+
+    client = mlflow.MlflowClient(f"sqlite:///{swept / 'outputs' / 'mlflow.db'}")
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    (parent,) = (run for run in found if "mlflow.parentRunId" not in run.data.tags)
+    nested = [run for run in found if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
+    assert parent.data.tags["mlflow.runName"] == "sweep unfairlog_credit"
+    assert parent.info.status == "FINISHED"
+    # A kill between a result and its record loses the record, and no more than that one.
+    assert 15 <= len(nested) <= 16
+    by_name = {run.data.tags["mlflow.runName"]: run for run in nested}
+    for trial in trials(swept)[4:]:
+        run = by_name[f"trial {trial.number}"]
+        values = trial.per_seed["classification_loss"]
+        assert run.data.metrics["classification_loss"] == pytest.approx(sum(values) / 2)
+        assert run.data.params["model.clf_arch"] == trial.point["model.clf_arch"]
+        history = client.get_metric_history(run.info.run_id, "classification_loss.by_seed")
+        assert [metric.value for metric in history] == pytest.approx(values)
+
+
+def test_a_sweep_that_is_done_says_so(swept: Path) -> None:
+    again = typed(*command(*QUICK, UNTRACKED), cwd=swept)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.startswith("unfairlog_credit: 16 points, 16 finished, 0 to do")
+    assert "Selected: trial " in again.stdout
+
+
+def test_studies_are_shown_exported_and_compared(
+    swept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairall.sweeps.__main__ import main
+
+    monkeypatch.chdir(swept)
+    assert main([]) == 0
+    assert "unfairlog_credit: 16 points, 16 finished" in capsys.readouterr().out
+    assert main(["show", "unfairlog_credit"]) == 0
+    shown = capsys.readouterr().out
+    for said in ("Pareto set", "selected", "Importance of parameters", "the paper's", "clf_arch"):
+        assert said in shown
+    drawn = swept / "outputs" / "sweeps" / "unfairlog_credit.png"
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    assert main(["compare"]) == 0
+    compared = capsys.readouterr().out
+    assert "[64,64]" in compared  # the paper's
+    assert "Ours is" in compared or "The same point" in compared
+
+    assert main(["export", "unfairlog_credit", "tuned"]) == 0
+    assert main(["export", "unfairlog_credit", "tuned"]) == 0, "what it has written, it may write again"
+    words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("Use it: "))
+    used = typed(sys.executable, *words[1:], "--cfg", "job", cwd=swept)
+    assert used.returncode == 0, used.stderr
+    assert "hyperparameters: selected by the sweep unfairlog_credit" in used.stdout
+    (swept / "tuned" / "hparams" / "unfairlog_credit.yaml").write_text("mine: 1\n")
+    assert main(["export", "unfairlog_credit", "tuned"]) == 1
+    assert "no sweep has written it" in capsys.readouterr().err
+    assert main(["show", "nonsense"]) == 1
+    assert "nonsense: no such study in sqlite:" in capsys.readouterr().err
+
+
+def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
+    words = ["model.learning_rate=-1,1e30,0.01", "model.clf_arch=[32,32]", "model.clf_dropout=0.0"]
+    # Two at a time, each in a process of its own, by joblib.
+    launcher = ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]
+    ended = typed(*command(*QUICK, *words, *launcher, UNTRACKED), cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    negative, huge, good = trials(tmp_path)
+    assert negative.notes["reason"] == "model.learning_rate=-1.0 is not possible: it must be positive"
+    assert huge.notes["reason"].endswith(" is not a number in 2 of 2 seeds")
+    assert [trial.state for trial in (negative, huge, good)] == ["fail", "fail", "complete"]
+    assert "3 points, 1 finished, 2 failed, 0 to do" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sweeps=unfairlog_credit", "evaluation.split=test"], "a sweep looks at validation people only"),
+        (["sweeps=unfairlog_credit", "model.alhpa=1,2"], "model.alhpa: no such key"),
+        (["sweeps=unfairlog_credit", "sweep.sampler=best"], "it must be grid or random or tpe"),
+        (
+            ["sweeps=unfairlog_credit", "sweep.objectives=[minimize fun]"],
+            "sweep.trial=run has no fun; there are",
+        ),
+        (["sweeps=unfairlog_credit", "sweep.study=../x"], "it must be a plain name"),
+        (["sweeps=unfairlog_credit", "sweep.storage=nonsense"], "not the address of a database"),
+        (["sweeps=unfairlog_credit", "hydra/launcher=ray"], "pip install 'fairall[ray]'"),
+    ],
+    ids=lambda value: " ".join(value[1:]) if isinstance(value, list) else "",
+)
+def test_bad_sweeps_are_one_line(words: list[str], said: str, tmp_path: Path) -> None:
+    if "hydra/launcher=ray" in words and importlib.util.find_spec("ray"):
+        pytest.skip("ray is installed")
+    ended = typed(*command(*words, UNTRACKED), cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert said in ended.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.launchers
+@pytest.mark.parametrize(
+    ("package", "launcher"),
+    [("submitit", ["hydra/launcher=submitit_local", "sweep.batch=2"]), ("ray", ["hydra/launcher=ray"])],
+)
+def test_launchers_of_other_machines(package: str, launcher: list[str], tmp_path: Path) -> None:
+    pytest.importorskip(package)
+    ended = typed(*command(*QUICK, *launcher, "sweep.trials=3", UNTRACKED), cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert [trial.state for trial in trials(tmp_path)] == ["complete"] * 3
