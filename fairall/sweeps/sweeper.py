@@ -60,18 +60,16 @@ class StudySweeper(Sweeper):
         from fairall.sweeps.storage import storage_url
         from fairall.sweeps.study import Rules, SharedStudy
         from fairall.sweeps.tracking import SweepTracker
-        from fairall.validation import plain_name
 
         space, fixed = Space.parse(self.params, arguments)
         first = self._composed([*fixed, *words_of(next(space.points()))])
         asked = cast(SweepConfig, OmegaConf.to_object(first.sweep))
-        objectives = _validated(asked, first)
+        objectives = validated(asked, first)
         target = space.size if asked.trials is None else min(asked.trials, space.size)
         rules = Rules(
             SAMPLERS[asked.sampler], target, asked.attempts, asked.grace_seconds, asked.retry_failed
         )
         name = asked.study or self.config.hydra.runtime.choices.get("sweeps") or "sweep"
-        plain_name("sweep.study", name)
         study = SharedStudy.begin(
             storage_url(asked.storage, first.outputs_dir),
             name,
@@ -171,11 +169,14 @@ def _at_once(launcher: DictConfig) -> int:
     return 1 if not known else known[0] if known[0] > 0 else os.cpu_count() or 1
 
 
-def _validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
+def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
     """The objectives; raises FairAllError naming the key where a value is not possible."""
     from fairall.sweeps.samplers import SAMPLERS
     from fairall.sweeps.trial import TRIALS
+    from fairall.validation import plain_name
 
+    if asked.study is not None:
+        plain_name("sweep.study", asked.study)
     one_of("sweep.sampler", asked.sampler, tuple(SAMPLERS))
     one_of("sweep.trial", asked.trial, tuple(TRIALS))
     if asked.batch is not None:
