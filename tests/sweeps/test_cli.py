@@ -24,9 +24,8 @@ from fairall.sweeps.sweeper import validated
 # Eight points, in seconds.
 QUICK = [
     "sweeps=unfairlog_credit", "preset=quick", "model.clf_dropout=0.1", "schedule.time_steps=4",
-    "evaluation.window=[1,4]",
+    "evaluation.window=[1,4]", "tracking.enabled=false",
 ]  # fmt: skip
-UNTRACKED = "tracking.enabled=false"
 
 
 def command(*words: str) -> list[str]:
@@ -80,29 +79,8 @@ def test_killed_and_shared_every_point_is_done_once(swept: Path) -> None:
     assert "unfairlog_credit: 8 points, 8 finished, 0 to do\n" in (swept / "ended.txt").read_text()
 
 
-def test_trials_are_nested_in_one_mlflow_run(swept: Path) -> None:
-    import mlflow
-
-    client = mlflow.MlflowClient(f"sqlite:///{swept / 'outputs' / 'mlflow.db'}")
-    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
-    (parent,) = (run for run in found if "mlflow.parentRunId" not in run.data.tags)
-    nested = [run for run in found if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id]
-    assert parent.data.tags["mlflow.runName"] == "sweep unfairlog_credit"
-    assert parent.info.status == "FINISHED"
-    # A kill between a result and its record loses the record, and no more than that one.
-    assert 7 <= len(nested) <= 8
-    by_name = {run.data.tags["mlflow.runName"]: run for run in nested}
-    for trial in trials(swept)[4:]:
-        run = by_name[f"trial {trial.number}"]
-        values = trial.per_seed["classification_loss"]
-        assert run.data.metrics["classification_loss"] == pytest.approx(sum(values) / 2)
-        assert run.data.params["model.clf_arch"] == trial.point["model.clf_arch"]
-        history = client.get_metric_history(run.info.run_id, "classification_loss.by_seed")
-        assert [metric.value for metric in history] == pytest.approx(values)
-
-
 def test_a_sweep_that_is_done_says_so(swept: Path) -> None:
-    again = typed(*command(*QUICK, UNTRACKED), cwd=swept)
+    again = typed(*command(*QUICK), cwd=swept)
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.startswith("unfairlog_credit: 8 points, 8 finished, 0 to do")
     assert "Selected: trial " in again.stdout
@@ -142,7 +120,7 @@ def test_studies_are_shown_exported_and_compared(
 
 def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
     words = ["model.learning_rate=-1,1e30,0.01", "model.clf_arch=[32,32]"]
-    ended = typed(*command(*QUICK, *words, UNTRACKED), cwd=tmp_path)
+    ended = typed(*command(*QUICK, *words), cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     negative, huge, good = trials(tmp_path)
     assert negative.notes["reason"] == "model.learning_rate=-1.0 is not possible: it must be positive"
@@ -152,7 +130,7 @@ def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    ended = typed(*command("sweeps=unfairlog_credit", "model.alhpa=1,2", UNTRACKED), cwd=tmp_path)
+    ended = typed(*command("sweeps=unfairlog_credit", "model.alhpa=1,2"), cwd=tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
     assert "model.alhpa: no such key" in ended.stderr
     assert not [*tmp_path.iterdir()]
@@ -188,6 +166,6 @@ def test_impossible_sweeps_are_named(override: str, said: str) -> None:
 )
 def test_launchers_of_many_processes(package: str, launcher: list[str], tmp_path: Path) -> None:
     pytest.importorskip(f"hydra_plugins.hydra_{package}_launcher")
-    ended = typed(*command(*QUICK, *launcher, "sweep.trials=3", UNTRACKED), cwd=tmp_path)
+    ended = typed(*command(*QUICK, *launcher, "sweep.trials=3"), cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert [trial.state for trial in trials(tmp_path)] == ["complete"] * 3

@@ -18,7 +18,10 @@ from fairall.sweeps.trial import outcome
 from fairall.target import target_class
 from tests.conftest import ComposeConfig
 
-WORDS = ["sweeps=phase1_credit", "preset=quick", "schedule.phase1_epochs=2"]
+WORDS = [
+    "sweeps=phase1_credit", "preset=quick", "schedule.phase1_epochs=2", "schedule.time_steps=2",
+    "evaluation.window=[0,2]",
+]  # fmt: skip
 
 
 class Untouchable(People):
