@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy
 from sqlalchemy.engine import URL, make_url
@@ -54,10 +54,10 @@ def open_storage(url: str) -> RDBStorage:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     address = _address(url)
-    options = {}
+    # Optuna 2 leaves the transactions open that SQLAlchemy 2 begins; `exclusive` is what keeps writers apart.
+    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
     if address.get_backend_name() == "sqlite":
-        # Optuna 2 with SQLAlchemy 2 leaves transactions open otherwise.
-        options = {"isolation_level": "AUTOCOMMIT", "connect_args": {"timeout": PATIENCE}}
+        options["connect_args"] = {"timeout": PATIENCE}
     try:
         # Two processes that make the tables at once would both fail.
         with exclusive(url):
