@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from fairall.errors import FairAllError
 
@@ -54,12 +53,12 @@ class Judged:
 
     def mean(self, objective: Objective) -> float:
         """Over seeds."""
-        return float(np.mean(self.per_seed[objective.figure]))
+        return statistics.fmean(self.per_seed[objective.figure])
 
     def std(self, objective: Objective) -> float | None:
         """Over seeds, with n − 1; None for one seed."""
         values = self.per_seed[objective.figure]
-        return None if len(values) < 2 else float(np.std(values, ddof=1))
+        return None if len(values) < 2 else statistics.stdev(values)
 
     def standard_error(self, objective: Objective) -> float:
         """Of the mean over seeds; 0 for one seed, of which nothing is known."""
