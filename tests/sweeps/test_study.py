@@ -1,22 +1,25 @@
 """Studies without runs: who gets which trial, and what is left of a process that dies."""
 
 import os
+import random
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 
 from fairall.errors import FairAllError
 from fairall.processes import this_process
 from fairall.sweeps import study as of_study
 from fairall.sweeps.objectives import Objective
-from fairall.sweeps.samplers import SAMPLERS, key_of
+from fairall.sweeps.samplers import SAMPLERS, by_tpe, key_of
 from fairall.sweeps.space import Space
 from fairall.sweeps.storage import exclusive, storage_url
 from fairall.sweeps.study import Rules, SharedStudy
@@ -37,6 +40,12 @@ def begin(tmp_path: Path) -> Begin:
         return SharedStudy.begin(storage_url(None, str(tmp_path)), "study", **{**known, **changes})
 
     return begun
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    # What `open_storage` does where there is a storage to open.
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
 
 def rules(sampler: str = "grid", target: int = 6, **changes: Any) -> Rules:
@@ -89,16 +98,25 @@ def test_part_of_a_grid_can_be_gone_on_with(sampler: str, begin: Begin) -> None:
     assert points(begin()) == Counter(key_of(point) for point in SPACE.points())
 
 
-def test_tpe_learns_where_to_look(tmp_path: Path) -> None:
+def test_tpe_looks_where_trials_were_good() -> None:
     space = Space({"a": list(range(8)), "b": list(range(8))})
-    known = {"space": space, "objectives": OBJECTIVES[:1], "settings": {}, "target": 24}
-    study = SharedStudy.begin(storage_url(None, str(tmp_path)), "study", **known)  # type: ignore[arg-type]
-    while (trial := study.claim(rules("tpe", target=24))) is not None:
-        a, b = (int(str(value)) for value in trial.point.values())
-        study.finish(trial, {"loss": [float(abs(a - 3) + (b != 7))]}, NOTES)
-    late = [trial.per_seed["loss"][0] for trial in study.trials()[12:]]
-    assert len(points(study)) == 24
-    assert sum(late) / len(late) < 2.4  # chance: 2.9
+    distributions = {
+        key: optuna.distributions.CategoricalDistribution(values) for key, values in space.values.items()
+    }
+    study = optuna.create_study()
+    tried = random.Random(0).sample(list(space.points()), 24)
+    for point in tried:
+        study.add_trial(
+            optuna.trial.create_trial(params=point, distributions=distributions, value=float(point["b"] != 7))
+        )
+    taken = {key_of(point) for point in tried}
+    proposed = []
+    for k in range(10):
+        # What else is taken only makes it draw anew.
+        others = {frozenset({("other", i)}) for i in range(k)}
+        proposed.append(by_tpe(study, space, taken | others, 40))
+    assert not taken & {key_of(point) for point in proposed if point}
+    assert sum(point["b"] == 7 for point in proposed if point) >= 5  # chance: 1.25
 
 
 def test_what_a_killed_process_has_left_is_taken_over(
