@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 import traceback
+from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
@@ -16,13 +17,19 @@ from fairall.config import register_schemas, register_sweeps
 from fairall.errors import FairAllError
 from fairall.explain import MISTAKES, tell
 from fairall.help import help_text
-from fairall.resources import configuration_root
+from fairall.resources import configuration_root, sweeps_folder
+from fairall.sweeps.sweeper import TARGET as SWEEPER
+from fairall.sweeps.sweeper import register_sweeper
 
 
 @hydra.main(version_base="1.3", config_path=str(configuration_root() / "conf"), config_name="config")
-def _task(composed: DictConfig) -> float:
-    """One job; returns the objective that a sweep optimises."""
+def _task(composed: DictConfig) -> float | dict[str, Any]:
+    """One job; returns what the sweeper wants of it: the outcome of a trial, or the objective."""
     hydra_config = HydraConfig.get()
+    if hydra_config.mode == RunMode.MULTIRUN and hydra_config.sweeper._target_ == SWEEPER:
+        from fairall.sweeps.trial import outcome
+
+        return outcome(composed)
     if hydra_config.mode == RunMode.MULTIRUN:
         return _trial(composed, worst=_worst(hydra_config))
     try:
@@ -49,7 +56,8 @@ def _trial(composed: DictConfig, *, worst: float) -> float:
 def _objective(composed: DictConfig) -> float:
     from fairall.experiment import run
 
-    figures = run(composed)["aggregate"][composed.objective]
+    summary, _ = run(composed)
+    figures = summary["aggregate"][composed.objective]
     if figures is None:
         raise FairAllError(f"objective={composed.objective} has no value in this run: see its summary.json")
     return figures["mean"]
@@ -67,11 +75,12 @@ def main() -> int:
     # A sweep's log is for its trials; the database library beneath it tells of each of its parts.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     register_schemas()
-    register_sweeps(configuration_root() / "sweeps")
+    register_sweeps(sweeps_folder())
     try:
         if {"-h", "--help"} & set(sys.argv):
             print(help_text(sys.argv[1:]))
         else:
+            register_sweeper()
             _task()
     except MISTAKES as error:
         return _say(error)

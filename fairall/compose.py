@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.config import Config, DatasetConfig, register_schemas, register_sweeps
 from fairall.model_node import with_typed_model
-from fairall.resources import configuration_root
+from fairall.resources import configuration_root, sweeps_folder
 
 if TYPE_CHECKING:
     from fairall.data.dataset import Dataset
@@ -34,7 +34,7 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
         hydra.errors.HydraException: where there is no such key, choice or value.
     """
     register_schemas()
-    register_sweeps(configuration_root() / "sweeps")
+    register_sweeps(sweeps_folder())
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
         return [compose("config", overrides=list(overrides)) for overrides in commands]

@@ -239,6 +239,22 @@ class TrackingConfig:
 
 
 @dataclass
+class SweepConfig:
+    """How a sweep searches, what it judges a trial by, and where its study is kept."""
+
+    study: str | None = MISSING
+    storage: str | None = MISSING
+    trial: str = MISSING
+    objectives: list[str] = MISSING
+    sampler: str = MISSING
+    trials: int | None = MISSING
+    batch: int | None = MISSING
+    attempts: int = MISSING
+    retry_failed: bool = MISSING
+    grace_seconds: float = MISSING
+
+
+@dataclass
 class ModelConfig:
     """What every method has; a method's own configuration adds to it (`Learner.config_type`)."""
 
@@ -261,6 +277,7 @@ class Config:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
+    sweep: SweepConfig = field(default_factory=SweepConfig)
     seed: int = MISSING
     seeds: int = MISSING
     threads: int = MISSING

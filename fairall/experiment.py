@@ -64,6 +64,21 @@ def prepare(source: Dataset, scaler: str) -> PreparedData:
     return source.prepare(scaler=scaler)
 
 
+def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
+    """A configuration composed by Hydra, as dataclasses and as plain containers.
+
+    Raises:
+        FairAllError: where it asks for something impossible.
+    """
+    composed = with_typed_model(composed)
+    refuse_unknown(composed)
+    plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
+    refuse_not_finite(plain)
+    config = cast(Config, OmegaConf.to_object(composed))
+    validate(config)
+    return config, plain
+
+
 def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = prepare) -> Job:
     """What a configuration asks for, checked; nothing is written.
 
@@ -74,12 +89,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = p
     Raises:
         FairAllError: where the configuration asks for something impossible or the data are not there.
     """
-    composed = with_typed_model(composed)
-    refuse_unknown(composed)
-    plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
-    refuse_not_finite(plain)
-    config = cast(Config, OmegaConf.to_object(composed))
-    validate(config)
+    config, plain = checked(composed)
     if config.objective not in FIGURES:
         raise FairAllError(
             f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
@@ -95,14 +105,15 @@ def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = p
     return Job(config, plain, data, learner, identity, folder)
 
 
-def run(composed: DictConfig) -> dict[str, Any]:
+def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str, Any], Path]:
     """Runs what the configuration says, or goes on with it, or finds it done; README.md says what it leaves.
 
     Args:
         composed: by Hydra, of type `Config`.
+        display: what to tell the terminal; everything, unless given.
 
     Returns:
-        The run's summary (`summary.summarise`).
+        The run's summary (`summary.summarise`) and its folder.
 
     Raises:
         FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
@@ -111,7 +122,7 @@ def run(composed: DictConfig) -> dict[str, Any]:
     prepare_processor(asked.config.threads)
     config, plain, data, folder = asked.config, asked.plain, asked.data, asked.folder
     decided = initially_decided(config, data)
-    display = Display()
+    display = display or Display()
     for note in (*data.notes, *_untuned(config)):
         display.say(f"Note: {note}.")
     with folder.claimed():
@@ -124,17 +135,17 @@ def run(composed: DictConfig) -> dict[str, Any]:
             command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
             with Tracker.following(plain, asked.identity, command) as tracker:
                 folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
-                _end_start_up()
+                end_start_up()
                 learned = _learn(asked.learner, config, data, decided, folder, display)
                 table, summary = write_result(learned, config, plain, data, folder)
                 if tracker is not None:
                     tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
             folder.finish()
     _tell(plain, summary, folder.path, display)
-    return summary
+    return summary, folder.path
 
 
-def _end_start_up() -> None:
+def end_start_up() -> None:
     """Starts the garbage collector where `__main__` has kept it off, on what is made from here on only."""
     if not gc.isenabled():
         gc.freeze()

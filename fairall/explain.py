@@ -26,6 +26,13 @@ from fairall.errors import FairAllError
 
 # What a user can mend; anything else is a defect, and its traceback is wanted.
 MISTAKES = (FairAllError, HydraException, OmegaConfBaseException)
+# Choices that come with a package of their own, and our extra that installs it.
+EXTRAS = {
+    ("hydra/launcher", "joblib"): "launchers",
+    ("hydra/launcher", "submitit_local"): "launchers",
+    ("hydra/launcher", "submitit_slurm"): "launchers",
+    ("hydra/launcher", "ray"): "ray",
+}
 GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
 
 
@@ -62,7 +69,10 @@ def _unknown_choice(error: MissingConfigException) -> str:
     group, _, choice = str(error.missing_cfg_file).rpartition("/")
     if not group:
         return f"there is no configuration {choice!r}"
-    choices = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
+    if (group, choice) in EXTRAS:
+        return f"{group}={choice}: not installed yet; pip install 'fairall[{EXTRAS[group, choice]}]'"
+    options = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
+    choices = [option for option in options if not option.startswith("_")]
     listed = f"there are {', '.join(choices)}" if choices else "there are none yet"
     return f"{group}={choice}: no such {group}{_nearest(choice, choices)}; {listed}"
 

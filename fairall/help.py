@@ -9,7 +9,7 @@ from string import Template
 from omegaconf import OmegaConf
 
 from fairall.compose import compose_config
-from fairall.resources import configuration_root
+from fairall.resources import configuration_root, sweeps_folder
 
 
 def help_text(words: Sequence[str]) -> str:
@@ -32,9 +32,9 @@ def help_text(words: Sequence[str]) -> str:
 
 def _groups() -> str:
     """A line for each folder of conf/, and for sweeps/, with the names of the files in it."""
-    root = configuration_root()
+    folder = configuration_root() / "conf"
     choices = defaultdict(list)
-    for path in sorted([*(root / "conf").glob("*/**/*.yaml"), *(root / "sweeps").glob("*.yaml")]):
-        group = path.parent.relative_to(root).as_posix().removeprefix("conf/")
-        choices[group].append(path.stem)
+    for path in sorted(folder.glob("*/**/*.yaml")):
+        choices[path.parent.relative_to(folder).as_posix()].append(path.stem)
+    choices["sweeps"] = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
     return "".join(f"{group}: {', '.join(names)}\n" for group, names in sorted(choices.items()))

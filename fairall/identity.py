@@ -12,10 +12,14 @@ from typing import Any
 import fairall
 
 # Where results are kept, how they are shown, where the data came from: not what they are.
-IRRELEVANT = ("outputs_dir", "force", "checkpoint_seconds", "tracking", "objective", "hyperparameters")
+IRRELEVANT = (
+    "outputs_dir", "force", "checkpoint_seconds", "tracking", "sweep", "objective", "hyperparameters",
+)  # fmt: skip
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Folders and files of the package whose code shows results, or asks for them, but does not make them.
-DISPLAY = ("report", "__main__.py", "cli.py", "explain.py", "help.py", "mlflow_policy.py", "tracking.py")
+DISPLAY = (
+    "report", "sweeps", "__main__.py", "cli.py", "explain.py", "help.py", "mlflow_policy.py", "tracking.py",
+)  # fmt: skip
 
 
 @functools.cache

@@ -35,7 +35,7 @@ def representation_figures(
     for target in ("s", "label"):
         known = getattr(train, target).numpy() > 0
         asked = getattr(held_out, target).numpy() > 0
-        scores = [_readability(*pair, known, asked) for pair in zip(z_train, z_held_out, strict=True)]
+        scores = [readability(*pair, known, asked) for pair in zip(z_train, z_held_out, strict=True)]
         figures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
         figures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
 
@@ -142,9 +142,20 @@ def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
     return people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
 
 
-def _readability(
+def readability(
     z_train: np.ndarray, z_held_out: np.ndarray, known: np.ndarray, asked: np.ndarray
 ) -> tuple[float, float]:
+    """How well a logistic regression reads a binary target from latents: balanced accuracy and AUC.
+
+    Args:
+        z_train: latents to learn on, shape (N, Z).
+        z_held_out: latents to be scored on, shape (M, Z).
+        known: their targets, shape (N,), bool.
+        asked: theirs, shape (M,), bool.
+
+    Returns:
+        Both in [0, 1], 0.5 for chance; NaN where a target has one value only or a seed has diverged.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 

@@ -8,5 +8,14 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def configuration_root() -> Path:
-    """The folder that holds conf/ and sweeps/."""
-    return PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
+    """The folder that holds conf/."""
+    return PACKAGE if _is_installed() else PACKAGE.parent
+
+
+def sweeps_folder() -> Path:
+    """The folder of the sweep files: sweeps/, in a package beside the code of that name."""
+    return PACKAGE / "sweep_files" if _is_installed() else PACKAGE.parent / "sweeps"
+
+
+def _is_installed() -> bool:
+    return (PACKAGE / "conf").is_dir()

@@ -11,6 +11,7 @@ import torch
 
 from fairall.checkpoint import RunFolder
 from fairall.config import Config
+from fairall.criteria import criteria
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
 from fairall.models.learner import Learner, PretrainCurves
@@ -71,6 +72,8 @@ def write_result(
 def _further_figures(learned: Learned, config: Config, data: PreparedData) -> dict[str, np.ndarray]:
     people = getattr(data, config.evaluation.split)
     figures = representation_figures(learned.learner, data.schema, data.train, people, len(learned.seeds))
+    if config.evaluation.split == "validation":
+        figures |= criteria(learned.learner, data.train, people, config.cost.value)
     if learned.curves is not None:
         figures |= {
             "phase1_best_epoch": learned.curves.best_epoch.numpy(),

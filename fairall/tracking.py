@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import re
-import socket
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import pandas as pd
 
 from fairall.errors import FairAllError
 from fairall.files import locked
+from fairall.processes import is_gone, this_process
 from fairall.summary import MEASURES
 
 BATCH = 1000  # the most metrics MLflow takes in one call
@@ -25,7 +25,7 @@ MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
 KIND_TAG, COMMAND = "fairall.kind", "command"  # what a run records: a command, one seed of it, a report
 RUN_FILES = ("config.yaml", "metrics.csv", "summary.json")
-Reached = TypeVar("Reached")
+Connected = TypeVar("Connected")
 
 
 def store_uri(config: dict[str, Any]) -> str:
@@ -83,8 +83,7 @@ class Store:
         """Closes runs that a process of this machine left RUNNING when it was killed."""
         running = self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'")
         for run in running:
-            host, _, pid = run.data.tags.get(PROCESS_TAG, "").rpartition(":")
-            if host == socket.gethostname() and not _alive(int(pid)):
+            if is_gone(run.data.tags.get(PROCESS_TAG, "")):
                 self.client.set_terminated(run.info.run_id, "KILLED")
 
 
@@ -106,7 +105,7 @@ class Tracker:
             "fairall.run_id": run_id,
             "fairall.command": command,
             KIND_TAG: COMMAND,
-            PROCESS_TAG: _process(),
+            PROCESS_TAG: this_process(),
         }
         # A nested run has them too, so that the page's search finds and compares seeds as well.
         self._what = {f"fairall.{group}": name for group, name in names.items()}
@@ -121,7 +120,7 @@ class Tracker:
         if not config["tracking"]["enabled"]:
             yield None
             return
-        tracker = _reaching(config, lambda: cls(config, run_id, command))
+        tracker = reaching(config, lambda: cls(config, run_id, command))
         try:
             yield tracker
         except BaseException as error:
@@ -156,7 +155,7 @@ class Tracker:
                 "mlflow.parentRunId": self.run_id,
                 "mlflow.runName": f"seed {seed}",
                 KIND_TAG: "seed",
-                PROCESS_TAG: _process(),
+                PROCESS_TAG: this_process(),
             }
             nested = self._client.create_run(self._experiment, tags=tags | self._what).info.run_id
             self._client.log_param(nested, "seed", seed)
@@ -185,7 +184,7 @@ class Tracker:
             if value == value
         ]
         batch += [
-            Metric(_allowed(name), float(value), now, 0)
+            Metric(allowed(name), float(value), now, 0)
             for name, value in figures.items()
             if value is not None
         ]
@@ -195,7 +194,7 @@ class Tracker:
     def _log_parameters(self, config: Any) -> None:
         from mlflow.entities import Param
 
-        parameters = [Param(_allowed(name), str(value)[:500]) for name, value in _flat(config)]
+        parameters = [Param(allowed(name), str(value)[:500]) for name, value in flat(config)]
         self._client.log_batch(self.run_id, params=parameters)
 
 
@@ -212,13 +211,13 @@ def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -
             "mlflow.runName": title,
             "fairall.command": command,
             KIND_TAG: "report",
-            PROCESS_TAG: _process(),
+            PROCESS_TAG: this_process(),
         }
         run_id = store.client.create_run(store.experiment, tags=tags).info.run_id
         store.client.log_artifacts(run_id, str(folder))
         store.client.set_terminated(run_id, "FINISHED")
 
-    _reaching(config, keep)
+    reaching(config, keep)
 
 
 def fetch_runs(config: dict[str, Any], folder: Path) -> None:
@@ -229,7 +228,7 @@ def fetch_runs(config: dict[str, Any], folder: Path) -> None:
     Raises:
         FairAllError: where there is no MLflow to be reached.
     """
-    _reaching(config, lambda: _fetch(Store(config), folder))
+    reaching(config, lambda: _fetch(Store(config), folder))
 
 
 def _fetch(store: Store, folder: Path) -> None:
@@ -261,7 +260,7 @@ def _fetch(store: Store, folder: Path) -> None:
             return
 
 
-def _reaching(config: dict[str, Any], connect: Callable[[], Reached]) -> Reached:
+def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connected:
     """What `connect` gives; FairAllError where there is no MLflow to be reached."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -276,7 +275,7 @@ def _reaching(config: dict[str, Any], connect: Callable[[], Reached]) -> Reached
         ) from error
 
 
-def _allowed(name: str) -> str:
+def allowed(name: str) -> str:
     """A name as MLflow takes it: what else a column's name may hold is spelt in hexadecimal."""
     return re.sub(r"[^\w. /-]", lambda found: f"_{ord(found[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
 
@@ -285,23 +284,10 @@ def _database(config: dict[str, Any]) -> Path:
     return Path(config["outputs_dir"]).resolve() / "mlflow.db"
 
 
-def _process() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass  # somebody else's, but alive
-    return True
-
-
-def _flat(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flat(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of plain containers, each with its key, `model.alpha`."""
     if isinstance(node, dict):
         for key, value in node.items():
-            yield from _flat(value, f"{prefix}{key}.")
+            yield from flat(value, f"{prefix}{key}.")
     else:
         yield prefix.removesuffix("."), node

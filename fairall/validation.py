@@ -94,7 +94,7 @@ def validate(config: Config) -> None:
         f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
     )
     validate_dataset(config.dataset)
-    _name("model.name", config.model.name)
+    plain_name("model.name", config.model.name)
     config.model.validate()
     if not isinstance(config.initial_policy, LoggedPolicyConfig):
         _random_state("initial_policy.random_state", config.initial_policy.random_state)
@@ -111,7 +111,7 @@ def validate(config: Config) -> None:
 
 def validate_dataset(dataset: DatasetConfig) -> None:
     """The part of `validate` that is about the data set."""
-    _name("dataset.name", dataset.name)
+    plain_name("dataset.name", dataset.name)
     one_of("dataset.encoding", dataset.encoding, ("ordinal", "one_hot"))
     if isinstance(dataset, TableConfig):
         for name in ("held_out", "pool"):
@@ -160,6 +160,7 @@ def _random_state(key: str, state: int) -> None:
     require(0 <= state < 2**32, key, state, "at least 0 and below 2**32")
 
 
-def _name(key: str, name: str) -> None:
+def plain_name(key: str, name: str) -> None:
+    """Raises FairAllError unless `name` can be that of a folder anywhere."""
     plain = re.fullmatch(r"[\w+-][\w+. -]*", name) is not None
     require(plain, key, name, "a plain name of letters, digits, '_', '-', '.', which names a folder")

@@ -206,7 +206,7 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
         (["model=fairal_I_II"], "no such model, did you mean fairall_I_II?"),
         (["dataset=credt"], "no such dataset, did you mean credit?"),
         (["preset=quik"], "no such preset, did you mean quick?"),
-        (["--multirun", "sweeps=nonsense"], "no such sweeps; there are credit_alpha_beta"),
+        (["--multirun", "sweeps=nonsense"], "no such sweeps; there are cost, credit_alpha_beta, "),
         (["modle=fairall_I_II"], "no such key, did you mean model?"),
         (["model.alhpa=3"], "model.alhpa: no such key, did you mean model.alpha?"),
         (["seeds=ten"], "seeds=ten: Value 'ten' of type 'str' could not be converted to Integer"),
@@ -302,7 +302,8 @@ def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
     assert "initial_policy: harsh, lenient, logged, random\n" in ended.stdout
     assert "dataset: compas, credit, csv, meps, synthetic\n" in ended.stdout
     assert "_schema" not in ended.stdout
-    assert "sweeps: credit_alpha_beta" in ended.stdout
+    assert "sweeps: cost, credit_alpha_beta, " in ended.stdout
+    assert "_study" not in ended.stdout
     assert "time_steps: 200" in ended.stdout
     assert "site-packages" not in ended.stdout
 

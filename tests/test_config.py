@@ -47,15 +47,6 @@ def test_every_combination_composes_and_is_possible(
     assert tuple(getattr(config, group).name for group in GROUPS) == chosen
 
 
-@pytest.mark.parametrize("sweep", [path.stem for path in (configuration_root() / "sweeps").glob("*.yaml")])
-def test_every_sweep_composes_and_uses_choices_only(sweep: str, compose_config: ComposeConfig) -> None:
-    config = compose_config(f"sweeps={sweep}")
-    validate(config)
-    assert config.evaluation.split == "validation"
-    raw = yaml.safe_load((configuration_root() / "sweeps" / f"{sweep}.yaml").read_text())
-    assert all(values.startswith("choice(") for values in raw["hydra"]["sweeper"]["params"].values())
-
-
 def test_command_line_beats_preset_and_hyperparameters(compose_config: ComposeConfig) -> None:
     config = compose_config("preset=quick", "seeds=7", "model.alpha=9")
     assert (config.seeds, config.schedule.time_steps, config.model.alpha) == (7, 8, 9)

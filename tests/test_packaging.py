@@ -4,7 +4,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from fairall.resources import configuration_root
+from fairall.resources import configuration_root, sweeps_folder
 
 
 def test_wheel_carries_every_configuration_and_data_file(tmp_path: Path) -> None:
@@ -16,11 +16,10 @@ def test_wheel_carries_every_configuration_and_data_file(tmp_path: Path) -> None
     subprocess.run([*command, "-w", str(tmp_path), str(source)], check=True, capture_output=True)
     (wheel,) = tmp_path.glob("fairall-*.whl")
     carried = set(zipfile.ZipFile(wheel).namelist())
-    root = configuration_root()
     expected = {
-        f"fairall/{path.relative_to(root).as_posix()}"
-        for folder in ("conf", "sweeps")
-        for path in (root / folder).rglob("*.yaml")
+        f"fairall/{inside}/{path.relative_to(folder).as_posix()}"
+        for inside, folder in (("conf", configuration_root() / "conf"), ("sweep_files", sweeps_folder()))
+        for path in folder.rglob("*.yaml")
     }
     package = checkout / "fairall"
     for path in package.rglob("*"):

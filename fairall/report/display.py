@@ -27,11 +27,15 @@ LATENT = [
 
 
 class Display:
-    """Progress on standard error, silent when that is no terminal; results on standard output."""
+    """Progress on standard error, silent when that is no terminal; results on standard output.
 
-    def __init__(self) -> None:
+    Args:
+        progress_only: leaves the results out, for one trial of many.
+    """
+
+    def __init__(self, *, progress_only: bool = False) -> None:
         self._progress_console = Console(stderr=True)
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = Console(highlight=False, soft_wrap=True, quiet=progress_only)
 
     @contextmanager
     def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[Advance]:

@@ -1,0 +1,111 @@
+"""What a sweep judges trials by, and how one of them is chosen."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fairall.errors import FairAllError
+
+DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
+"""What a figure is multiplied with so that less is better."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A figure of a trial, and whether less of it or more is better."""
+
+    figure: str
+    direction: str
+
+    @classmethod
+    def parse(cls, words: str) -> Objective:
+        """The objective that a line of `sweep.objectives` means; raises FairAllError where it means none."""
+        direction, _, figure = words.strip().partition(" ")
+        if direction not in DIRECTIONS or not figure.strip():
+            raise FairAllError(
+                f"sweep.objectives: {words!r} is not possible: it must be minimize FIGURE or maximize FIGURE"
+            )
+        return cls(figure.strip(), direction)
+
+    def __str__(self) -> str:
+        return f"{self.direction} {self.figure}"
+
+    @property
+    def sign(self) -> float:
+        """+1 where less is better, −1 where more is."""
+        return DIRECTIONS[self.direction]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finished trial as its objectives have it.
+
+    Attributes:
+        number: of the trial.
+        per_seed: by objective one value per seed.
+    """
+
+    number: int
+    per_seed: Mapping[str, Sequence[float]]
+
+    def mean(self, objective: Objective) -> float:
+        """Over seeds."""
+        return statistics.fmean(self.per_seed[objective.figure])
+
+    def std(self, objective: Objective) -> float | None:
+        """Over seeds, with n − 1; None for one seed."""
+        values = self.per_seed[objective.figure]
+        return None if len(values) < 2 else statistics.stdev(values)
+
+    def standard_error(self, objective: Objective) -> float:
+        """Of the mean over seeds; 0 for one seed, of which nothing is known."""
+        return (self.std(objective) or 0.0) / math.sqrt(len(self.per_seed[objective.figure]))
+
+
+def pareto_set(trials: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
+    """The trials that no other one is at least as good as in every objective and better in one."""
+    costs = {trial.number: _costs(trial, objectives) for trial in trials}
+    return [
+        trial
+        for trial in trials
+        if not any(_dominates(costs[other.number], costs[trial.number]) for other in trials)
+    ]
+
+
+def selected(trials: Sequence[Judged], objectives: Sequence[Objective]) -> Judged | None:
+    """The trial that the rule of one standard error chooses; None where there is none.
+
+    Objective after objective, the most important first, only those trials stay whose mean is within one
+    standard error of the best one's mean: what seeds cannot tell apart, the next objective decides. Of those
+    that are left after the last but one, the last objective's best is chosen; of equals, the best in the
+    objectives from the first on, then the one tried first. A trial that another one beats in some objective
+    and loses to in none is never chosen.
+    """
+    left = list(trials)
+    for objective in objectives[:-1]:
+        left = _as_good_as_the_best(left, objective)
+    return min(left, key=lambda trial: _preference(trial, objectives), default=None)
+
+
+def _as_good_as_the_best(trials: Sequence[Judged], objective: Objective) -> list[Judged]:
+    if not trials:
+        return []
+    best = min(trials, key=lambda trial: objective.sign * trial.mean(objective))
+    worst = objective.sign * best.mean(objective) + best.standard_error(objective)
+    return [trial for trial in trials if objective.sign * trial.mean(objective) <= worst]
+
+
+def _preference(trial: Judged, objectives: Sequence[Objective]) -> tuple[float, ...]:
+    costs = _costs(trial, objectives)
+    return (costs[-1], *costs[:-1], trial.number)
+
+
+def _costs(trial: Judged, objectives: Sequence[Objective]) -> tuple[float, ...]:
+    return tuple(objective.sign * trial.mean(objective) for objective in objectives)
+
+
+def _dominates(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a != b and all(x <= y for x, y in zip(a, b, strict=True))

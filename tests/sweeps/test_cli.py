@@ -1,0 +1,171 @@
+"""Sweeps as a user types them."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import cast
+
+import pytest
+from omegaconf import OmegaConf
+
+from fairall.compose import compose_config
+from fairall.config import SweepConfig
+from fairall.errors import FairAllError
+from fairall.sweeps.samplers import key_of
+from fairall.sweeps.storage import storage_url
+from fairall.sweeps.study import SharedStudy, Trial
+from fairall.sweeps.sweeper import validated
+
+# Eight points, in seconds.
+QUICK = [
+    "sweeps=unfairlog_credit", "preset=quick", "model.clf_dropout=0.1", "schedule.time_steps=4",
+    "evaluation.window=[1,4]", "tracking.enabled=false",
+]  # fmt: skip
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "fairall", "--multirun", *words]
+
+
+def typed(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(list(words), cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def trials(folder: Path, name: str = "unfairlog_credit") -> list[Trial]:
+    url = storage_url(None, str(folder / "outputs"))
+    return SharedStudy.load(url, name).trials() if (folder / "outputs" / "sweeps").exists() else []
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a sweep was killed, and then ended by two processes at once."""
+    folder = tmp_path_factory.mktemp("swept")
+    with (folder / "killed.txt").open("w") as told:
+        killed = subprocess.Popen(command(*QUICK), cwd=folder, stdout=told, stderr=told)
+        deadline = time.monotonic() + 120
+        while (folder / "killed.txt").read_text().count(" of 8  trial ") < 2:
+            assert killed.poll() is None, (folder / "killed.txt").read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.kill(killed.pid, signal.SIGKILL)
+        killed.wait()
+    both = [
+        subprocess.Popen(
+            command(*QUICK), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    ended = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], ended
+    assert [err for _, err in ended] == ["", ""]
+    (folder / "ended.txt").write_text("".join(out for out, _ in ended))
+    return folder
+
+
+def test_killed_and_shared_every_point_is_done_once(swept: Path) -> None:
+    done = trials(swept)
+    assert Counter(trial.state for trial in done) == {"complete": 8}
+    assert len({key_of(trial.point) for trial in done}) == 8
+    finished_before = (swept / "killed.txt").read_text().count(" of 8  trial ")
+    killed = done[0].notes["worker"]
+    assert Counter(trial.notes["worker"] == killed for trial in done)[True] >= finished_before
+    # All that was under way when the process was killed was begun twice, and nothing else.
+    assert sum(trial.notes["attempts"] - 1 for trial in done) <= 1
+    assert "unfairlog_credit: 8 points, 8 finished, 0 to do\n" in (swept / "ended.txt").read_text()
+
+
+def test_a_sweep_that_is_done_says_so(swept: Path) -> None:
+    again = typed(*command(*QUICK), cwd=swept)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.startswith("unfairlog_credit: 8 points, 8 finished, 0 to do")
+    assert "Selected: trial " in again.stdout
+
+
+def test_studies_are_shown_exported_and_compared(
+    swept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairall.sweeps.__main__ import main
+
+    monkeypatch.chdir(swept)
+    assert main([]) == 0
+    assert "unfairlog_credit: 8 points, 8 finished" in capsys.readouterr().out
+    assert main(["show", "unfairlog_credit"]) == 0
+    shown = capsys.readouterr().out
+    for said in ("Pareto set", "selected", "Importance of parameters", "the paper's", "clf_arch"):
+        assert said in shown
+    drawn = swept / "outputs" / "sweeps" / "unfairlog_credit.png"
+    assert drawn.read_bytes().startswith(b"\x89PNG")
+    assert main(["compare"]) == 0
+    compared = capsys.readouterr().out
+    assert "[64,64]" in compared  # the paper's
+    assert "Ours is" in compared or "The same point" in compared
+
+    assert main(["export", "unfairlog_credit", "tuned"]) == 0
+    assert main(["export", "unfairlog_credit", "tuned"]) == 0, "what it has written, it may write again"
+    words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("Use it: "))
+    used = typed(sys.executable, *words[1:], "--cfg", "job", cwd=swept)
+    assert used.returncode == 0, used.stderr
+    assert "hyperparameters: selected by the sweep unfairlog_credit" in used.stdout
+    (swept / "tuned" / "hparams" / "unfairlog_credit.yaml").write_text("mine: 1\n")
+    assert main(["export", "unfairlog_credit", "tuned"]) == 1
+    assert "no sweep has written it" in capsys.readouterr().err
+    assert main(["show", "nonsense"]) == 1
+    assert "nonsense: no such study in sqlite:" in capsys.readouterr().err
+
+
+def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
+    words = ["model.learning_rate=-1,1e30,0.01", "model.clf_arch=[32,32]"]
+    ended = typed(*command(*QUICK, *words), cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    negative, huge, good = trials(tmp_path)
+    assert negative.notes["reason"] == "model.learning_rate=-1.0 is not possible: it must be positive"
+    assert huge.notes["reason"].endswith(" is not a number in 2 of 2 seeds")
+    assert [trial.state for trial in (negative, huge, good)] == ["fail", "fail", "complete"]
+    assert "3 points, 1 finished, 2 failed, 0 to do" in ended.stdout
+
+
+def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
+    ended = typed(*command("sweeps=unfairlog_credit", "model.alhpa=1,2"), cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert "model.alhpa: no such key" in ended.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        ("evaluation.split=test", "a sweep looks at validation people only"),
+        ("sweep.sampler=best", "it must be grid or random or tpe"),
+        ("sweep.trial=half", "it must be run or phase1"),
+        ("sweep.trials=0", "sweep.trials=0 is not possible: it must be at least 1"),
+        ("sweep.objectives=[minimize fun]", "sweep.trial=run has no fun; there are effective_utility, "),
+        ("sweep.objectives=[]", "it needs at least one"),
+        ("sweep.study=../x", "it must be a plain name"),
+    ],
+)
+def test_impossible_sweeps_are_named(override: str, said: str) -> None:
+    composed = compose_config("sweeps=unfairlog_credit", override)
+    with pytest.raises(FairAllError) as error:
+        validated(cast(SweepConfig, OmegaConf.to_object(composed.sweep)), composed)
+    assert said in str(error.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("package", "launcher"),
+    [
+        ("joblib", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]),
+        ("submitit", ["hydra/launcher=submitit_local", "sweep.batch=2"]),
+        ("ray", ["hydra/launcher=ray"]),
+    ],
+)
+def test_launchers_of_many_processes(package: str, launcher: list[str], tmp_path: Path) -> None:
+    pytest.importorskip(f"hydra_plugins.hydra_{package}_launcher")
+    ended = typed(*command(*QUICK, *launcher, "sweep.trials=3"), cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert [trial.state for trial in trials(tmp_path)] == ["complete"] * 3

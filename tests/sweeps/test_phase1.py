@@ -1,0 +1,126 @@
+"""Phase I as a trial, and what hyperparameters are selected by."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairall.compose import compose_config
+from fairall.criteria import classifier_logit, criteria, of_latent
+from fairall.data.people import People
+from fairall.data.prepare import PreparedData
+from fairall.models.learner import Learner, Setting
+from fairall.models.vae import ConditionalVAE
+from fairall.randomness import SeedStreams
+from fairall.sweeps import phase1
+from fairall.sweeps.trial import outcome
+from fairall.target import target_class
+from tests.conftest import ComposeConfig
+
+WORDS = [
+    "sweeps=phase1_credit", "preset=quick", "schedule.phase1_epochs=2", "schedule.time_steps=2",
+    "evaluation.window=[0,2]",
+]  # fmt: skip
+
+
+class Untouchable(People):
+    """People at whom nobody may look."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("x", "s", "label"):
+            raise AssertionError("a sweep looked at test people")
+        return super().__getattribute__(name)
+
+
+def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, credit: PreparedData
+) -> None:
+    people = vars(credit.test)
+    hidden = Untouchable(**people)
+    unlabelled = {
+        role: People(known.x, known.s, torch.full_like(known.label, torch.nan))
+        for role in ("train", "validation", "pool")
+        for known in [getattr(credit, role)]
+    }
+    guarded = PreparedData(**{**vars(credit), **unlabelled, "test": hidden})
+    source = type("Guarded", (), {"prepare": lambda self, scaler: guarded})
+    monkeypatch.setattr(phase1, "dataset", lambda config: source())
+    composed = compose_config(*WORDS, f"outputs_dir={tmp_path}")
+    figures = phase1.phase1_figures(composed)
+    assert {len(values) for values in figures.values()} == {2}
+    (cached,) = (tmp_path / "cache" / "phase1").glob("*.pt")
+    monkeypatch.undo()
+
+    # A whole run with the same Phase I finds it, and the figures are those of the weights that it finds.
+    config = compose_config(*WORDS, f"outputs_dir={tmp_path}", "model.alpha=15")
+    came = outcome(config)
+    assert came["figures"]["phase1_validation_loss"] == pytest.approx(figures["phase1_validation_loss"])
+    assert [*(tmp_path / "cache" / "phase1").glob("*.pt")] == [cached]
+    config.sweep.trial = "run"
+    config.tracking.enabled = False
+    whole = outcome(config)
+    assert "failed" not in whole
+    assert [*(tmp_path / "cache" / "phase1").glob("*.pt")] == [cached]
+    assert whole["figures"]["phase1_validation_loss"] == pytest.approx(figures["phase1_validation_loss"])
+    for name in ("classification_loss", "reconstruction_loss", "latent_s_dependence"):
+        assert all(value >= 0 for value in whole["figures"][name])
+
+    kept = torch.load(cached, weights_only=True)["vae"]
+    setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
+    vae = ConditionalVAE(
+        credit.schema, config.model.latent_size, config.model.vae_arch, SeedStreams([0, 1], "any"),
+        utility=False, group_blind=setting.group_blind,
+    )  # fmt: skip
+    vae.load_state_dict(kept)
+    again = of_latent(vae, vae.encode, credit.train, credit.validation, [0, 1])
+    # The frame that groups are matched in changes what z is called, not what comes back.
+    assert again["reconstruction_loss"] == pytest.approx(figures["reconstruction_loss"], rel=0.02)
+
+
+def test_a_trial_that_cannot_be_says_why(tmp_path: Path) -> None:
+    came = outcome(compose_config(*WORDS, f"outputs_dir={tmp_path}", "model.latent_size=0"))
+    assert came == {"failed": "model.latent_size=0 is not possible: it must be at least 1"}
+    came = outcome(compose_config(*WORDS, f"outputs_dir={tmp_path}", "model=fairall_II"))
+    assert came == {"failed": "sweep.trial=phase1: fairall_II has no Phase I"}
+
+
+@pytest.fixture
+def learner(compose_config: ComposeConfig, credit: PreparedData) -> Learner:
+    config = compose_config("model=fairlog", "dataset=credit", "seeds=2")
+    return target_class(config.model, "model")(config.model, Setting.of(credit.schema, config))
+
+
+def test_classification_loss_is_the_cost_sensitive_cross_entropy(
+    learner: Learner, credit: PreparedData
+) -> None:
+    people, cost = credit.validation, 0.3
+    figures = criteria(learner, credit.train, people, cost)
+    assert list(figures) == ["classification_loss"]
+    propensity = learner.propensity(
+        people.x.expand(2, -1, -1), people.s.expand(2, -1), SeedStreams([0, 1], "any")
+    ).double()  # fmt: skip
+    good, bad = propensity.log(), (1 - propensity).log()
+    expected = -((1 - cost) * people.label * good + cost * (1 - people.label) * bad).mean(-1)
+    assert figures["classification_loss"] == pytest.approx(expected.numpy(), rel=1e-4)
+
+
+def test_a_method_without_a_classifier_is_judged_by_its_policy(
+    learner: Learner, credit: PreparedData
+) -> None:
+    x, s = credit.validation.x.expand(2, -1, -1), credit.validation.s.expand(2, -1)
+    of_policy = classifier_logit.dispatch(object)(learner, x, s)
+    assert torch.allclose(of_policy, classifier_logit(learner, x, s).detach(), atol=0.01)
+
+
+@pytest.mark.parametrize(("told", "expected"), [(0.0, 0.0), (5.0, 1.0)])
+def test_dependence_on_s_is_nought_of_noise_and_one_of_a_giveaway(
+    told: float, expected: float, credit: PreparedData
+) -> None:
+    vae = ConditionalVAE(credit.schema, 2, [8], SeedStreams([0], "any"), utility=False, group_blind=True)
+
+    def posterior(x: torch.Tensor, s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return told * s.unsqueeze(-1).expand(-1, -1, 2), torch.ones(*s.shape, 2)
+
+    figures = of_latent(vae, posterior, credit.train, credit.validation, [0])
+    assert figures["latent_s_dependence"] == pytest.approx([expected], abs=0.1)

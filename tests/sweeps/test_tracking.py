@@ -1,0 +1,65 @@
+"""A sweep in MLflow."""
+
+from pathlib import Path
+
+import mlflow
+import pytest
+
+from fairall.compose import compose_config
+from fairall.sweeps.objectives import Objective, selected
+from fairall.sweeps.samplers import SAMPLERS
+from fairall.sweeps.space import Space
+from fairall.sweeps.storage import storage_url
+from fairall.sweeps.study import Rules, SharedStudy
+from fairall.sweeps.tracking import SweepTracker
+
+OBJECTIVES = [Objective("loss", "minimize"), Objective("dpu", "minimize")]
+
+
+def test_trials_of_all_processes_are_nested_in_one_run(tmp_path: Path) -> None:
+    config = compose_config(f"outputs_dir={tmp_path}")
+    rules = Rules(SAMPLERS["grid"], 2, attempts=3, grace_seconds=60.0, retry_failed=False)
+    for ended in ({"loss": [1.0, 3.0], "dpu": [0.1, 0.1]}, None):
+        # As another process would come to it.
+        study = SharedStudy.begin(
+            storage_url(None, str(tmp_path)), "study",
+            space=Space({"model.alpha": [1, 5]}), objectives=OBJECTIVES, settings={"seeds": "2"}, target=2,
+        )  # fmt: skip
+        with SweepTracker.following(config, study) as tracker:
+            trial = study.claim(rules)
+            assert trial is not None
+            notes = {"reason": "it diverged"} if ended is None else {"run": "runs/x", "seconds": 1.0}
+            figures = {} if ended is None else {**ended, "mean_cfu": [None, None]}
+            tracker.log_trial(study.finish(trial, ended, notes), figures)  # type: ignore[arg-type]
+            tracker.log_selected(selected(study.judged(), OBJECTIVES))
+
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    (parent,) = (run for run in found if "mlflow.parentRunId" not in run.data.tags)
+    nested = {
+        run.data.tags["mlflow.runName"]: run
+        for run in found
+        if run.data.tags.get("mlflow.parentRunId") == parent.info.run_id
+    }
+    assert (parent.info.status, parent.data.tags["mlflow.runName"]) == ("FINISHED", "sweep study")
+    assert parent.data.tags["fairall.selected_trial"] == "0"
+    assert parent.data.metrics == {"selected.loss": 2.0, "selected.dpu": pytest.approx(0.1)}
+    assert set(nested) == {"trial 0", "trial 1"}
+    good, bad = nested["trial 0"], nested["trial 1"]
+    assert (good.info.status, bad.info.status) == ("FINISHED", "FAILED")
+    assert good.data.params == {"model.alpha": "1"}
+    assert (good.data.metrics["loss"], good.data.metrics["loss.std"]) == (2.0, pytest.approx(2**0.5))
+    assert [m.value for m in client.get_metric_history(good.info.run_id, "loss.by_seed")] == [1.0, 3.0]
+    assert "mean_cfu" not in good.data.metrics
+    assert bad.data.tags["fairall.reason"] == "it diverged"
+
+
+def test_without_tracking_nothing_is_recorded(tmp_path: Path) -> None:
+    study = SharedStudy.begin(
+        storage_url(None, str(tmp_path)), "study",
+        space=Space({"a": [1]}), objectives=OBJECTIVES, settings={}, target=1,
+    )  # fmt: skip
+    config = compose_config(f"outputs_dir={tmp_path}", "tracking.enabled=false")
+    with SweepTracker.following(config, study) as tracker:
+        tracker.log_selected(None)
+    assert not (tmp_path / "mlflow.db").exists()
