@@ -82,7 +82,8 @@ def of_latent(
     z = _drawn(posterior, held_out, streams, LATENT_SAMPLES)
 
     def loss_of(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
-        return -vae.likelihood.log_prob(vae.decode(z, s), x)
+        outputs = vae.decode(z, s)[:, : vae.likelihood.n_outputs]
+        return -vae.likelihood.log_prob(outputs, x)
 
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)

@@ -77,7 +77,7 @@ def _further_figures(learned: Learned, config: Config, data: PreparedData) -> di
     if learned.curves is not None:
         figures |= {
             "phase1_best_epoch": learned.curves.best_epoch.numpy(),
-            "phase1_validation_loss": learned.curves.validation.min(0).values.numpy(),
+            "phase1_validation_loss": learned.curves.kept_loss.numpy(),
         }
     decided, history = learned.decided, learned.history
     at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from fairall.config import Config, ModelConfig, ProtocolConfig, ScheduleConfig
@@ -152,6 +153,12 @@ class PretrainCurves:
     train: Tensor
     validation: Tensor
     best_epoch: Tensor
+
+    @property
+    def kept_loss(self) -> Tensor:
+        """Validation loss at `best_epoch`, shape (E,); a seed that was done early may have had less later."""
+        rows = torch.searchsorted(self.epochs, self.best_epoch)
+        return self.validation.gather(0, rows.unsqueeze(0)).squeeze(0)
 
 
 def as_decided(probability: Tensor, decision: str, *, threshold: float) -> Tensor:

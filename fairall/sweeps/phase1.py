@@ -46,7 +46,7 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
     assert curves is not None
     vae = _phase1_part(learner)
     figures = of_latent(vae, vae.encode, data.train, data.validation, setting.seeds)
-    figures["phase1_validation_loss"] = curves.validation.min(0).values.double().numpy()
+    figures["phase1_validation_loss"] = curves.kept_loss.double().numpy()
     figures["phase1_best_epoch"] = curves.best_epoch.double().numpy()
     return {name: [float(value) for value in values] for name, values in figures.items()}
 

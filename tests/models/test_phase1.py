@@ -55,6 +55,7 @@ def test_weights_of_the_best_validation_epoch_are_kept(
     vae, curves = train(schema, pool, validation, 150)
     epoch = curves.validation.argmin(0)
     assert (curves.best_epoch == curves.epochs[epoch]).all()
+    assert (curves.kept_loss == curves.validation.min(0).values).all()
     assert (curves.best_epoch < 150).all()
     # A run that stops there ends with the same weights.
     stopped, _ = train(schema, pool, validation, int(curves.best_epoch[0]))
