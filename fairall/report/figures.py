@@ -89,12 +89,13 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         ):
             axes.plot(curves.epochs, values[:, 0], color=colour, lw=0.8, label=f"{label}, a line per seed")
             axes.plot(curves.epochs, values[:, 1:], color=colour, lw=0.8)
-        kept = [
-            loss[curves.epochs == epoch].item()
-            for loss, epoch in zip(curves.validation.T, curves.best_epoch, strict=True)
-        ]
         axes.scatter(
-            curves.best_epoch, kept, color=ORANGE, s=18, zorder=3, label="kept: best validation epoch"
+            curves.best_epoch,
+            curves.kept_loss,
+            color=ORANGE,
+            s=18,
+            zorder=3,
+            label="kept: best validation epoch",
         )
         # Early epochs are off the scale of everything that matters later.
         low = float(min(curves.train.min(), curves.validation.min()))
