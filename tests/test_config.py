@@ -53,6 +53,23 @@ def test_command_line_beats_preset_and_hyperparameters(compose_config: ComposeCo
     assert config.model.latent_size == 12
 
 
+@pytest.mark.parametrize("model", ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"])
+def test_the_fast_preset_lowers_samples_where_there_are_any(
+    model: str, compose_config: ComposeConfig
+) -> None:
+    words = [f"model={model}", "dataset=compas"]
+    fast = compose_config(*words, "preset=fast")
+    validate(fast)
+    of_usual, of_fast = vars(compose_config(*words).model), vars(fast.model)
+    keys = [key for key in ("elbo_samples", "kl_samples") if key in of_usual]
+    assert bool(keys) == model.startswith(("fairall", "fairlab"))
+    assert all(of_fast[key] < of_usual[key] for key in keys)
+    if of_usual.get("phase1") is not None:
+        assert of_fast["phase1"].patience < of_usual["phase1"].patience
+    typed = vars(compose_config(*words, "preset=fast", *(f"model.{key}=7" for key in keys)).model)
+    assert all(typed[key] == 7 for key in keys)
+
+
 def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig) -> None:
     assert compose_config().cost.value == compose_config().dataset.cost
     assert compose_config("cost=fixed", "cost.value=0.3").cost.value == 0.3
