@@ -26,7 +26,7 @@ from fairall.report.plan import Planned, added, plan, sweeps_of
 from fairall.wording import count
 
 GRACE = 20.0  # seconds that an interrupted run has to close its records
-LOOK_EVERY = 0.2  # seconds
+LOOK_EVERY = 1.0  # seconds
 
 
 @dataclass
