@@ -10,6 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.experiment import checked
+from fairall.report.plan import PREFIX
 from fairall.resources import sweeps_folder
 from fairall.sweeps.space import Space
 from fairall.sweeps.sweeper import StudySweeper
@@ -36,7 +37,8 @@ GROUPS = {
     "unfairlog": ("unfairlog", ["unfairlog"], CLASSIFIER),
 }
 PAPERS = [f"{group}_{dataset}" for group in GROUPS for dataset in DATASETS]
-NAMES = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
+# Those of `fairall.report` are the paper's runs on the test set, not studies.
+NAMES = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml") if not path.stem.startswith(PREFIX))
 
 
 @functools.cache
