@@ -138,6 +138,21 @@ class Reproduction:
             yield show
 
 
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Takes SIGTERM for Ctrl-C, so that no run is left behind on its own."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@_terminated_as_interrupted()
 def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | None, dry_run: bool) -> bool:
     """Makes the runs of some parts; whether all of them are there in the end.
 
@@ -167,8 +182,7 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
         for one in to_do:
             print(f"{in_words(durations.expected(one.name('model'), one.name('dataset'))):>8}  {one.command}")
     else:
-        with _terminated_as_interrupted():
-            reproduction.run()
+        reproduction.run()
     failed = impossible + reproduction.failed
     for one, reason in failed:
         print(f"fairall: {one.command}: {reason}", file=sys.stderr)
@@ -260,20 +274,6 @@ def _stop(children: Sequence[Child]) -> None:
             child.process.kill()
             child.process.wait()
         child.said.close()
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Takes SIGTERM for Ctrl-C, so that no run is left behind on its own."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _last_line(said: IO[bytes]) -> str:

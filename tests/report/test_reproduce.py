@@ -21,7 +21,7 @@ def test_goes_on_after_an_interruption_and_skips_what_is_finished(
     command = [sys.executable, "-m", "fairall.report", "reproduce", "--jobs", "1", *WORDS]
     started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     record = tmp_path / "outputs" / "reproduction.csv"
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + 600
     while not record.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     started.send_signal(signal.SIGTERM)
