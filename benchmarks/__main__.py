@@ -17,6 +17,7 @@ from benchmarks.compare import compare
 from benchmarks.errors import BenchmarkError
 from benchmarks.machine import describe
 from benchmarks.records import Records
+from fairall.checks import whole_number
 
 EPILOGUE = """\
 OVERRIDE is as for `python -m fairall`, for instance preset=quick; paths in it must be absolute, since every
@@ -115,7 +116,7 @@ def _parser() -> Parser:
         "--datasets", nargs="+", default=phases.DATASETS, metavar="NAME", help="default: the paper's four"
     )
     table.add_argument(
-        "--seeds", nargs="+", type=_positive, default=phases.SEEDS, metavar="N", help="default: 1 10 100"
+        "--seeds", nargs="+", type=whole_number, default=phases.SEEDS, metavar="N", help="default: 1 10 100"
     )
     growth = commands.add_parser(
         scaling.NAME, help=f"how a small run's cost grows with {', '.join(scaling.AXES)}"
@@ -129,7 +130,9 @@ def _parser() -> Parser:
         help="default: all",
     )
     for measuring in (table, growth):
-        measuring.add_argument("--repeats", type=_positive, default=3, metavar="N", help="of every case (3)")
+        measuring.add_argument(
+            "--repeats", type=whole_number, default=3, metavar="N", help="of every case (3)"
+        )
         measuring.add_argument(
             "--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/"
         )
@@ -137,17 +140,11 @@ def _parser() -> Parser:
     pair = commands.add_parser("compare", help="two revisions, the same command in turn: A B A B ...")
     pair.add_argument("a", metavar="A", help="branch, tag or commit; . is the working tree")
     pair.add_argument("b", metavar="B", help="the same")
-    pair.add_argument("--repeats", type=_positive, default=5, metavar="N", help="pairs (5)")
+    pair.add_argument("--repeats", type=whole_number, default=5, metavar="N", help="pairs (5)")
 
     again = commands.add_parser("render", help="report and figures anew from a folder's measurements")
     again.add_argument("folder", type=Path, metavar="FOLDER")
     return parser
-
-
-def _positive(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
-    return int(word)
 
 
 if __name__ == "__main__":

@@ -10,17 +10,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.parts import PARTS, TOTAL
+from fairall.report.style import STYLE
 
 # Okabe and Ito's palette, told apart by colour-blind readers too, and one grey for the interpreter's end.
 PALETTE = ("#7F7F7F", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#F0E442", "#BFBFBF")
 COLOURS = dict(zip((part for part in PARTS if part != TOTAL), PALETTE, strict=True)) | {TOTAL: "black"}
-STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "savefig.dpi": 150,
-}
 
 
 def draw_stacks(panels: dict[str, pd.DataFrame], path: Path, *, title: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 from fairall.errors import FairAllError
 
 OPEN_UNIT = "between 0 and 1, both excluded"
@@ -47,3 +49,10 @@ def hidden_sizes(key: str, sizes: list[int]) -> None:
 def dropout(key: str, share: float) -> None:
     """Raises as `require` unless `share` of the hidden units can be dropped."""
     require(0 <= share < 1, key, share, "at least 0 and below 1")
+
+
+def whole_number(word: str) -> int:
+    """An argument of a command line as a number of at least 1; for argparse, which tells its error."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
+    return int(word)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -34,6 +34,23 @@ EXTRAS = {
     ("hydra/launcher", "ray"): "ray",
 }
 GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
+
+
+def exit_code(work: Callable[[], int], overrides: Sequence[str], *, interrupted: str = "interrupted") -> int:
+    """What a command ends with: of `work`, or of a mistake or an interruption, told in one line.
+
+    Args:
+        work: does what was asked and gives the exit code.
+        overrides: the words of the command line.
+        interrupted: what to say of Ctrl-C.
+    """
+    try:
+        return work()
+    except MISTAKES as error:
+        return tell(error, overrides)
+    except KeyboardInterrupt:
+        print(f"fairall: {interrupted}", file=sys.stderr)
+        return 130
 
 
 def tell(error: Exception, overrides: Sequence[str]) -> int:

@@ -45,6 +45,16 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
     return relevant
 
 
+def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
+    """The values of a configuration, as plain containers, by their dotted keys."""
+    if not isinstance(config, dict) or not config:
+        return {prefix: config}
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        flat |= flattened(value, f"{prefix}.{key}" if prefix else str(key))
+    return flat
+
+
 def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> str:
     """Identity of a run: 12 hexadecimal digits.
 

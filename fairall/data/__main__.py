@@ -36,10 +36,10 @@ def main(words: Sequence[str] | None = None) -> int:
     overrides = getattr(arguments, "overrides", [])
 
     # Heavy: after `--help` has been answered.
-    from fairall.explain import MISTAKES, tell
+    from fairall.explain import exit_code
     from fairall.report import data as report
 
-    try:
+    def work() -> int:
         if arguments.command == "fetch":
             report.fetch(arguments.what, overrides)
         elif arguments.command == "describe":
@@ -48,12 +48,9 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0 if report.check(arguments.what, overrides) else 1
         else:
             report.list_known()
-    except MISTAKES as error:
-        return tell(error, overrides)
-    except KeyboardInterrupt:
-        print("fairall: interrupted", file=sys.stderr)
-        return 130
-    return 0
+        return 0
+
+    return exit_code(work, overrides)
 
 
 if __name__ == "__main__":

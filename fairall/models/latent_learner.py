@@ -93,13 +93,9 @@ class LatentLearner(Learner):
         """Phase I epochs, 0 without a Phase I."""
         return 0 if self.config.phase1 is None else self.setting.schedule.phase1_epochs
 
-    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
-        """Phase I, or its cached result, and the transfer of its weights."""
-        config, protocol = self.config.phase1, self.setting.protocol
-        if config is None:
-            return None
-        streams = SeedStreams(self.setting.seeds, "phase1")
-        vae = ConditionalVAE(
+    def phase1_vae(self, streams: SeedStreams) -> ConditionalVAE:
+        """The VAE of Phase I, untrained; `streams` draws its weights."""
+        return ConditionalVAE(
             self.setting.schema,
             self.config.latent_size,
             self.config.vae_arch,
@@ -108,6 +104,14 @@ class LatentLearner(Learner):
             group_blind=self.setting.group_blind,
             gain=self.setting.gain,
         )
+
+    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
+        """Phase I, or its cached result, and the transfer of its weights."""
+        config, protocol = self.config.phase1, self.setting.protocol
+        if config is None:
+            return None
+        streams = SeedStreams(self.setting.seeds, "phase1")
+        vae = self.phase1_vae(streams)
         epochs = self.setting.schedule.phase1_epochs
         pool, validation = data.pool, data.validation
         curves = cached_phase1(

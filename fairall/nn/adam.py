@@ -38,6 +38,8 @@ class Adam:
         """One update with the gradients there are."""
         known = zip(self.parameters, self.means, self.squares, self.steps, strict=True)
         moved = [(own, own.grad, *rest) for own, *rest in known if own.grad is not None]
+        if not moved:
+            return
         parameters, gradients, means, squares, steps = map(list, zip(*moved, strict=True))
         adam(
             parameters,

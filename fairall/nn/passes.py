@@ -13,13 +13,18 @@ import torch
 from torch import Tensor
 
 
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """What a layer makes of x (E, in, B), shape (E, out, B)."""
+    return torch.baddbmm(bias.mT, weight.mT, x)
+
+
 def forward_pass(x: Tensor, layers: Sequence[Tensor]) -> list[Tensor]:
     """What goes into every layer, x (E, in, B) first, and at the end what comes out of the last."""
     values = [x]
     for weight, bias in _pairs(layers):
         if len(values) > 1:
             values[-1].relu_()
-        values.append(torch.baddbmm(bias.mT, weight.mT, values[-1]))
+        values.append(affine(values[-1], weight, bias))
     return values
 
 

@@ -10,6 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from fairall.nn.passes import affine
 from fairall.randomness import SeedStreams
 
 RELU_GAIN = math.sqrt(2.0)  # a ReLU lets half of the variance through
@@ -31,7 +32,7 @@ class StackedLinear(nn.Module):
 
     def of_columns(self, x: Tensor) -> Tensor:
         """The same of people in columns: maps x (E, in, B) to (E, out, B)."""
-        return torch.baddbmm(self.bias.mT, self.weight.mT, x)
+        return affine(x, self.weight, self.bias)
 
 
 class StackedMLP(nn.Module):

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairall.checks import whole_number
+
 if TYPE_CHECKING:
     from fairall.report.runs import Collection
 
@@ -36,16 +38,14 @@ def main(words: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     # Heavy: after `--help` has been answered.
-    from fairall.explain import MISTAKES, tell
+    from fairall.explain import exit_code
 
     overrides = [word for word in arguments.words if "=" in word]
-    try:
-        return COMMANDS[command](arguments, overrides)
-    except MISTAKES as error:
-        return tell(error, overrides)
-    except KeyboardInterrupt:
-        print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
-        return 130
+    return exit_code(
+        lambda: COMMANDS[command](arguments, overrides),
+        overrides,
+        interrupted="interrupted; the same command goes on from what was saved",
+    )
 
 
 def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
@@ -137,7 +137,9 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     )
     if command == "reproduce":
         parser.add_argument("words", metavar="PART | KEY=VALUE", nargs="*", help="default: all")
-        parser.add_argument("--jobs", type=_positive, metavar="N", help="runs at once; default: one per core")
+        parser.add_argument(
+            "--jobs", type=whole_number, metavar="N", help="runs at once; default: one per core"
+        )
         parser.add_argument("--dry-run", action="store_true", help="only tell what would be run")
         return parser
     if command == "compare":
@@ -150,12 +152,6 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FOLDER", help="default: report/ or comparison/ in outputs_dir"
     )
     return parser
-
-
-def _positive(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
-    return int(word)
 
 
 if __name__ == "__main__":

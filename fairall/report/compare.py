@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fairall.errors import FairAllError
-from fairall.identity import determining
+from fairall.identity import determining, flattened
 from fairall.report import names, plots
 from fairall.report.build import made, write, write_tables
 from fairall.report.drawing import Drawing, save
@@ -134,7 +134,7 @@ def _figures(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
 
 def _apart(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
     """Every key of the configurations that is not the same in all of them."""
-    flat = {number: dict(_flat(determining(run.config))) for number, run in runs.items()}
+    flat = {number: flattened(determining(run.config)) for number, run in runs.items()}
     keys = list(dict.fromkeys(key for values in flat.values() for key in values))
     differing = [key for key in keys if len({repr(values.get(key)) for values in flat.values()}) > 1]
     rows = [Row("", key, [Cell(_shown(flat[number].get(key))) for number in runs]) for key in differing]
@@ -146,14 +146,6 @@ def _apart(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
     return Table(
         "configuration", "What tells them apart", note, list(labels.values()), rows, "Tables", records=records
     )
-
-
-def _flat(node: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    if isinstance(node, dict) and node:
-        for key, value in node.items():
-            yield from _flat(value, f"{prefix}{key}.")
-    else:
-        yield prefix.removesuffix("."), node
 
 
 def _shown(value: Any) -> str:

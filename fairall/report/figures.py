@@ -11,21 +11,10 @@ from matplotlib.figure import Figure
 
 from fairall.files import atomic
 from fairall.models.learner import PretrainCurves
+from fairall.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, STYLE
 
-# Okabe and Ito's palette: told apart by colour-blind readers too.
-BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
-PURPLE = "#CC79A7"
 ALWAYS = [("utility", "utility", BLUE), ("dpu", "DPU", ORANGE)]
 WHERE_KNOWN = [("cfu", "CFU", GREEN), ("ground_truth_utility", "ground-truth utility", PURPLE)]
-STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "savefig.dpi": 150,
-    # Without it the file would differ between two equal runs.
-    "svg.hashsalt": "fairall",
-}
 
 
 def draw_learning(

@@ -34,13 +34,14 @@ def main(given: Sequence[str] | None = None) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"
 
     # Heavy: after `--help` has been answered.
-    from fairall.explain import MISTAKES, tell
+    from fairall.explain import exit_code
     from fairall.sweeps import report
 
     words = getattr(arguments, "words", [])
     overrides = [word for word in words if "=" in word]
     names = [word for word in words if "=" not in word]
-    try:
+
+    def work() -> int:
         if arguments.command == "compare":
             report.compare(names, overrides)
         elif names:
@@ -51,12 +52,9 @@ def main(given: Sequence[str] | None = None) -> int:
             report.export(arguments.name, arguments.folder, overrides)
         else:
             report.listed(overrides)
-    except MISTAKES as error:
-        return tell(error, overrides)
-    except KeyboardInterrupt:
-        print("fairall: interrupted", file=sys.stderr)
-        return 130
-    return 0
+        return 0
+
+    return exit_code(work, overrides)
 
 
 if __name__ == "__main__":

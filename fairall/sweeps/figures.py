@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.files import atomic
-from fairall.report.figures import BLUE, GREEN, GREY, ORANGE, STYLE
+from fairall.report.style import BLUE, GREEN, GREY, ORANGE, STYLE
 from fairall.sweeps.objectives import Judged, Objective, pareto_set, selected
 
 

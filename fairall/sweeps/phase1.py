@@ -54,16 +54,8 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
 @torch.no_grad()
 def _phase1_part(learner: LatentLearner) -> ConditionalVAE:
     """The VAE of Phase I out of a pretrained learner's: `ConditionalVAE.transfer_from` backwards."""
-    setting, pretrained = learner.setting, learner.model.vae
-    vae = ConditionalVAE(
-        setting.schema,
-        learner.config.latent_size,
-        learner.config.vae_arch,
-        SeedStreams(setting.seeds, "phase1"),
-        utility=False,
-        group_blind=setting.group_blind,
-        gain=setting.gain,
-    )
+    pretrained = learner.model.vae
+    vae = learner.phase1_vae(SeedStreams(learner.setting.seeds, "phase1"))
     transferred = dict(pretrained.named_parameters())
     for name, own in vae.named_parameters():
         own.copy_(transferred[name][tuple(slice(size) for size in own.shape)])

@@ -205,25 +205,14 @@ def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
 
 def _settings(first: DictConfig, space: Space) -> dict[str, str]:
     """By key what determines a trial's result besides its point."""
-    from fairall.identity import IRRELEVANT, IRRELEVANT_OF_DATASET
+    from fairall.identity import determining, flattened
     from fairall.model_node import with_typed_model
 
-    plain = OmegaConf.to_container(with_typed_model(first), resolve=True)
-    relevant = {key: value for key, value in cast(dict[str, Any], plain).items() if key not in IRRELEVANT}
-    if isinstance(relevant["dataset"], dict):
-        for key in IRRELEVANT_OF_DATASET:
-            relevant["dataset"].pop(key, None)
-    settings = {"sweep.trial": first.sweep.trial, **_flat(relevant)}
+    plain = cast(dict[str, Any], OmegaConf.to_container(with_typed_model(first), resolve=True))
+    settings = {"sweep.trial": first.sweep.trial, **flattened(determining(plain))}
     swept = tuple(space.values)
     return {
         key: str(value)
         for key, value in settings.items()
         if not any(key == name or key.startswith(f"{name}.") for name in swept)
     }
-
-
-def _flat(node: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in node.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return flat

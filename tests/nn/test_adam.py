@@ -43,3 +43,11 @@ def test_it_goes_on_where_its_state_was_taken() -> None:
     resumed = Adam(second, 0.01)
     resumed.load_state_dict(state)
     torch.testing.assert_close(moved(second, resumed, range(4, 7)), whole, rtol=0, atol=0)
+
+
+def test_without_gradients_nothing_moves() -> None:
+    own = made()
+    optimiser = Adam(own, 0.01)
+    optimiser.step()
+    torch.testing.assert_close(list(own), made(), rtol=0, atol=0)
+    assert all(steps == 0 for steps in optimiser.steps)
