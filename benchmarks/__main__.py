@@ -106,7 +106,7 @@ def _parser() -> Parser:
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    commands = parser.add_subparsers(prog=parser.prog, metavar="COMMAND", dest="command", required=True)
 
     table = commands.add_parser(phases.NAME, help="a table of what each part of a run costs")
     table.add_argument(
