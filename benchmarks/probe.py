@@ -6,6 +6,7 @@ Started by `measure.measure`. The product knows nothing of it: the timers are pu
 from __future__ import annotations
 
 import functools
+import gc
 import json
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from benchmarks.stopwatch import Stopwatch
 def main() -> None:
     """Runs the command and writes what each part used to FILE, as JSON."""
     stopwatch = Stopwatch(START_UP)
+    gc.disable()  # as `python -m fairall` does
     file, *overrides = sys.argv[1:]
     from fairall.cli import main as command_line
 
@@ -29,23 +31,24 @@ def main() -> None:
     code = command_line()
     stopwatch.switch(OTHER)
     Path(file).write_text(json.dumps({part: asdict(used) for part, used in stopwatch.used.items()}))
+    gc.freeze()
     sys.exit(code)
 
 
 def put_timers(stopwatch: Stopwatch) -> None:
     """Puts timers around the parts of `fairall.experiment.run`."""
-    from fairall import experiment, result
+    from fairall import checkpoint, experiment, result
 
     for owner, name, part in (
         (experiment.Evaluation, "measure", EVALUATION),
         (result, "representation_figures", EVALUATION),
         (experiment, "write_result", RESULTS),
-        (experiment.RunFolder, "save_checkpoint", RESULTS),
-        (experiment.Tracker, "log_result", MLFLOW),
+        (checkpoint.Checkpoint, "keep", RESULTS),
+        (experiment.Records, "settle", MLFLOW),
     ):
         setattr(owner, name, _timed(getattr(owner, name), part, stopwatch))
 
-    show_phase, follow = experiment.Display.phase, experiment.Tracker.following
+    show_phase, making = experiment.Display.phase, experiment.Records.making
 
     @contextmanager
     def phase(display: Any, name: str, *arguments: Any, **keywords: Any) -> Iterator[Any]:
@@ -56,14 +59,14 @@ def put_timers(stopwatch: Stopwatch) -> None:
             yield advance
 
     @contextmanager
-    def following(*arguments: Any) -> Iterator[Any]:
+    def timed_making(*arguments: Any) -> Iterator[None]:
         stopwatch.switch(OTHER)  # the end of the start-up
-        tracking: AbstractContextManager[Any] = follow(*arguments)
-        with stopwatch.part(MLFLOW), tracking as tracker, stopwatch.part(OTHER):
-            yield tracker
+        tracked: AbstractContextManager[None] = making(*arguments)
+        with stopwatch.part(MLFLOW), tracked, stopwatch.part(OTHER):
+            yield
 
     experiment.Display.phase = phase  # type: ignore[method-assign, assignment]
-    experiment.Tracker.following = following  # type: ignore[method-assign, assignment]
+    experiment.Records.making = timed_making  # type: ignore[method-assign, assignment]
 
 
 def _timed(function: Any, part: str, stopwatch: Stopwatch) -> Any:

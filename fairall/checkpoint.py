@@ -1,78 +1,83 @@
-"""The folder of a run: who may write to it, how far it got, and its result."""
+"""The state of a computation, kept from time to time so that it can go on after any end."""
 
 from __future__ import annotations
 
-import json
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import torch
+from fairall import stopping
+from fairall.files import Say, unheard
+from fairall.tensor_files import DamagedFileError, load_tensors, save_tensors
 
-from fairall.files import atomic, locked
+AT_MOST = 0.02  # share of the time that keeping states may take
 
 
-class RunFolder:
-    """What a run leaves: config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
+class Checkpoint:
+    """The last two states kept, the newer in `path`, the one before in `<stem>.previous<suffix>`.
 
     Args:
-        path: `outputs/runs/<model>/<dataset>/<id>`.
-        checkpoint_seconds: the least time between two checkpoints.
+        path: where.
+        of: whose states they are; those of others are not taken.
+        seconds: the least time between two; more where saving is slow.
+        say: told when something is wrong with them.
     """
 
-    def __init__(self, path: Path, *, checkpoint_seconds: float) -> None:
+    def __init__(self, path: Path, of: str, *, seconds: float, say: Say = unheard) -> None:
         self.path = path
-        self._checkpoint_seconds = checkpoint_seconds
-        self._last_save = time.monotonic()
+        self.previous = path.with_name(f"{path.stem}.previous{path.suffix}")
+        self._of = of
+        self._seconds = seconds
+        self._say = say
+        self._next = time.monotonic() + seconds
 
-    def claimed(self) -> AbstractContextManager[None]:
-        """Holds the folder for this process; another that wants it waits, and then finds the result."""
-        return locked(self.path, self.path.with_suffix(".lock"))
+    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Keeps what `state` gives if it is time, and if the process is to stop, whose end this then is.
 
-    @property
-    def done(self) -> bool:
-        """Whether the result is complete."""
-        return (self.path / "DONE").exists()
+        Raises:
+            Stopped: where it is to stop.
+        """
+        if stopping.asked() or time.monotonic() >= self._next:
+            self.keep(state)
+        stopping.stop_if_asked()
 
-    def clear(self) -> None:
-        """Forgets everything in the folder."""
-        (self.path / "DONE").unlink(missing_ok=True)
-        shutil.rmtree(self.path)
-        self.path.mkdir()
+    def keep(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Keeps what `state` gives; where that fails, on a full disk, work goes on without."""
+        began = time.monotonic()
+        try:
+            # At any moment one of the two is whole.
+            if self.path.exists():
+                self.path.replace(self.previous)
+            save_tensors({"of": self._of, "state": state()}, self.path)
+        except OSError as error:
+            self._say(
+                f"Warning: no checkpoint could be kept in {self.path.parent}: {error.strerror or error}."
+            )
+        ended = time.monotonic()
+        self._next = ended + max(self._seconds, (ended - began) / AT_MOST)
 
-    def save_checkpoint(self, state: Callable[[], dict[str, Any]], *, now: bool = False) -> None:
-        """Keeps what `state` gives if the last time is long enough ago, or `now`."""
-        if now or time.monotonic() - self._last_save >= self._checkpoint_seconds:
-            with atomic(self.path / "checkpoint.pt") as temporary:
-                torch.save(state(), temporary)
-            self._last_save = time.monotonic()
+    def load(self) -> dict[str, Any] | None:
+        """The last state that is undamaged and ours, if any."""
+        for path in (self.path, self.previous):
+            try:
+                kept = load_tensors(path)
+            except FileNotFoundError:
+                continue
+            except DamagedFileError as error:
+                self._say(f"Warning: {error}; the checkpoint before it is taken, if there is one.")
+                continue
+            if kept.get("of") == self._of:
+                return kept["state"]
+            self._say(f"Warning: {path} is a checkpoint of something else and is not taken.")
+        return None
 
-    def load_checkpoint(self) -> dict[str, Any] | None:
-        """The last state kept, if any."""
-        path = self.path / "checkpoint.pt"
-        return torch.load(path, weights_only=True) if path.exists() else None
+    def forget(self) -> None:
+        """Deletes what was kept."""
+        self.path.unlink(missing_ok=True)
+        self.previous.unlink(missing_ok=True)
 
-    def write_text(self, name: str, text: str) -> None:
-        """A text file of the folder."""
-        with atomic(self.path / name) as temporary:
-            temporary.write_text(text)
-
-    def write_table(self, table: pd.DataFrame) -> None:
-        """metrics.csv."""
-        self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
-
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        """summary.json."""
-        self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-
-    def read_summary(self) -> dict[str, Any]:
-        """summary.json of a finished run."""
-        return json.loads((self.path / "summary.json").read_text())
-
-    def finish(self) -> None:
-        """Marks the result complete."""
-        (self.path / "DONE").touch()
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """Within it a signal waits for the next `offer`."""
+        return stopping.deferred()

@@ -13,6 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from fairall import stopping
 from fairall.config import register_schemas, register_sweeps
 from fairall.errors import FairAllError
 from fairall.explain import MISTAKES, tell
@@ -70,6 +71,7 @@ def _worst(hydra_config: DictConfig) -> float:
 
 def main() -> int:
     """Runs the command line; returns the exit code."""
+    stopping.listen()
     # Hydra then raises what it would otherwise print over many lines.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     # A sweep's log is for its trials; the database library beneath it tells of each of its parts.
@@ -84,9 +86,9 @@ def main() -> int:
             _task()
     except MISTAKES as error:
         return _say(error)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
-        return 130
+        return stopping.exit_code(interruption)
     return 0
 
 

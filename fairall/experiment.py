@@ -14,7 +14,7 @@ from typing import Any, cast
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.checkpoint import RunFolder
+from fairall.cache import Cache
 from fairall.config import Config
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.people import Decided
@@ -29,9 +29,11 @@ from fairall.processor import prepare_processor
 from fairall.report.display import Display
 from fairall.report.paper import paper_figures
 from fairall.result import Learned, write_result
+from fairall.run_folder import RunFolder
 from fairall.summary import FIGURES
 from fairall.target import target_class
-from fairall.tracking import Tracker, how_to_look
+from fairall.tracking.records import Records
+from fairall.tracking.store import how_to_look
 from fairall.validation import refuse_not_finite, refuse_unknown, validate
 from fairall.wording import count
 
@@ -98,10 +100,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = p
     data = people(source, config.protocol.scaler)
     learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
     identity = run_id(plain, data.fingerprint(), learner, source)
-    folder = RunFolder(
-        Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity,
-        checkpoint_seconds=config.checkpoint_seconds,
-    )
+    folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
     return Job(config, plain, data, learner, identity, folder)
 
 
@@ -125,24 +124,36 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
     display = display or Display()
     for note in (*data.notes, *_untuned(config)):
         display.say(f"Note: {note}.")
-    with folder.claimed():
+    records = Records(plain, folder.path, display.say)
+    with folder.claimed(say=display.say):
+        folder.refuse_others(plain)
         if config.force:
             folder.clear()
-        if folder.done:
+        if _whole(folder, display):
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
         else:
-            command = shlex.join(["python", "-m", "fairall", *sys.argv[1:]])
-            with Tracker.following(plain, asked.identity, command) as tracker:
+            with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
                 folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
                 end_start_up()
                 learned = _learn(asked.learner, config, data, decided, folder, display)
-                table, summary = write_result(learned, config, plain, data, folder)
-                if tracker is not None:
-                    tracker.log_result(table, summary, folder.path, cpu_seconds=time.process_time())
+                summary = write_result(learned, config, plain, data, folder)
+            records.result_made(cpu_seconds=time.process_time())
             folder.finish()
+        records.settle()
     _tell(plain, summary, folder.path, display)
     return summary, folder.path
+
+
+def _whole(folder: RunFolder, display: Display) -> bool:
+    """Whether the result is there; one that is damaged is to be made again."""
+    if not folder.done:
+        return False
+    damaged = folder.damaged()
+    if damaged:
+        display.say(f"Warning: {folder.path / damaged[0]} is damaged or missing; the result is made again.")
+        folder.reopen()
+    return not damaged
 
 
 def end_start_up() -> None:
@@ -170,31 +181,46 @@ def _learn(
         exploration=config.protocol.exploration,
         decide_again=config.protocol.effective == "decided_again",
     )
-    checkpoint = folder.load_checkpoint()
-    if checkpoint is None:
-        curves = _pretrain(learner, data, Path(config.outputs_dir) / "cache" / "phase1", display)
-        with display.phase("Warm-up", config.schedule.warm_up_epochs) as advance:
-            learner.warm_up(decided, advance)
+    checkpoint = folder.checkpoint(seconds=config.checkpoint_seconds, say=display.say)
+    curves, warmed_up, epochs = None, 0, learner.warm_up_epochs()
+    begun = checkpoint.load()
+    if begun is None:
+        curves = _pretrain(learner, config, data, display)
     else:
-        curves = None if checkpoint["curves"] is None else PretrainCurves(**checkpoint["curves"])
-        online.load_state_dict(checkpoint["online"])
+        curves = None if begun["curves"] is None else PretrainCurves(**begun["curves"])
+        warmed_up = begun["warmed_up"]
+        online.load_state_dict(begun["online"])
 
     def state() -> dict[str, Any]:
-        return {"online": online.state_dict(), "curves": None if curves is None else dict(vars(curves))}
+        of_phase1 = None if curves is None else dict(vars(curves))
+        return {"curves": of_phase1, "warmed_up": warmed_up, "online": online.state_dict()}
 
-    time_steps = config.schedule.time_steps
-    with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
-        history = online.run(time_steps, advance, lambda: folder.save_checkpoint(state))
-    folder.save_checkpoint(state, now=True)
+    with checkpoint.uninterrupted():
+        with display.phase("Warm-up", epochs, done=warmed_up) as advance:
+            while warmed_up < epochs:
+                advance(**learner.warm_up_epoch(decided, warmed_up))
+                warmed_up += 1
+                checkpoint.offer(state)
+        time_steps = config.schedule.time_steps
+        with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
+            history = online.run(time_steps, advance, lambda: checkpoint.offer(state))
+        checkpoint.keep(state)
     return Learned(learner, decided, history, curves, seeds)
 
 
-def _pretrain(learner: Learner, data: PreparedData, cache: Path, display: Display) -> PretrainCurves | None:
+def _pretrain(
+    learner: Learner, config: Config, data: PreparedData, display: Display
+) -> PretrainCurves | None:
     units = learner.pretrain_units()
     if units == 0:
         return None
     with display.phase("Phase I", units) as advance:
-        return learner.pretrain(data, cache, advance)
+        return learner.pretrain(data, phase1_cache(config, display), advance)
+
+
+def phase1_cache(config: Config, display: Display) -> Cache:
+    """What runs share of Phase I."""
+    return Cache(Path(config.outputs_dir) / "cache" / "phase1", config.checkpoint_seconds, display.say)
 
 
 def initially_decided(config: Config, data: PreparedData) -> Decided:

@@ -20,6 +20,7 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
+from fairall import stopping
 from fairall.compose import compose_config
 from fairall.config import SCHEMA_SUFFIX
 from fairall.errors import FairAllError
@@ -48,9 +49,9 @@ def exit_code(work: Callable[[], int], overrides: Sequence[str], *, interrupted:
         return work()
     except MISTAKES as error:
         return tell(error, overrides)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
         print(f"fairall: {interrupted}", file=sys.stderr)
-        return 130
+        return stopping.exit_code(interruption)
 
 
 def tell(error: Exception, overrides: Sequence[str]) -> int:

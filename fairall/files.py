@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from fairall.errors import FairAllError
+from fairall.processes import this_process
+
+Say = Callable[[str], None]
+
+
+def unheard(text: str) -> None:
+    """For who has nobody to tell."""
 
 
 @contextmanager
@@ -23,25 +30,56 @@ def atomic(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o644)
+        _reach_the_disk(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
+def remove_leftovers(folder: Path, name: str = "*") -> None:
+    """Deletes the temporaries of `atomic` that killed processes left; for who holds their lock."""
+    for temporary in folder.glob(f".{name}.*"):
+        temporary.unlink(missing_ok=True)
+
+
 @contextmanager
-def locked(folder: Path, lock: Path) -> Iterator[None]:
+def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
     """Makes `folder` and holds `lock` until the block ends; another process that wants it waits.
+
+    The system frees the lock of a process that has ended, however it did.
+
+    Args:
+        folder: what is written to.
+        lock: a file beside it.
+        say: told whom we wait for, if we do.
 
     Raises:
         FairAllError: where they cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held = FileLock(lock).acquire()
+        file_lock = FileLock(lock)
+        try:
+            file_lock.acquire(timeout=0)
+        except Timeout:
+            say(f"Waiting for {lock.read_text() or 'another process'}, which is at work on {folder}")
+            file_lock.acquire()
+        lock.write_text(this_process())
     except OSError as error:
         raise FairAllError(
             f"cannot write to {folder}: {error.strerror or error}; "
             "choose another place with outputs_dir=FOLDER"
         ) from error
-    with held:
+    try:
         yield
+    finally:
+        file_lock.release()
+
+
+def _reach_the_disk(path: Path) -> None:
+    """Before a file takes another's place: after a loss of power it would be there and empty."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -18,7 +18,7 @@ IRRELEVANT = (
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Folders and files of the package whose code shows results, or asks for them, but does not make them.
 DISPLAY = (
-    "report", "sweeps", "__main__.py", "cli.py", "explain.py", "help.py", "mlflow_policy.py", "tracking.py",
+    "report", "sweeps", "tracking", "__main__.py", "cli.py", "explain.py", "help.py",
 )  # fmt: skip
 
 

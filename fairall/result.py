@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairall.checkpoint import RunFolder
 from fairall.config import Config
 from fairall.criteria import criteria
 from fairall.data.people import Decided
@@ -19,6 +18,7 @@ from fairall.online import History
 from fairall.policy import Policy
 from fairall.report.paper import paper_figures
 from fairall.representation import latent, representation_figures
+from fairall.run_folder import RunFolder
 from fairall.summary import measure_table, summarise
 from fairall.warnings import warnings_of
 
@@ -44,8 +44,8 @@ class Learned:
 
 def write_result(
     learned: Learned, config: Config, plain: dict[str, Any], data: PreparedData, folder: RunFolder
-) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Writes metrics.csv, summary.json, policy/ and figures/; returns the table and the summary.
+) -> dict[str, Any]:
+    """Writes metrics.csv, summary.json, policy/ and figures/; returns the summary.
 
     Args:
         learned: what the run ended with.
@@ -66,7 +66,7 @@ def write_result(
     folder.write_summary(summary)
     Policy(learned.learner, data.scaler).save(folder.path / "policy", plain)
     _draw(learned, config, plain, data, table, folder)
-    return table, summary
+    return summary
 
 
 def _further_figures(learned: Learned, config: Config, data: PreparedData) -> dict[str, np.ndarray]:

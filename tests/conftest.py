@@ -7,13 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairall.cache import Cache
+from fairall.checkpoint import Checkpoint
 from fairall.compose import typed_config
 from fairall.config import Config
 from fairall.data.dataset import dataset
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.people import People
+from fairall.data.people import Decided, People
 from fairall.data.prepare import PreparedData
-from fairall.models.learner import Setting
+from fairall.models.learner import Learner, Setting
 
 ComposeConfig = Callable[..., Config]
 
@@ -25,9 +27,24 @@ def _same_draws_every_time() -> None:
     torch.manual_seed(0)
 
 
-def no_cache() -> Path:
-    """A folder for learners that should keep nothing."""
-    return Path(os.devnull)
+def cache_in(folder: Path) -> Cache:
+    """A cache that keeps no checkpoints but at the end."""
+    return Cache(folder, checkpoint_seconds=3600.0)
+
+
+def no_cache() -> Cache:
+    """For learners that should keep nothing."""
+    return cache_in(Path(os.devnull))
+
+
+def no_checkpoint() -> Checkpoint:
+    """For trainings that keep nothing on the way."""
+    return Checkpoint(Path("never"), "none", seconds=float("inf"))
+
+
+def warm_up(learner: Learner, decided: Decided) -> list[dict[str, float]]:
+    """All of a learner's warm-up; the figures of its epochs."""
+    return [learner.warm_up_epoch(decided, epoch) for epoch in range(learner.warm_up_epochs())]
 
 
 @pytest.fixture(scope="session")

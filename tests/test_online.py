@@ -13,7 +13,7 @@ from fairall.evaluation import Evaluation
 from fairall.experiment import initially_decided
 from fairall.initial_policy import LogisticPolicy
 from fairall.models.fairall import FairAll
-from fairall.models.learner import Advance, Learner, Setting
+from fairall.models.learner import Learner, Setting
 from fairall.online import Decisions, History, OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.summary import measure_table
@@ -28,7 +28,7 @@ class Coin(Learner):
         self.probability = probability
         self.seen: list[Decided] = []
 
-    def warm_up(self, decided: Decided, advance: Advance) -> None:
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         raise NotImplementedError
 
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:

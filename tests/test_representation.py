@@ -10,7 +10,7 @@ from fairall.compose import load_dataset
 from fairall.data.features import Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepare import PreparedData
-from fairall.models.learner import Advance, Learner, Setting
+from fairall.models.learner import Learner, Setting
 from fairall.randomness import SeedStreams
 from fairall.representation import (
     label_agreement,
@@ -148,7 +148,7 @@ class Known(Learner):
         self.encode = encode
         self.shift = shift
 
-    def warm_up(self, decided: Decided, advance: Advance) -> None:
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         raise NotImplementedError
 
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:

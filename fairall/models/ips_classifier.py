@@ -13,7 +13,7 @@ from fairall.checks import dropout, hidden_sizes, one_of, positive
 from fairall.config import ModelConfig
 from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided
-from fairall.models.learner import DECISIONS, Advance, Learner, Setting, as_decided
+from fairall.models.learner import DECISIONS, Learner, Setting, as_decided
 from fairall.models.training import one_epoch
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
@@ -68,12 +68,13 @@ class IPSClassifier(Learner):
         given = torch.cat([self.inputs(x).mT, s.unsqueeze(1)], dim=1)
         return self.classifier.of_columns(given, dropout_streams).squeeze(1)
 
-    def warm_up(self, decided: Decided, advance: Advance) -> None:
-        """Trains for the warm-up's epochs."""
-        for _ in range(self.setting.schedule.warm_up_epochs):
-            advance(loss=self._epoch(decided))
-        # As in `LatentLearner.warm_up`: Phase II must not inherit second moments of next to nothing.
-        self.optimiser = self._fresh_optimiser()
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """One epoch of the classifier."""
+        loss = self._epoch(decided)
+        if epoch == self.warm_up_epochs() - 1:
+            # As in `LatentLearner`: Phase II must not inherit second moments of next to nothing.
+            self.optimiser = self._fresh_optimiser()
+        return {"loss": loss}
 
     def update(self, decided: Decided) -> None:
         """One epoch."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import torch
 from omegaconf import MISSING
 from torch import Tensor
 
+from fairall.cache import Cache
+from fairall.checkpoint import Checkpoint
 from fairall.checks import at_least, dropout, even, hidden_sizes, not_negative, one_of, positive
 from fairall.config import ModelConfig
 from fairall.data.people import Decided
@@ -17,8 +19,7 @@ from fairall.data.prepare import PreparedData
 from fairall.models.latent_frame import matching_frame
 from fairall.models.latent_policies import POLICIES
 from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
-from fairall.models.phase1 import Phase1Config, train_phase1
-from fairall.models.phase1_cache import cached_phase1, phase1_key
+from fairall.models.phase1 import Phase1Config, phase1_key, train_phase1
 from fairall.models.semi_supervised import SemiSupervisedVAE
 from fairall.models.training import one_epoch
 from fairall.models.vae import ConditionalVAE
@@ -105,50 +106,55 @@ class LatentLearner(Learner):
             gain=self.setting.gain,
         )
 
-    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
         """Phase I, or its cached result, and the transfer of its weights."""
-        config, protocol = self.config.phase1, self.setting.protocol
+        config, setting = self.config.phase1, self.setting
         if config is None:
             return None
-        streams = SeedStreams(self.setting.seeds, "phase1")
+        protocol, epochs = setting.protocol, setting.schedule.phase1_epochs
+        pool, validation, streams = data.pool, data.validation, SeedStreams(setting.seeds, "phase1")
         vae = self.phase1_vae(streams)
-        epochs = self.setting.schedule.phase1_epochs
-        pool, validation = data.pool, data.validation
-        curves = cached_phase1(
-            vae,
-            lambda: train_phase1(
-                vae, pool, validation, config, epochs=epochs, streams=streams, advance=advance
-            ),
-            cache=cache,
-            key=phase1_key(
+
+        def train(checkpoint: Checkpoint) -> dict[str, Any]:
+            curves = train_phase1(
+                vae,
                 pool,
                 validation,
-                self.setting.schema,
-                list(self.setting.seeds),
-                (
-                    self.config.latent_size,
-                    self.config.vae_arch,
-                    config,
-                    epochs,
-                    protocol.vae_start,
-                    protocol.weight_gain,
-                ),
-            ),
-        )
+                config,
+                epochs=epochs,
+                streams=streams,
+                advance=advance,
+                checkpoint=checkpoint,
+            )
+            return {"vae": vae.state_dict(), "curves": dict(vars(curves))}
+
+        sizes = (self.config.latent_size, self.config.vae_arch)
+        determining = (*sizes, config, epochs, protocol.vae_start, protocol.weight_gain)
+        key = phase1_key(pool, validation, setting.schema, list(setting.seeds), determining)
+        trained = cache.result(key, train)
+        vae.load_state_dict(trained["vae"])
         if protocol.latent_frame == "matched":
             vae.read_together(matching_frame(vae, pool))
         self.model.vae.transfer_from(vae)
-        return curves
+        return PretrainCurves(**trained["curves"])
 
-    def warm_up(self, decided: Decided, advance: Advance) -> None:
-        """Trains the model of people for the warm-up's epochs, then the policy for as many."""
-        for _ in range(self.setting.schedule.warm_up_epochs):
-            advance(loss=self._model_epoch(decided))
-        for _ in range(self.setting.schedule.warm_up_epochs):
+    def warm_up_epochs(self) -> int:
+        """As many for the model of people as the schedule says, then as many for a policy that learns."""
+        return super().warm_up_epochs() * (1 if self.policy_optimiser is None else 2)
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """The model of people learns in the first half, the policy in the second."""
+        figures = {}
+        if epoch < self.setting.schedule.warm_up_epochs:
+            figures["loss"] = self._model_epoch(decided)
+        else:
             self._policy_epoch(decided)
-        # An initial policy that accepts good people only leaves next to no gradient at the end. With the tiny
-        # second moments of that, the first rejections of Phase II would take Adam far enough to kill ReLUs.
-        self._start_optimisers()
+        if epoch == self.warm_up_epochs() - 1:
+            # An initial policy that accepts good people only leaves next to no gradient at the end. With the
+            # tiny second moments of that, the first rejections of Phase II would take Adam far enough to kill
+            # ReLUs.
+            self._start_optimisers()
+        return figures
 
     def update(self, decided: Decided) -> None:
         """One epoch of the model of people, then one of the policy."""

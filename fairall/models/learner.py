@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from fairall.cache import Cache
 from fairall.config import Config, ModelConfig, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Schema
 from fairall.data.people import Decided
@@ -77,13 +77,20 @@ class Learner(nn.Module, ABC):
         self.setting = setting
 
     @abstractmethod
-    def warm_up(self, decided: Decided, advance: Advance) -> None:
-        """Learns from people decided by the initial policy, before the first own decision.
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Learns once from people decided by the initial policy, before the first own decision.
 
         Args:
-            decided: labelled and unlabelled people, B rows.
-            advance: to be called `setting.schedule.warm_up_epochs` times, with current figures as keywords.
+            decided: labelled and unlabelled people, B rows; the same in all epochs.
+            epoch: 0 .. `warm_up_epochs()` − 1.
+
+        Returns:
+            Current figures to show, by name.
         """
+
+    def warm_up_epochs(self) -> int:
+        """How many there are."""
+        return self.setting.schedule.warm_up_epochs
 
     @abstractmethod
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
@@ -102,12 +109,12 @@ class Learner(nn.Module, ABC):
     def update(self, decided: Decided) -> None:
         """Learns from the B applicants of one time step and the decisions taken on them."""
 
-    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
         """Learns offline before the warm-up; by default not at all.
 
         Args:
             data: everyone; a method may use the x and s of pool and validation, a reference labels too.
-            cache: folder for results that other runs can share.
+            cache: of results that other runs can share.
             advance: to be called `pretrain_units` times at most, with current figures as keywords.
         """
         return None

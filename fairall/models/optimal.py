@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from omegaconf import MISSING
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
+from fairall.cache import Cache
 from fairall.checks import at_least, one_of
 from fairall.config import ModelConfig
 from fairall.data.inputs import FeatureInputs
@@ -65,7 +65,7 @@ class Optimal(Learner):
         """Fits, one per seed."""
         return len(self.setting.seeds)
 
-    def pretrain(self, data: PreparedData, cache: Path, advance: Advance) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
         """Fits the logistic models on `fit_rows` applicants each, labels of all of them known."""
         people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
         if (people.label.min(1).values == people.label.max(1).values).any():
@@ -81,10 +81,9 @@ class Optimal(Learner):
             advance()
         return None
 
-    def warm_up(self, decided: Decided, advance: Advance) -> None:
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Nothing to learn."""
-        for _ in range(self.setting.schedule.warm_up_epochs):
-            advance()
+        return {}
 
     def update(self, decided: Decided) -> None:
         """Nothing to learn."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from omegaconf import MISSING
 from torch import Tensor
 
+from fairall.checkpoint import Checkpoint
 from fairall.checks import at_least, not_negative, positive
 from fairall.data.people import People
 from fairall.errors import FairAllError
+from fairall.identity import code_and_versions
+from fairall.models.best_weights import BestWeights
 from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.phase1_gradients import phase1_gradients
@@ -54,12 +59,14 @@ def train_phase1(
     epochs: int,
     streams: SeedStreams,
     advance: Advance,
+    checkpoint: Checkpoint,
 ) -> PretrainCurves:
     """Maximises K(θ', φ'; x, s) and leaves in `vae` the weights of each seed's best validation epoch.
 
     A seed that overfits is done before the last epoch: where its validation loss has not improved for
     `config.patience` epochs and is above its best by more than `config.margin`. All train until all are done,
-    but none that is done changes any more, so that a seed ends the same whoever trains beside it.
+    but none that is done changes any more, so that a seed ends the same whoever trains beside it. A seed
+    whose loss was never finite has diverged: it ends with NaN for weights, the others as if alone.
 
     Args:
         vae: a VAE without ũ, E replicates; trained in place.
@@ -69,64 +76,81 @@ def train_phase1(
         epochs: passes over the pool, at most.
         streams: draws minibatches and noise.
         advance: called once per epoch with the mean validation loss so far.
+        checkpoint: gone on from if there is one, and offered a new one after every epoch.
 
     Raises:
-        FairAllError: where a seed never had a finite validation loss.
+        FairAllError: where all seeds have diverged.
+        Stopped: where the process is asked to stop; the checkpoint has what was done.
     """
     optimiser = Adam(vae.parameters(), config.learning_rate)
     parameters = list(vae.parameters())
-    best = [parameter.detach().clone() for parameter in parameters]
-    n_seeds = parameters[0].shape[0]
-    best_loss = torch.full((n_seeds,), float("inf"))
-    best_epoch = torch.zeros(n_seeds, dtype=torch.long)
-    done = torch.zeros(n_seeds, dtype=torch.bool)
+    best = BestWeights(parameters)
+    n_seeds = len(best.loss)
     # The same noise at every validation: epochs are compared with common random numbers.
     validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
     held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
     loss_of = functools.partial(phase1_loss, vae, beta=config.beta)
     gradients_of = functools.partial(phase1_gradients, vae, beta=config.beta)
+    curves: dict[str, list[Any]] = {"epochs": [], "train": [], "validation": []}
+    parts: dict[str, Any] = {"vae": vae, "optimiser": optimiser, "streams": streams, "best": best}
 
-    measured_at, train_curve, validation_curve = [], [], []
-    for epoch in range(1, epochs + 1):
-        order = streams.permutations(len(pool))
-        noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
-        epoch_loss = torch.zeros(n_seeds)
-        for rows, eps in zip(
-            order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
-        ):
-            loss, gradients = gradients_of(pool.x[rows], pool.s[rows], eps)
-            for parameter, gradient in zip(parameters, gradients, strict=True):
-                parameter.grad = gradient
-            optimiser.step()
-            epoch_loss += loss * rows.shape[1]
-        if epoch % config.validate_every == 0 or epoch == epochs:
-            with torch.no_grad():
-                held_out = loss_of(*held_out_people, validation_noise)
-            better = ~done & (held_out < best_loss)
-            best_loss = torch.where(better, held_out, best_loss)
-            best_epoch[better] = epoch
-            for kept, current in zip(best, parameters, strict=True):
-                kept[better] = current.detach()[better]
-            measured_at.append(epoch)
-            train_curve.append(epoch_loss / len(pool))
-            validation_curve.append(held_out)
-            if config.patience is not None:
-                done |= (epoch - best_epoch >= config.patience) & (held_out > best_loss + config.margin)
-        advance(validation_loss=best_loss.mean().item())
-        if done.all():
-            break
+    epoch = 0
+    begun = checkpoint.load()
+    if begun is not None:
+        epoch, curves = begun["epoch"], begun["curves"]
+        for name, part in parts.items():
+            part.load_state_dict(begun[name])
+        for _ in range(epoch):
+            advance()
 
-    if (best_epoch == 0).any():
+    def state() -> dict[str, Any]:
+        return {"epoch": epoch, "curves": curves} | {name: part.state_dict() for name, part in parts.items()}
+
+    with checkpoint.uninterrupted():
+        while epoch < epochs and not best.done.all():
+            epoch += 1
+            order = streams.permutations(len(pool))
+            noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
+            epoch_loss = torch.zeros(n_seeds)
+            for rows, eps in zip(
+                order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
+            ):
+                loss, gradients = gradients_of(pool.x[rows], pool.s[rows], eps)
+                for parameter, gradient in zip(parameters, gradients, strict=True):
+                    parameter.grad = gradient
+                optimiser.step()
+                epoch_loss += loss * rows.shape[1]
+            if epoch % config.validate_every == 0 or epoch == epochs:
+                with torch.no_grad():
+                    held_out = loss_of(*held_out_people, validation_noise)
+                best.look(epoch, held_out, patience=config.patience, margin=config.margin)
+                curves["epochs"].append(epoch)
+                curves["train"].append(epoch_loss / len(pool))
+                curves["validation"].append(held_out)
+            advance(validation_loss=best.loss.mean().item())
+            checkpoint.offer(state)
+
+    if (best.epoch == 0).all():
         raise FairAllError(
             "Phase I diverged: the validation loss was never finite; lower model.phase1.learning_rate, "
             f"which is {config.learning_rate:g}"
         )
-    with torch.no_grad():
-        for parameter, kept in zip(parameters, best, strict=True):
-            parameter.copy_(kept)
+    best.restore()
     return PretrainCurves(
-        torch.tensor(measured_at), torch.stack(train_curve), torch.stack(validation_curve), best_epoch
+        torch.tensor(curves["epochs"]),
+        torch.stack(curves["train"]),
+        torch.stack(curves["validation"]),
+        best.epoch,
     )
+
+
+def phase1_key(pool: People, validation: People, *settings: object) -> str:
+    """Hash of x and s of the people (Phase I sees no label), settings, threads, code and versions."""
+    digest = hashlib.sha256(repr((settings, torch.get_num_threads(), code_and_versions())).encode())
+    for people in (pool, validation):
+        digest.update(people.x.numpy().tobytes())
+        digest.update(people.s.numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:

@@ -52,7 +52,7 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
     from fairall.errors import FairAllError
     from fairall.report.build import build
     from fairall.report.results_page import write_results
-    from fairall.tracking import log_report
+    from fairall.tracking.reports import log_report
 
     wrong = [word for word in arguments.words if "=" not in word]
     if wrong:
@@ -74,7 +74,7 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
 
 def _compare(arguments: argparse.Namespace, overrides: list[str]) -> int:
     from fairall.report.compare import compare
-    from fairall.tracking import log_report
+    from fairall.tracking.reports import log_report
 
     config = _config(overrides)
     outputs = Path(config["outputs_dir"])
@@ -100,7 +100,7 @@ COMMANDS: dict[str | None, Any] = {None: _report, "compare": _compare, "reproduc
 
 def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
     from fairall.report.runs import collect
-    from fairall.tracking import fetch_runs
+    from fairall.tracking.reports import fetch_runs
 
     if not from_mlflow:
         return collect(Path(config["outputs_dir"]) / "runs")

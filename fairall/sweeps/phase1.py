@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from omegaconf import DictConfig
 
 from fairall.criteria import of_latent
 from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
-from fairall.experiment import checked, end_start_up
+from fairall.experiment import checked, end_start_up, phase1_cache
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Setting
 from fairall.models.vae import ConditionalVAE
@@ -41,8 +39,9 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
     if not isinstance(learner, LatentLearner) or learner.pretrain_units() == 0:
         raise FairAllError(f"sweep.trial=phase1: {config.model.name} has no Phase I")
     end_start_up()
-    with Display().phase("Phase I", learner.pretrain_units()) as advance:
-        curves = learner.pretrain(data, Path(config.outputs_dir) / "cache" / "phase1", advance)
+    display = Display()
+    with display.phase("Phase I", learner.pretrain_units()) as advance:
+        curves = learner.pretrain(data, phase1_cache(config, display), advance)
     assert curves is not None
     vae = _phase1_part(learner)
     figures = of_latent(vae, vae.encode, data.train, data.validation, setting.seeds)

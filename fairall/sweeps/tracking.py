@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from fairall.processes import this_process
 from fairall.sweeps.objectives import Judged
 from fairall.sweeps.study import SharedStudy, Trial
-from fairall.tracking import PROCESS_TAG, Store, allowed, reaching
+from fairall.tracking.store import PROCESS_TAG, Store, allowed, reaching
 
 
 class SweepTracker:

@@ -19,7 +19,7 @@ from fairall.models.learner import Setting
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, cache_in, warm_up
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -389,9 +389,8 @@ def test_warm_up_trains_the_policy_too(
 ) -> None:
     learner = FairAll(config, setting([0], "schedule.warm_up_epochs=2"))
     before = [p.detach().clone() for p in learner.policy.parameters()]
-    told = []
-    learner.warm_up(decided(people(12), torch.ones(1, 12, dtype=torch.bool)), lambda **now: told.append(now))
-    assert len(told) == 2
+    told = warm_up(learner, decided(people(12), torch.ones(1, 12, dtype=torch.bool)))
+    assert [set(figures) for figures in told] == [{"loss"}, {"loss"}, set(), set()]
     assert all((a != b).any() for a, b in zip(before, learner.policy.parameters(), strict=True))
 
 
@@ -401,9 +400,9 @@ def test_pretraining_hands_its_weights_to_phase2(
     config = compose_config("preset=quick", "schedule.phase1_epochs=3", "model.phase1.validate_every=1")
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
     learner = FairAll(config.model, setting)
-    learner.pretrain(credit, tmp_path, lambda **_: None)
+    learner.pretrain(credit, cache_in(tmp_path), lambda **_: None)
     (kept,) = tmp_path.glob("*.pt")
-    phase1 = torch.load(kept, weights_only=True)["vae"]
+    phase1 = torch.load(kept, weights_only=True)["result"]["vae"]
     own = learner.model.vae.state_dict()
     for name, known in phase1.items():
         torch.testing.assert_close(own[name][tuple(slice(n) for n in known.shape)], known, rtol=0, atol=0)
@@ -460,7 +459,7 @@ def test_phase1_of_a_seed_does_not_depend_on_its_company(
     curves = {}
     for k, seeds in ((3, range(10)), (0, [3])):
         learner = FairAll(model, Setting(credit.schema, 0.5, list(seeds), schedule, config.protocol))
-        learned = learner.pretrain(credit, tmp_path / str(k), lambda **_: None)
+        learned = learner.pretrain(credit, cache_in(tmp_path / str(k)), lambda **_: None)
         assert learned is not None
         curves[k] = (
             learned.train[:, k],
@@ -475,7 +474,7 @@ def test_phase2_starts_with_fresh_optimisers(
 ) -> None:
     learner = FairAll(config, setting([0, 1]))
     crowd = decided(people(30), torch.arange(30).expand(2, -1) % 2 == 0)
-    learner.warm_up(crowd, lambda **_: None)
+    warm_up(learner, crowd)
     assert learner.policy_optimiser is not None
     for optimiser in (learner.model_optimiser, learner.policy_optimiser):
         assert all(steps == 0 for steps in optimiser.steps)

@@ -13,7 +13,7 @@ from fairall.models.latent_learner import LatentConfig
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, warm_up
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -150,7 +150,7 @@ def test_a_bound_on_the_weights_is_a_floor_under_the_propensities(
 
 def trained(config: LatentConfig, given: Setting, crowd: People, epochs: int) -> FairLab:
     learner = FairLab(config, given)
-    learner.warm_up(decided(crowd, len(given.seeds)), lambda **_: None)
+    warm_up(learner, decided(crowd, len(given.seeds)))
     for _ in range(epochs):
         learner.update(decided(crowd, len(given.seeds)))
     return learner

@@ -16,7 +16,7 @@ from fairall.models.learner import Setting
 from fairall.models.training import classification_risk
 from fairall.models.unfairlog import UnfairLog
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, warm_up
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -77,7 +77,7 @@ def test_without_a_multiplier_fairlog_is_unfairlog_to_the_last_digit(
     ]
     start = [parameter.detach().clone() for parameter in learners[0].parameters()]
     for learner in learners:
-        learner.warm_up(decided(crowd, 2), lambda **_: None)
+        warm_up(learner, decided(crowd, 2))
         for _ in range(4):
             learner.update(decided(crowd, 2))
     fair, unfair = (list(learner.parameters()) for learner in learners)
@@ -248,8 +248,7 @@ def test_warm_up_is_as_long_as_told_and_leaves_a_fresh_optimiser(
     config: FairLogConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = FairLog(config, setting([0], "schedule.warm_up_epochs=3"))
-    told = []
-    learner.warm_up(decided(people(20)), lambda **now: told.append(now))
+    told = warm_up(learner, decided(people(20)))
     assert len(told) == 3
     assert all(np.isfinite(now["loss"]) for now in told)
     assert all(steps == 0 for steps in learner.optimiser.steps)

@@ -16,7 +16,7 @@ from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Config, phase1_loss, train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, cache_in, no_checkpoint
 
 MakePeople = Callable[[int], People]
 SEEDS = [0, 1]
@@ -104,7 +104,16 @@ def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -
         margin=0.0,
     )
     crowd = people(64)
-    train_phase1(vae, crowd, crowd, config, epochs=5, streams=streams, advance=lambda **_: None)
+    train_phase1(
+        vae,
+        crowd,
+        crowd,
+        config,
+        epochs=5,
+        streams=streams,
+        advance=lambda **_: None,
+        checkpoint=no_checkpoint(),
+    )
     assert (vae.encoder.layers[0].weight[:, vae.inputs.size].abs().amax(-1) > 1e-3).all()
     assert (vae.decoder.layers[0].weight[:, 3].abs().amax(-1) > 1e-3).all()
 
@@ -299,7 +308,7 @@ def test_protocol_decides_whether_groups_are_read_together(
     data = load_dataset("synthetic", "dataset.rows.pool=200", "dataset.rows.validation=50").prepare()
     trained, cached = (FairAll(config.model, Setting.of(data.schema, config)) for _ in range(2))
     for learner in (trained, cached):
-        learner.pretrain(data, tmp_path, lambda **_: None)
+        learner.pretrain(data, cache_in(tmp_path), lambda **_: None)
     frame = trained.model.vae.frame
     assert bool((frame != torch.eye(2)).any()) is turned
     assert torch.equal(frame.abs().sum(-1), torch.ones(6, 2))

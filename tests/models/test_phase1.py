@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairall.checkpoint import Checkpoint
 from fairall.data.features import Schema
 from fairall.data.people import People
-from fairall.models.learner import PretrainCurves
-from fairall.models.phase1 import Phase1Config, phase1_loss, train_phase1
-from fairall.models.phase1_cache import cached_phase1, phase1_key
+from fairall.models.learner import Advance, PretrainCurves
+from fairall.models.phase1 import Phase1Config, phase1_key, phase1_loss, train_phase1
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
+from tests.conftest import no_checkpoint
 
 CONFIG = Phase1Config(
     batch_size=16,
@@ -34,11 +35,14 @@ def train(
     epochs: int,
     config: Phase1Config = CONFIG,
     seeds: Sequence[int] = SEEDS,
+    checkpoint: Checkpoint | None = None,
+    advance: Advance = lambda **_: None,
 ) -> tuple[ConditionalVAE, PretrainCurves]:
     streams = SeedStreams(seeds, "phase1")
     vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
+    checkpoint = checkpoint or no_checkpoint()
     curves = train_phase1(
-        vae, pool, validation, config, epochs=epochs, streams=streams, advance=lambda **_: None
+        vae, pool, validation, config, epochs=epochs, streams=streams, advance=advance, checkpoint=checkpoint
     )
     return vae, curves
 
@@ -129,29 +133,60 @@ def test_gradients_by_hand_are_those_of_autograd(
         torch.testing.assert_close(own, of_autograd)
 
 
-def test_cache_gives_back_what_was_trained_and_trains_once(
-    schema: Schema, people: Callable[[int], People], tmp_path: Path
+class InterruptionError(Exception):
+    """As a kill, but for the test itself."""
+
+
+@pytest.mark.parametrize("last", [1, 2, 37])
+def test_training_goes_on_after_any_epoch_to_the_same_end(
+    last: int, schema: Schema, people: Callable[[int], People], tmp_path: Path
 ) -> None:
-    pool, validation = people(32), people(20)
-    calls = []
+    pool, validation = people(20), people(40)
+    config = replace(CONFIG, patience=30)
+    whole, curves = train(schema, pool, validation, 60, config)
+    told: list[dict[str, float]] = []
 
-    def run() -> tuple[ConditionalVAE, PretrainCurves]:
-        streams = SeedStreams(SEEDS, "phase1")
+    def interrupted(**now: float) -> None:
+        told.append(now)
+        if len(told) > last:
+            raise InterruptionError
+
+    kept = Checkpoint(tmp_path / "state.pt", "phase1", seconds=0.0)
+    with pytest.raises(InterruptionError):
+        train(schema, pool, validation, 60, config, checkpoint=kept, advance=interrupted)
+    told.clear()
+    resumed, further = train(
+        schema, pool, validation, 60, config, checkpoint=kept, advance=lambda **now: told.append(now)
+    )
+    assert {} in told  # gone on with, not begun again
+    for one, other in zip(vars(curves).values(), vars(further).values(), strict=True):
+        assert torch.equal(one, other)
+    for own, known in zip(resumed.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(own, known)
+
+
+def test_a_seed_that_diverges_leaves_the_others_as_they_are(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    def begun(poisoned: bool) -> tuple[ConditionalVAE, PretrainCurves]:
+        streams = SeedStreams([0, 1, 2], "phase1")
         vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
+        if poisoned:
+            with torch.no_grad():
+                next(vae.parameters())[1] = torch.inf
+        curves = train_phase1(
+            vae, people(32), people(20), CONFIG, epochs=5, streams=streams, advance=lambda **_: None,
+            checkpoint=no_checkpoint(),
+        )  # fmt: skip
+        return vae, curves
 
-        def training() -> PretrainCurves:
-            calls.append(1)
-            return train_phase1(
-                vae, pool, validation, CONFIG, epochs=3, streams=streams, advance=lambda **_: None
-            )
-
-        return vae, cached_phase1(vae, training, cache=tmp_path, key="k")
-
-    (first, trained), (second, cached) = run(), run()
-    assert len(calls) == 1
-    torch.testing.assert_close(trained.validation, cached.validation, rtol=0, atol=0)
-    for a, b in zip(first.parameters(), second.parameters(), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    (sound, known), (mixed, curves) = begun(False), begun(True)
+    assert (curves.best_epoch == 0).tolist() == [False, True, False]
+    for own, other in zip(mixed.parameters(), sound.parameters(), strict=True):
+        assert torch.equal(own[[0, 2]], other[[0, 2]])
+        assert own[1].isnan().all()
+    assert torch.equal(curves.kept_loss[[0, 2]], known.kept_loss[[0, 2]])
+    assert not curves.kept_loss[1].isfinite()
 
 
 def test_key_depends_on_what_phase1_sees_and_on_nothing_else(people: Callable[[int], People]) -> None:

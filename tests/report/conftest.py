@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairall.checkpoint import RunFolder
 from fairall.compose import compose_config
 from fairall.model_node import with_typed_model
+from fairall.run_folder import RunFolder
 from fairall.summary import COLUMNS, MEASURES, summarise
 
 MakeRun = Callable[..., Path]
@@ -39,7 +39,7 @@ def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> 
     models = folder / "outputs" / "runs" / config["model"]["name"]
     path = models / config["dataset"]["name"] / f"{number:012x}"
     path.mkdir(parents=True)
-    run = RunFolder(path, checkpoint_seconds=1.0)
+    run = RunFolder(path)
     run.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(config)))
     run.write_table(table)
     first, last = config["evaluation"]["window"]

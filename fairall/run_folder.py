@@ -1,0 +1,128 @@
+"""The folder of a run: whose it is, how far the run got, and its result."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+from omegaconf import OmegaConf
+
+from fairall.checkpoint import Checkpoint
+from fairall.errors import FairAllError
+from fairall.files import Say, atomic, locked, remove_leftovers, unheard
+from fairall.identity import determining, flattened
+
+FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")  # of a result
+
+
+class RunFolder:
+    """What a run leaves: config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
+
+    Args:
+        path: `outputs/runs/<model>/<dataset>/<id>`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @contextmanager
+    def claimed(self, *, say: Say = unheard) -> Iterator[None]:
+        """Holds the folder for this process; another that wants it waits, and then finds the result."""
+        with locked(self.path, self.path.with_suffix(".lock"), say=say):
+            for folder in (self.path, *(self.path / part for part in PARTS)):
+                remove_leftovers(folder)
+            yield
+
+    def refuse_others(self, config: dict[str, Any]) -> None:
+        """Leaves a folder alone that is another run's.
+
+        Args:
+            config: of this run, plain containers.
+
+        Raises:
+            FairAllError: where the configuration kept there would give another result.
+        """
+        known = self._config()
+        if known is None:
+            return
+        there, here = (
+            {key: str(value) for key, value in flattened(determining(of)).items()} for of in (known, config)
+        )
+        differing = sorted(key for key in there.keys() | here.keys() if there.get(key) != here.get(key))
+        if differing:
+            key = differing[0]
+            raise FairAllError(
+                f"{self.path} holds another run ({key} is {there.get(key)} there and {here.get(key)} here); "
+                "move it away, or choose another place with outputs_dir=FOLDER"
+            )
+
+    def _config(self) -> dict[str, Any] | None:
+        """config.yaml as plain containers; None where there is none that can be read."""
+        try:
+            known = OmegaConf.to_container(OmegaConf.load(self.path / "config.yaml"))
+        except Exception:  # of yaml, OmegaConf and the system; a damaged one is written anew
+            return None
+        return cast(dict[str, Any], known) if isinstance(known, dict) and "dataset" in known else None
+
+    @property
+    def done(self) -> bool:
+        """Whether the run has ended."""
+        return (self.path / "DONE").exists()
+
+    def damaged(self) -> list[str]:
+        """Files of a result that are not what DONE says they were, or not there any more."""
+        try:
+            lines = (self.path / "DONE").read_text().splitlines()
+            sums = {name: known for known, name in (line.split("  ", 1) for line in lines)}
+        except ValueError:
+            return ["DONE"]
+        if not sums:
+            return ["DONE"]
+        return [name for name, known in sums.items() if _sha256(self.path / name) != known]
+
+    def reopen(self) -> None:
+        """The result is to be made again; checkpoints stay."""
+        (self.path / "DONE").unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Forgets everything in the folder."""
+        self.reopen()
+        shutil.rmtree(self.path)
+        self.path.mkdir()
+
+    def checkpoint(self, *, seconds: float, say: Say = unheard) -> Checkpoint:
+        """Where the run's state is kept, see `Checkpoint`; the folder's name is the run's identity."""
+        return Checkpoint(self.path / "checkpoint.pt", self.path.name, seconds=seconds, say=say)
+
+    def write_text(self, name: str, text: str) -> None:
+        """A text file of the folder."""
+        with atomic(self.path / name) as temporary:
+            temporary.write_text(text)
+
+    def write_table(self, table: pd.DataFrame) -> None:
+        """metrics.csv."""
+        self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """summary.json."""
+        self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+
+    def read_summary(self) -> dict[str, Any]:
+        """summary.json of a finished run."""
+        return json.loads((self.path / "summary.json").read_text())
+
+    def finish(self) -> None:
+        """Marks the result complete: DONE lists its files with their sums, for `sha256sum -c DONE` too."""
+        inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
+        names = [*FILES, *sorted(path.relative_to(self.path).as_posix() for path in inside)]
+        self.write_text("DONE", "".join(f"{_sha256(self.path / name)}  {name}\n" for name in names))
+
+
+def _sha256(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None

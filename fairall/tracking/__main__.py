@@ -1,0 +1,83 @@
+"""`python -m fairall.tracking sync`: tells MLflow of finished runs that it does not know."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+EPILOGUE = """\
+KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI tells
+another store than the runs' own configurations say, for instance a new one.
+
+  python -m fairall.tracking sync                        after MLflow was away, or its database was lost
+  python -m fairall.tracking sync tracking.uri=http://mlflow.example.org:5000"""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    arguments = _parser().parse_args(words)
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+    # Heavy: after `--help` has been answered.
+    from fairall.explain import exit_code
+
+    return exit_code(
+        lambda: _sync(arguments.overrides),
+        arguments.overrides,
+        interrupted="interrupted; the same command goes on with the rest",
+    )
+
+
+def _sync(overrides: Sequence[str]) -> int:
+    """Tells MLflow; returns the exit code, 1 where a run could not be told."""
+    from omegaconf import OmegaConf
+
+    from fairall.compose import compose_config
+    from fairall.errors import FairAllError
+    from fairall.report.runs import collect
+    from fairall.run_folder import RunFolder
+    from fairall.tracking.records import Records
+    from fairall.wording import count
+
+    composed = compose_config(*overrides)
+    elsewhere = cast(dict[str, Any], OmegaConf.to_container(composed.tracking))
+    outputs = composed.outputs_dir
+    found = collect(Path(outputs) / "runs")
+    for path, reason in found.left_out:
+        print(f"Left out: {path}: {reason}")
+    sent, failed = 0, 0
+    for run in found.runs:
+        own = run.config["tracking"]
+        tracking = elsewhere if any(word.startswith("tracking.") for word in overrides) else own
+        config = run.config | {"outputs_dir": outputs, "tracking": tracking | {"enabled": True}}
+        try:
+            with RunFolder(run.path).claimed():
+                sent += Records(config, run.path, print).send()
+        except FairAllError as error:
+            print(f"fairall: {run.path}: {error}", file=sys.stderr)
+            failed += 1
+    print(f"Told MLflow of {count(sent, 'run')}; {len(found.runs) - sent - failed} it knew.")
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fairall.tracking",
+        description="Tells MLflow of finished runs that it does not know.",
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    sync = commands.add_parser("sync", help="of all runs in outputs_dir", epilog=EPILOGUE,
+                               formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    sync.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

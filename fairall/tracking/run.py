@@ -1,0 +1,168 @@
+"""One run in MLflow: a parent run per command, a nested run per seed."""
+
+from __future__ import annotations
+
+import json
+import time
+from importlib.metadata import requires
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from fairall.identity import flattened
+from fairall.processes import this_process
+from fairall.run_folder import FILES
+from fairall.summary import MEASURES
+from fairall.tracking.store import KIND_TAG, PROCESS_TAG, Store, allowed
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+BATCH = 1000  # the most metrics MLflow takes in one call
+COMMAND = "command"  # `KIND_TAG` of a parent run
+RUN_TAG = "fairall.run_id"
+
+
+class RunTracker:
+    """What MLflow is told of a run.
+
+    Args:
+        store: where.
+        config: of the run, as plain containers.
+        run_id: identity of the run, a tag by which its records are found again.
+    """
+
+    def __init__(self, store: Store, config: dict[str, Any], run_id: str) -> None:
+        self._mlflow, self._client, self._experiment = store.mlflow, store.client, store.experiment
+        self._config, self._run_id = config, run_id
+        self._names = {
+            group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")
+        }
+        # A nested run has them too, so that the page's search finds and compares seeds as well.
+        self._what = {f"fairall.{group}": name for group, name in self._names.items()}
+        self._what["fairall.cost"] = str(config["cost"]["value"])
+
+    def begin(self, command: str) -> str:
+        """Makes a parent run, RUNNING, with the parameters; returns its MLflow id.
+
+        Args:
+            command: what the user typed.
+        """
+        from mlflow.entities import Param
+
+        tags = {
+            "mlflow.runName": f"{self._names['model']} {self._names['dataset']} {self._run_id}",
+            RUN_TAG: self._run_id,
+            "fairall.command": command,
+            KIND_TAG: COMMAND,
+            PROCESS_TAG: this_process(),
+        }
+        parent = self._client.create_run(self._experiment, tags=tags | self._what).info.run_id
+        values = flattened(self._config).items()
+        parameters = [Param(allowed(name), str(value)[:500]) for name, value in values]
+        self._client.log_batch(parent, params=parameters)
+        return parent
+
+    def end(self, parent: str, status: str) -> None:
+        """Closes a parent run as FINISHED, FAILED or KILLED."""
+        self._client.set_terminated(parent, status)
+
+    def to_tell(self, parent: str | None, command: str) -> str | None:
+        """The parent run that is to be told the result: the one begun, or a new one; None where it knows.
+
+        One that was told half of it is deleted, since MLflow would keep both halves' curves.
+
+        Args:
+            parent: MLflow id of the run's record, if one was begun, in this store or another.
+            command: what the user typed.
+        """
+        begun = None if parent is None else self._known(parent)
+        if begun is None:
+            return None if self._is_told() else self.begin(command)
+        if begun.info.status == "FINISHED":
+            return None
+        if not begun.data.metrics:
+            return begun.info.run_id
+        nested = self._client.search_runs(
+            [self._experiment], f"tags.`mlflow.parentRunId` = '{begun.info.run_id}'"
+        )
+        for run in (*nested, begun):
+            self._client.delete_run(run.info.run_id)
+        return self.begin(command)
+
+    def _known(self, parent: str) -> Run | None:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self._client.get_run(parent)
+        except MlflowException as error:
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                return None
+            raise
+        return run if run.info.lifecycle_stage == "active" else None
+
+    def _is_told(self) -> bool:
+        told = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'"
+        return bool(self._client.search_runs([self._experiment], told, max_results=1))
+
+    def log_result(self, parent: str, folder: Path, cpu_seconds: float | None) -> None:
+        """Curves and figures, aggregated on the parent and per seed on nested runs, and the run's files.
+
+        Args:
+            parent: MLflow id, see `to_tell`.
+            folder: the run's folder, finished.
+            cpu_seconds: of the process that made it, where that is known.
+        """
+        table = pd.read_csv(folder / "metrics.csv")
+        summary = json.loads((folder / "summary.json").read_text())
+        now = int(time.time() * 1000)
+        curves = table.groupby("time_step")[MEASURES].mean().reset_index()
+        figures = {
+            f"summary.{name}.{part}": values[part]
+            for name, values in summary["aggregate"].items()
+            if values is not None
+            for part in ("mean", "std")
+        }
+        self._log_metrics(parent, curves, figures | {"cpu_seconds": cpu_seconds}, now)
+        for of_seed in summary["per_seed"]:
+            seed = of_seed["seed"]
+            tags = {
+                "mlflow.parentRunId": parent,
+                "mlflow.runName": f"seed {seed}",
+                KIND_TAG: "seed",
+                PROCESS_TAG: this_process(),
+            }
+            nested = self._client.create_run(self._experiment, tags=tags | self._what).info.run_id
+            self._client.log_param(nested, "seed", seed)
+            own = {f"summary.{name}": value for name, value in of_seed.items() if name != "seed"}
+            self._log_metrics(nested, table[table["seed"] == seed], own, now)
+            self._client.set_terminated(nested, "FINISHED")
+        for name in FILES:
+            self._client.log_artifact(parent, str(folder / name))
+        self._client.log_artifacts(parent, str(folder / "figures"), "figures")
+        with self._mlflow.start_run(run_id=parent):
+            self._mlflow.pyfunc.log_model(
+                name="policy",
+                python_model=str(Path(__file__).with_name("mlflow_policy.py")),
+                artifacts={"policy": str(folder / "policy")},
+                # What the policy runs on; this package itself is on no index and has to be installed.
+                pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
+            )
+
+    def _log_metrics(self, run: str, curves: pd.DataFrame, figures: dict[str, Any], now: int) -> None:
+        from mlflow.entities import Metric
+
+        batch = [
+            Metric(name, float(value), now, int(step))
+            for name in MEASURES
+            for step, value in zip(curves["time_step"], curves[name], strict=True)
+            if value == value
+        ]
+        batch += [
+            Metric(allowed(name), float(value), now, 0)
+            for name, value in figures.items()
+            if value is not None
+        ]
+        for start in range(0, len(batch), BATCH):
+            self._client.log_batch(run, metrics=batch[start : start + BATCH])

@@ -1,0 +1,115 @@
+"""The MLflow store: where it is, how it is reached, and what names it takes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fairall.errors import FairAllError
+from fairall.files import locked
+from fairall.processes import is_gone
+
+MAX_NAME = 250  # characters of a metric or a parameter
+PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
+KIND_TAG = "fairall.kind"  # what a run records: a command, one seed of it, a report
+Connected = TypeVar("Connected")
+
+
+class UnreachableError(FairAllError):
+    """MLflow cannot be told anything now."""
+
+
+def store_uri(config: dict[str, Any]) -> str:
+    """Where the records are: `tracking.uri`, or sqlite inside `outputs_dir`."""
+    return config["tracking"]["uri"] or f"sqlite:///{_database(config)}"
+
+
+def how_to_look(config: dict[str, Any]) -> str | None:
+    """The address or the command that shows the records; None where there are none."""
+    if config["tracking"]["uri"]:
+        return config["tracking"]["uri"]
+    if not _database(config).exists():
+        return None
+    return f"mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(config)}"
+
+
+class Store:
+    """An MLflow store, its experiment made where it was not there.
+
+    Attributes:
+        mlflow: the module, quiet and pointed at the store.
+        client: of the store.
+        experiment: the id of `tracking.experiment`.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        # A server that is away should be noticed in seconds; MLflow's own patience is minutes.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        warnings.filterwarnings("ignore", module="mlflow")
+        import mlflow
+
+        # They tell of every table created, every model logged and every second try.
+        for name in ("alembic", "mlflow", "urllib3"):
+            logging.getLogger(name).setLevel(logging.ERROR)
+        mlflow.set_tracking_uri(store_uri(config))
+        self.mlflow = mlflow
+        outputs = Path(config["outputs_dir"]).resolve()
+        # Making a client creates the database; two processes that did so at once would corrupt it.
+        with locked(outputs, outputs / "mlflow.lock"):
+            self.client = mlflow.MlflowClient()
+            self.experiment = self._experiment_id(config, outputs)
+            self._close_dead_runs()
+
+    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
+        known = self.client.get_experiment_by_name(config["tracking"]["experiment"])
+        if known is not None:
+            return known.experiment_id
+        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
+        return self.client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
+
+    def _close_dead_runs(self) -> None:
+        """Closes runs that a process of this machine left RUNNING when it was killed."""
+        running = self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'")
+        for run in running:
+            if is_gone(run.data.tags.get(PROCESS_TAG, "")):
+                self.client.set_terminated(run.info.run_id, "KILLED")
+
+
+def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connected:
+    """What `connect` gives.
+
+    Raises:
+        UnreachableError: where there is no MLflow to be reached, or it breaks off.
+        FairAllError: where `tracking.uri` is nothing that MLflow could be at.
+    """
+    from alembic.util.exc import CommandError
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return connect()
+    except (MlflowException, SQLAlchemyError, CommandError, OSError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        mistaken = isinstance(error, UnsupportedModelRegistryStoreURIException)
+        raise (FairAllError if mistaken else UnreachableError)(
+            f"tracking.uri: cannot use {store_uri(config)} ({reason}); "
+            "give another with tracking.uri=URI or go without: tracking.enabled=false"
+        ) from error
+
+
+def allowed(name: str) -> str:
+    """A name as MLflow takes it: what else a column's name may hold is spelt in hexadecimal."""
+    return re.sub(r"[^\w. /-]", lambda found: f"_{ord(found[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
+
+
+def _database(config: dict[str, Any]) -> Path:
+    return Path(config["outputs_dir"]).resolve() / "mlflow.db"
