@@ -5,6 +5,8 @@ import os
 import sys
 from pathlib import Path
 
+from fairall import stopping
+
 
 def main() -> None:
     """Runs the command line; a mistake of the user's ends in one line and exit code 1."""
@@ -15,10 +17,14 @@ def main() -> None:
     gc.disable()
     # Methods and data sets of one's own may lie in the current folder, whichever way this was started.
     sys.path.append(str(Path.cwd()))
-    from fairall.cli import main as command_line
-
+    stopping.listen()
     try:
+        from fairall.cli import main as command_line
+
         sys.exit(command_line())
+    except KeyboardInterrupt as interruption:
+        print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
+        sys.exit(stopping.exit_code(interruption))
     finally:
         # Everything goes with the process: no last walk either.
         gc.freeze()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
@@ -26,7 +27,7 @@ from fairall.config import SCHEMA_SUFFIX
 from fairall.errors import FairAllError
 
 # What a user can mend; anything else is a defect, and its traceback is wanted.
-MISTAKES = (FairAllError, HydraException, OmegaConfBaseException)
+MISTAKES = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
 # Choices that come with a package of their own, and our extra that installs it.
 EXTRAS = {
     ("hydra/launcher", "joblib"): "launchers",
@@ -68,6 +69,10 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
         overrides: the words of the command line.
     """
     cause = error.__cause__ or error
+    if isinstance(error, OSError) and not isinstance(error, HydraException):
+        return _of_system(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this: fewer seeds, or smaller nets"
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}: {_first_line(error.message)}"
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
@@ -81,6 +86,12 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
         return f"{_first_line(error).removeprefix('Error merging override ')}: {_first_line(cause)}"
     return _first_line(error)
+
+
+def _of_system(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    then = "; the same command goes on from what was saved" if error.errno == errno.ENOSPC else ""
+    return f"{where}{error.strerror or error}{then}"
 
 
 def _unknown_choice(error: MissingConfigException) -> str:

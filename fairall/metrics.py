@@ -175,8 +175,8 @@ class Spread:
 
     @classmethod
     def over_seeds(cls, values: np.ndarray, *, resamples: int) -> Spread | None:
-        """Spread of values (E,); None where a seed has no value."""
-        if np.isnan(values).any():
+        """Spread of values (E,); None where a seed has no value, or there is no seed."""
+        if len(values) == 0 or not np.isfinite(values).all():
             return None
         if len(values) == 1:
             return cls(float(values[0]), None, None)

@@ -33,7 +33,8 @@ COLUMNS = ["seed", "time_step", *MEASURES]
 def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFrame:
     """One row per seed and time step 0..T with the columns `COLUMNS`.
 
-    Cells are NaN where the data do not allow a measure, and, for what decisions make, at time step 0.
+    Cells are NaN where the data do not allow a measure, for what decisions make at time step 0, and from the
+    step on at which a seed has diverged: where its utility is not a number.
     """
     accepted, label, s = (torch.stack(part) for part in (history.counted, history.label, history.s))
     series: dict[str, Tensor] = {
@@ -59,6 +60,9 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
     undecided = torch.full((1, len(seeds)), torch.nan)
     series |= {name: torch.cat([undecided, values]) for name, values in decided.items()}
 
+    sound = series["utility"].isfinite().int().cummin(0).values.bool()
+    series = {name: torch.where(sound, values, torch.nan) for name, values in series.items()}
+
     n_rows = len(history.measures)
     table = pd.DataFrame(
         {"seed": np.repeat(seeds, n_rows), "time_step": np.tile(np.arange(n_rows), len(seeds))}
@@ -80,8 +84,8 @@ def summarise(
         resamples: of the bootstrap.
 
     Returns:
-        `per_seed`: a list with one dict per seed; `aggregate`: by figure its mean, std and interval, or None
-        where the data do not allow it. Plain units, not ×100.
+        `per_seed`: a list with one dict per seed; `aggregate`: by figure its mean, std and interval over the
+        seeds that have not diverged, or None where the data do not allow it. Plain units, not ×100.
     """
     seeds = table["seed"].unique()
     by_step = {name: table.pivot(index="time_step", columns="seed", values=name) for name in MEASURES}
@@ -93,8 +97,9 @@ def summarise(
     figures |= further
 
     aggregate: dict[str, Any] = {}
+    sound = by_step["utility"].iloc[-1].notna().to_numpy()
     for name, values in figures.items():
-        spread = metrics.Spread.over_seeds(values, resamples=resamples)
+        spread = metrics.Spread.over_seeds(values[sound], resamples=resamples)
         aggregate[name] = None if spread is None else vars(spread)
     per_seed = [
         {"seed": int(seed)} | {name: _number(values[k]) for name, values in figures.items()}
@@ -105,4 +110,4 @@ def summarise(
 
 def _number(value: float) -> float | None:
     """A float that JSON can hold."""
-    return None if np.isnan(value) else float(value)
+    return float(value) if np.isfinite(value) else None

@@ -23,6 +23,8 @@ from fairall.config import (
 from fairall.data.features import Kind
 from fairall.errors import FairAllError
 
+# Enough for anybody, and what neither Python nor the system chokes on.
+MOST_SEEDS, MOST_THREADS = 10_000, 256
 # What each switch of conf/protocol/ may say; docs/protocols.md says what it does.
 SWITCHES = {
     "kl": ("density", "cdf"),
@@ -74,9 +76,11 @@ def validate(config: Config) -> None:
         FairAllError: naming the key, the value given and what is allowed.
     """
     schedule, evaluation = config.schedule, config.evaluation
-    at_least("seeds", config.seeds, 1)
-    not_negative("seed", config.seed)
-    at_least("threads", config.threads, 1)
+    require(1 <= config.seeds <= MOST_SEEDS, "seeds", config.seeds, f"from 1 to {MOST_SEEDS}")
+    require(0 <= config.seed < 2**63 - MOST_SEEDS, "seed", config.seed, "0 or more, and below 2**63")
+    require(1 <= config.threads <= MOST_THREADS, "threads", config.threads, f"from 1 to {MOST_THREADS}")
+    not_negative("checkpoint_seconds", config.checkpoint_seconds)
+    require(config.outputs_dir.strip() != "", "outputs_dir", "", "a folder; here it is `outputs_dir=.`")
     require(0.0 < config.cost.value < 1.0, "cost.value", config.cost.value, OPEN_UNIT)
     for name, value in vars(schedule).items():
         at_least(f"schedule.{name}", value, 1)

@@ -22,7 +22,7 @@ def warnings_of(per_seed: list[dict[str, Any]], protocol: ProtocolConfig) -> lis
         per_seed: of `summary.summarise`.
         protocol: of the run, for what it did about it.
     """
-    sound = [figures for figures in per_seed if figures["mean_utility"] is not None]
+    sound = [figures for figures in per_seed if figures["effective_utility"] is not None]
     readable = [figures for figures in sound if (figures.get("latent_label_auc") or 0.0) > READABLE]
 
     def seeds(
@@ -31,8 +31,14 @@ def warnings_of(per_seed: list[dict[str, Any]], protocol: ProtocolConfig) -> lis
         return _named([f for f in among if f.get(name) is not None and troubled(f[name])])
 
     told = []
-    if who := _named([figures for figures in per_seed if figures not in sound]):
-        told.append(f"{who} diverged: propensities are no numbers; lower model.learning_rate")
+    diverged = [figures for figures in per_seed if figures not in sound]
+    in_phase1 = [figures for figures in diverged if figures.get("phase1_best_epoch") == 0]
+    later = [figures for figures in diverged if figures not in in_phase1]
+    for who, key in ((_named(in_phase1), "phase1.learning_rate"), (_named(later), "learning_rate")):
+        if who:
+            told.append(
+                f"{who} diverged: propensities are no numbers; not in means over seeds; lower model.{key}"
+            )
     if who := seeds("longest_rejection", lambda steps: steps >= STUCK):
         after = protocol.exploration.after
         then = "without exploration" if after is None else f"with exploration after {after}"

@@ -12,9 +12,9 @@ QUIET = {
     "latent_variance_gap": 0.7,
     "latent_label_agreement": 0.0,
     "latent_label_auc": 0.8,
-    "mean_utility": 0.1,
+    "effective_utility": 0.1,
 }
-TOLD = [name for name in QUIET if name not in ("latent_label_auc", "mean_utility")]
+TOLD = [name for name in QUIET if name not in ("latent_label_auc", "effective_utility")]
 
 
 @pytest.fixture
@@ -98,9 +98,12 @@ def test_troubles_are_told_one_by_one(protocol: ProtocolConfig) -> None:
 
 
 def test_a_seed_that_diverged_is_named_and_nothing_else_is_said_of_it(protocol: ProtocolConfig) -> None:
-    diverged = QUIET | {"seed": 4, "mean_utility": None, "longest_rejection": 200.0}
-    assert warnings_of([{"seed": 3} | QUIET, diverged], protocol) == [
-        "1 seed (4) diverged: propensities are no numbers; lower model.learning_rate"
+    diverged = QUIET | {"seed": 4, "effective_utility": None, "longest_rejection": 200.0}
+    at_first = diverged | {"seed": 6, "phase1_best_epoch": 0.0}
+    told = "diverged: propensities are no numbers; not in means over seeds; lower model"
+    assert warnings_of([{"seed": 3} | QUIET, diverged, at_first], protocol) == [
+        f"1 seed (6) {told}.phase1.learning_rate",
+        f"1 seed (4) {told}.learning_rate",
     ]
 
 
