@@ -22,7 +22,11 @@ def unheard(text: str) -> None:
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which takes its place when the block ends well, else vanishes."""
+    """A temporary path beside `path`, which takes its place when the block ends well, else vanishes.
+
+    Raises:
+        OSError: with `path` for its name, where the system refuses.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
@@ -32,6 +36,8 @@ def atomic(path: Path) -> Iterator[Path]:
         temporary.chmod(0o644)
         _reach_the_disk(temporary)
         temporary.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -1,5 +1,6 @@
 """What a run tells MLflow."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -8,9 +9,12 @@ from typing import Any
 import mlflow
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
 
 from fairall.data.credit import MALE, raw_applicants
-from fairall.tracking import Tracker, store_uri
+from fairall.stopping import Stopped
+from fairall.tracking.records import Records, Told
+from fairall.tracking.store import store_uri
 
 
 @pytest.fixture(scope="module")
@@ -120,42 +124,96 @@ def test_two_different_runs_at_once_in_a_new_folder_are_both_recorded(tmp_path: 
     assert {run.info.status for run in found} == {"FINISHED"}
 
 
-@pytest.mark.parametrize("uri", ["nonsense://x", "sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
-def test_an_mlflow_out_of_reach_is_one_line(uri: str, tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "fairall", "preset=quick", f"tracking.uri={uri}"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert ended.returncode == 1
-    assert ended.stderr.startswith(f"fairall: tracking.uri: cannot use {uri}")
-    assert ended.stderr.count("\n") == 1
+def fairall(*words: str, cwd: Path, module: str = "fairall") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
-def config_for(folder: Path) -> dict[str, Any]:
-    names = {group: {"name": group} for group in ("model", "dataset", "initial_policy", "protocol")}
-    tracking = {"enabled": True, "uri": None, "experiment": "fairall"}
-    return names | {"cost": {"value": 0.5}, "tracking": tracking, "outputs_dir": str(folder)}
+def test_a_uri_that_mlflow_cannot_be_at_is_one_line(tmp_path: Path) -> None:
+    ended = fairall("preset=quick", "tracking.uri=nonsense://x", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert ended.stderr.startswith("fairall: tracking.uri: cannot use nonsense://x")
 
 
-def test_a_failed_run_is_marked_and_a_dead_one_closed(client: mlflow.MlflowClient, outputs: Path) -> None:
-    config = config_for(outputs)
+@pytest.mark.parametrize("uri", ["sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
+def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: str, tmp_path: Path) -> None:
+    short = ["preset=quick", "model=fairlog", "schedule.time_steps=5", "evaluation.window=[1,5]"]
+    ended = fairall(*short, f"tracking.uri={uri}", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert f"Warning: tracking.uri: cannot use {uri}" in ended.stdout
+    (folder,) = (path for path in tmp_path.glob("outputs/runs/*/*/*") if path.is_dir())
+    assert (folder / "DONE").exists()
+    there = f"tracking.uri=sqlite:///{tmp_path / 'later.db'}"
+    told = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
+    assert (told.returncode, told.stderr, told.stdout) == (0, "", "Told MLflow of 1 run; 0 it knew.\n")
+    parent, nested = runs(mlflow.MlflowClient(f"sqlite:///{tmp_path / 'later.db'}"))
+    assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
+    assert parent.data.tags["fairall.command"].startswith("python -m fairall preset=quick model=fairlog")
+    assert parent.data.metrics["cpu_seconds"] > 0
+    again = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
+    assert again.stdout == "Told MLflow of 0 runs; 1 it knew.\n"
+    away = fairall("sync", cwd=tmp_path, module="fairall.tracking")
+    assert (away.returncode, away.stderr.count("\n")) == (1, 1)
+    assert f"cannot use {uri}" in away.stderr
+
+
+def kept_run(client: mlflow.MlflowClient, outputs: Path) -> tuple[dict[str, Any], Path]:
+    """Configuration and folder of the run that is there."""
+    (folder,) = (path for path in outputs.glob("runs/*/*/*") if path.is_dir())
+    config = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
+    return {**config, "outputs_dir": str(outputs)}, folder  # type: ignore[dict-item]
+
+
+def test_a_failed_run_is_marked_and_a_dead_one_closed(
+    client: mlflow.MlflowClient, outputs: Path, tmp_path: Path
+) -> None:
+    config, _ = kept_run(client, outputs)
     assert store_uri(config) == mlflow.get_tracking_uri()
-    following = Tracker.following(config, "failing", "c")
-    tracker = following.__enter__()
-    assert tracker is not None
-    failing = tracker.run_id
-    assert not following.__exit__(ValueError, ValueError("broken"), None)
-    assert client.get_run(failing).info.status == "FAILED"
 
-    dead = Tracker(config, "dead", "c").run_id
-    host, _, _ = client.get_run(dead).data.tags["fairall.process"].rpartition(":")
+    def parent_of(name: str) -> str:
+        parent = Told.read(tmp_path / name).parent
+        assert parent is not None
+        return parent
+
+    def status(name: str) -> str:
+        return client.get_run(parent_of(name)).info.status
+
+    for name, error, ends in (
+        ("failing", ValueError("broken"), "FAILED"),
+        ("stopped", Stopped(signal.SIGTERM), "KILLED"),
+    ):
+        following = Records(config, tmp_path / name, print).making("c")
+        following.__enter__()
+        assert status(name) == "RUNNING"
+        assert not following.__exit__(type(error), error, None)
+        assert status(name) == ends
+
+    with Records(config, tmp_path / "dead", print).making("c"):
+        pass
+    host, _, _ = client.get_run(parent_of("dead")).data.tags["fairall.process"].rpartition(":")
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    client.set_tag(dead, "fairall.process", f"{host}:{gone.pid}")
-    with Tracker.following(config, "next", "c") as tracker:
-        assert tracker is not None
-        assert client.get_run(dead).info.status == "KILLED"
-        assert client.get_run(tracker.run_id).info.status == "RUNNING"
-    assert client.get_run(tracker.run_id).info.status == "FINISHED"
-    for run_id in (failing, dead, tracker.run_id):
-        client.delete_run(run_id)
+    client.set_tag(parent_of("dead"), "fairall.process", f"{host}:{gone.pid}")
+    with Records(config, tmp_path / "next", print).making("c"):
+        assert status("dead") == "KILLED"
+        assert status("next") == "RUNNING"
+    for name in ("failing", "stopped", "dead", "next"):
+        client.delete_run(parent_of(name))
+
+
+def test_a_result_half_told_is_told_anew(client: mlflow.MlflowClient, outputs: Path) -> None:
+    config, folder = kept_run(client, outputs)
+    parent, nested = runs(client)
+    client.update_run(parent.info.run_id, status="RUNNING")
+    assert Records(config, folder, print).send()
+    anew, nested_anew = runs(client)
+    assert anew.info.run_id != parent.info.run_id
+    assert len(nested_anew) == len(nested)
+    assert anew.info.status == "FINISHED"
+    assert not Records(config, folder, print).send()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"nonsense": 1}'])
+def test_what_was_told_is_unknown_where_its_file_is_damaged(content: str, tmp_path: Path) -> None:
+    (tmp_path / "tracking.json").write_text(content)
+    assert Told.read(tmp_path) == Told()

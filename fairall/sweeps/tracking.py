@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -13,24 +13,25 @@ from omegaconf import DictConfig, OmegaConf
 from fairall.processes import this_process
 from fairall.sweeps.objectives import Judged
 from fairall.sweeps.study import SharedStudy, Trial
-from fairall.tracking.store import PROCESS_TAG, Store, allowed, reaching
+from fairall.tracking.store import PROCESS_TAG, Store, UnreachableError, allowed, reaching
 
 
 class SweepTracker:
     """The records of one study; begun by the first process that works on it, gone on with by the others.
 
+    A sweep does not end because MLflow is away: what was not told is told when the sweep is started again.
+
     Args:
-        store: None where tracking is off: then nothing is recorded.
+        config: of a trial, as plain containers; its `tracking` says where, and whether at all.
         study: the study.
     """
 
-    def __init__(self, store: Store | None, study: SharedStudy) -> None:
-        self._store = store
+    def __init__(self, config: dict[str, Any], study: SharedStudy) -> None:
+        self._config = config
         self._study = study
-        if store is not None:
-            self._parent = study.note(f"mlflow_run {store.experiment}", lambda: self._create_parent(store))
-            store.client.set_tag(self._parent, PROCESS_TAG, this_process())
-            store.client.update_run(self._parent, status="RUNNING")
+        self._store: Store | None = None
+        if config["tracking"]["enabled"]:
+            self._telling(self._begin)
 
     @classmethod
     @contextmanager
@@ -42,13 +43,9 @@ class SweepTracker:
             study: the study.
 
         Raises:
-            FairAllError: where MLflow cannot be reached.
+            FairAllError: where `tracking.uri` is nothing that MLflow could be at.
         """
-        if not config.tracking.enabled:
-            yield cls(None, study)
-            return
-        plain = cast(dict[str, Any], OmegaConf.to_container(config))
-        tracker = reaching(plain, lambda: cls(Store(plain), study))
+        tracker = cls(cast(dict[str, Any], OmegaConf.to_container(config)), study)
         try:
             yield tracker
         except BaseException as error:
@@ -59,17 +56,50 @@ class SweepTracker:
 
     def log_trial(self, trial: Trial, figures: dict[str, list[float | None]]) -> None:
         """A finished trial: its point, its figures with their spread over seeds, or why there are none."""
-        if self._store is None:
+        self._telling(lambda store: self._log_trial(store, trial, figures))
+
+    def log_selected(self, chosen: Judged | None) -> None:
+        """Which trial the rule chooses of all that are finished."""
+        if chosen is not None:
+            self._telling(lambda store: self._log_selected(store, chosen))
+
+    def _telling(self, tell: Callable[[Store], None]) -> None:
+        """Tells MLflow as long as it listens; where it once does not, it is not asked again."""
+        if not self._config["tracking"]["enabled"]:
             return
+
+        def connected() -> None:
+            self._store = self._store or Store(self._config)
+            tell(self._store)
+
+        try:
+            reaching(self._config, connected)
+        except UnreachableError as error:
+            self._config["tracking"]["enabled"] = False
+            print(
+                f"Warning: {error}. The sweep does without; started again, it tells MLflow what is missing."
+            )
+
+    def _begin(self, store: Store) -> None:
+        study = self._study
+        self._parent = study.note(f"mlflow_run {store.experiment}", lambda: self._create_parent(store))
+        store.client.set_tag(self._parent, PROCESS_TAG, this_process())
+        store.client.update_run(self._parent, status="RUNNING")
+        told = {run.data.tags["mlflow.runName"] for run in store.nested(self._parent)}
+        for trial in study.trials():
+            if trial.state in ("complete", "fail") and _name(trial) not in told:
+                self._log_trial(store, trial, dict(trial.per_seed))
+
+    def _log_trial(self, store: Store, trial: Trial, figures: Mapping[str, Sequence[float | None]]) -> None:
         from mlflow.entities import Metric, Param
 
-        client, now = self._store.client, int(time.time() * 1000)
+        client, now = store.client, int(time.time() * 1000)
         tags = {
             "mlflow.parentRunId": self._parent,
-            "mlflow.runName": f"trial {trial.number}",
+            "mlflow.runName": _name(trial),
             PROCESS_TAG: this_process(),
         } | {f"fairall.{key}": str(trial.notes[key]) for key in ("reason", "run") if key in trial.notes}
-        nested = client.create_run(self._store.experiment, tags=tags).info.run_id
+        nested = client.create_run(store.experiment, tags=tags).info.run_id
         known = {name: np.array(values, float) for name, values in figures.items()}
         known = {name: values for name, values in known.items() if np.isfinite(values).all()}
         means = {name: values.mean() for name, values in known.items()}
@@ -84,14 +114,11 @@ class SweepTracker:
         client.log_batch(nested, metrics=metrics, params=params)
         client.set_terminated(nested, "FINISHED" if trial.state == "complete" else "FAILED")
 
-    def log_selected(self, chosen: Judged | None) -> None:
-        """Which trial the rule chooses of all that are finished."""
-        if self._store is None or chosen is None:
-            return
-        client = self._store.client
-        client.set_tag(self._parent, "fairall.selected_trial", str(chosen.number))
+    def _log_selected(self, store: Store, chosen: Judged) -> None:
+        store.client.set_tag(self._parent, "fairall.selected_trial", str(chosen.number))
         for objective in self._study.objectives:
-            client.log_metric(self._parent, f"selected.{allowed(objective.figure)}", chosen.mean(objective))
+            name = f"selected.{allowed(objective.figure)}"
+            store.client.log_metric(self._parent, name, chosen.mean(objective))
 
     def _create_parent(self, store: Store) -> str:
         from mlflow.entities import Param
@@ -106,5 +133,8 @@ class SweepTracker:
         return parent
 
     def _end(self, status: str) -> None:
-        assert self._store is not None
-        self._store.client.set_terminated(self._parent, status)
+        self._telling(lambda store: store.client.set_terminated(self._parent, status))
+
+
+def _name(trial: Trial) -> str:
+    return f"trial {trial.number}"

@@ -10,6 +10,7 @@ from fairall.processes import this_process
 from fairall.run_folder import FILES
 from fairall.tracking.run import RUN_TAG
 from fairall.tracking.store import KIND_TAG, PROCESS_TAG, Store, reaching
+from fairall.validation import plain_name
 
 
 def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -> None:
@@ -48,27 +49,19 @@ def fetch_runs(config: dict[str, Any], folder: Path) -> None:
 def _fetch(store: Store, folder: Path) -> None:
     from mlflow.exceptions import MlflowException
 
-    token = None
-    while True:
-        found = store.client.search_runs(
-            [store.experiment],
-            "attributes.status = 'FINISHED'",
-            order_by=["attributes.start_time ASC"],
-            page_token=token,
-        )
-        for run in found:
-            tags = run.data.tags
-            if RUN_TAG not in tags:
-                continue  # of one seed, or a report
-            path = folder / tags["fairall.model"] / tags["fairall.dataset"] / tags[RUN_TAG]
-            path.mkdir(parents=True, exist_ok=True)
-            for name in FILES:
-                try:
-                    store.client.download_artifacts(run.info.run_id, name, str(path))
-                except (MlflowException, OSError):
-                    continue  # reading the run will tell what it lacks
-            (path / "DONE").touch()
-            os.utime(path / "DONE", (run.info.end_time / 1000,) * 2)
-        token = found.token
-        if not token:
-            return
+    for run in reversed(list(store.search("attributes.status = 'FINISHED'"))):
+        tags = run.data.tags
+        if RUN_TAG not in tags:
+            continue  # of one seed, or a report
+        names = [tags[name] for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
+        for name in names:
+            plain_name("a tag of a run in MLflow", name)  # it becomes a path here
+        path = folder.joinpath(*names)
+        path.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            try:
+                store.client.download_artifacts(run.info.run_id, name, str(path))
+            except (MlflowException, OSError):
+                continue  # reading the run will tell what it lacks
+        (path / "DONE").touch()
+        os.utime(path / "DONE", (run.info.end_time / 1000,) * 2)

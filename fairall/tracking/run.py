@@ -34,6 +34,7 @@ class RunTracker:
     """
 
     def __init__(self, store: Store, config: dict[str, Any], run_id: str) -> None:
+        self._store = store
         self._mlflow, self._client, self._experiment = store.mlflow, store.client, store.experiment
         self._config, self._run_id = config, run_id
         self._names = {
@@ -84,10 +85,7 @@ class RunTracker:
             return None
         if not begun.data.metrics:
             return begun.info.run_id
-        nested = self._client.search_runs(
-            [self._experiment], f"tags.`mlflow.parentRunId` = '{begun.info.run_id}'"
-        )
-        for run in (*nested, begun):
+        for run in (*self._store.nested(begun.info.run_id), begun):
             self._client.delete_run(run.info.run_id)
         return self.begin(command)
 

@@ -6,13 +6,16 @@ import logging
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairall.errors import FairAllError
 from fairall.files import locked
 from fairall.processes import is_gone
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
@@ -68,6 +71,20 @@ class Store:
             self.experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
 
+    def nested(self, parent: str) -> list[Run]:
+        """The runs nested in a run."""
+        return list(self.search(f"tags.`mlflow.parentRunId` = '{parent}'"))
+
+    def search(self, where: str) -> Iterator[Run]:
+        """Runs of the experiment for which a filter of MLflow's holds, the newest first."""
+        token = None
+        while True:
+            found = self.client.search_runs([self.experiment], where, page_token=token)
+            yield from found
+            token = found.token
+            if not token:
+                return
+
     def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
         known = self.client.get_experiment_by_name(config["tracking"]["experiment"])
         if known is not None:
@@ -77,8 +94,7 @@ class Store:
 
     def _close_dead_runs(self) -> None:
         """Closes runs that a process of this machine left RUNNING when it was killed."""
-        running = self.client.search_runs([self.experiment], "attributes.status = 'RUNNING'")
-        for run in running:
+        for run in list(self.search("attributes.status = 'RUNNING'")):
             if is_gone(run.data.tags.get(PROCESS_TAG, "")):
                 self.client.set_terminated(run.info.run_id, "KILLED")
 

@@ -1,0 +1,150 @@
+"""States that are kept from time to time, and found again whatever happened to their files."""
+
+import errno
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairall import checkpoint as module
+from fairall import stopping
+from fairall.checkpoint import Checkpoint
+from fairall.stopping import Stopped
+
+
+def state(value: int) -> dict[str, Any]:
+    return {"step": value, "weights": torch.full((5,), float(value))}
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """A folder with the states 1, before, and 2, the last."""
+    own = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=0.0)
+    for value in (1, 2):
+        own.keep(lambda value=value: state(value))  # type: ignore[misc]
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "checkpoint.previous.pt"}
+    return tmp_path
+
+
+def found(folder: Path, said: list[str] | None = None, of: str = "me") -> int | None:
+    told = [] if said is None else said
+    known = Checkpoint(folder / "checkpoint.pt", of, seconds=0.0, say=told.append).load()
+    return None if known is None else known["step"]
+
+
+def test_the_last_state_is_found(kept: Path) -> None:
+    assert found(kept) == 2
+
+
+def test_every_flipped_bit_is_noticed_or_harmless(kept: Path) -> None:
+    path = kept / "checkpoint.pt"
+    whole = path.read_bytes()
+    noticed = 0
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        said: list[str] = []
+        noticed += (step := found(kept, said)) == 1
+        assert step == (1 if said else 2)
+    assert noticed > 20
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 0.5, -1])
+def test_the_state_before_a_cut_one_is_taken(size: float, kept: Path) -> None:
+    path = kept / "checkpoint.pt"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(size * len(whole)) if size == 0.5 else int(size)])
+    said: list[str] = []
+    assert found(kept, said) == 1
+    assert len(said) == 1
+    assert "checkpoint.pt is damaged" in said[0]
+
+
+def test_a_state_that_is_not_there_is_the_one_before(kept: Path) -> None:
+    (kept / "checkpoint.pt").unlink()
+    assert found(kept) == 1
+    (kept / "checkpoint.previous.pt").unlink()
+    assert found(kept) is None
+
+
+def test_states_of_others_are_not_taken(kept: Path) -> None:
+    said: list[str] = []
+    assert found(kept, said, of="you") is None
+    assert len(said) == 2
+
+
+def test_a_full_disk_costs_the_state_and_not_the_work(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    said: list[str] = []
+    own = Checkpoint(kept / "checkpoint.pt", "me", seconds=0.0, say=said.append)
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        own.keep(lambda: state(3))
+    assert "No space left on device" in said[0]
+    assert found(kept) == 2
+    assert {path.name for path in kept.iterdir()} == {"checkpoint.previous.pt"}
+    own.keep(lambda: state(4))
+    assert found(kept) == 4
+
+
+def test_keeping_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    own = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=10.0)
+    keeps: list[float] = []
+
+    def slow() -> dict[str, Any]:
+        nonlocal now
+        keeps.append(now)
+        now += 0.5  # seconds that one takes
+        return state(len(keeps))
+
+    while now < 1000:
+        now += 1.0
+        own.offer(slow)
+    assert keeps[0] == 10.0
+    assert 0.5 * len(keeps) <= 0.02 * 1000
+
+
+@pytest.fixture
+def listening() -> Any:
+    """Signals as in a command, and afterwards as they were."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    stopping.listen()
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    stopping._Signals.asked = None
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.usefixtures("listening")
+def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    own = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=3600.0)
+    steps: list[int] = []
+
+    def work() -> None:
+        with own.uninterrupted():
+            while len(steps) < 10:
+                steps.append(len(steps) + 1)
+                if steps[-1] == 3:
+                    os.kill(os.getpid(), number)
+                own.offer(lambda: state(steps[-1]))
+
+    with pytest.raises(Stopped) as stopped:
+        work()
+    assert stopping.exit_code(stopped.value) == code
+    assert steps == [1, 2, 3]
+    assert found(tmp_path) == 3  # the step in which it came was finished
+
+
+@pytest.mark.usefixtures("listening")
+def test_outside_of_steps_a_signal_ends_what_is_under_way() -> None:
+    with pytest.raises(Stopped):
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -1,0 +1,237 @@
+"""Runs that are killed, stopped, crowded and starved, as users see them; the large suite is `-m slow`."""
+
+import itertools
+import json
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import mlflow
+import pandas as pd
+import pytest
+
+SMALL = [
+    "preset=quick", "seeds=3", "schedule.phase1_epochs=120", "schedule.warm_up_epochs=20",
+    "schedule.time_steps=40", "evaluation.window=[10,40]", "checkpoint_seconds=0",
+]  # fmt: skip
+METHODS = ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"]
+START_UP = 1.5  # seconds in which nothing is done yet that could be lost
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "fairall", *SMALL, *words]
+
+
+def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def folder_of(outputs: Path) -> Path:
+    (folder,) = (path for path in outputs.glob("runs/*/*/*") if path.is_dir())
+    return folder
+
+
+def result(outputs: Path) -> dict[str, bytes]:
+    return {name: (folder_of(outputs) / name).read_bytes() for name in ("metrics.csv", "summary.json")}
+
+
+def killed_until_done(words: list[str], cwd: Path, chance: random.Random, times: int, whole: float) -> int:
+    """Kills a command at random moments, up to `times` times, then lets it end; how often it was killed."""
+    kills = 0
+    for _ in range(times):
+        process = subprocess.Popen(
+            command(*words), cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            process.wait(chance.uniform(START_UP, max(whole, START_UP + 1.0)))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+    ended = run(*words, cwd=cwd)
+    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    return kills
+
+
+def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path) -> int:
+    """Checks that a run which is killed `times` times ends as one which is not; how often it was killed."""
+    calm, hunted = tmp_path / "calm", tmp_path / "hunted"
+    calm.mkdir()
+    hunted.mkdir()
+    words = [f"model={model}", f"seed={chance.randrange(1000)}"]
+    began = time.monotonic()
+    ended = run(*words, "tracking.enabled=false", cwd=calm)
+    whole = time.monotonic() - began
+    assert ended.returncode == 0, ended.stderr
+    kills = killed_until_done(words, hunted, chance, times, whole)
+    assert result(hunted / "outputs") == result(calm / "outputs")
+    table = pd.read_csv(folder_of(hunted / "outputs") / "metrics.csv")
+    assert len(table) == 3 * 41
+    assert not table.duplicated(["seed", "time_step"]).any()
+    client = mlflow.MlflowClient(f"sqlite:///{hunted / 'outputs' / 'mlflow.db'}")
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    parents = [run.info.status for run in found if "mlflow.parentRunId" not in run.data.tags]
+    assert parents.count("FINISHED") == 1
+    assert set(parents) <= {"FINISHED", "KILLED"}
+    left = [path for path in (hunted / "outputs").rglob(".*") if path.is_file()]
+    assert left == []
+    return kills
+
+
+@pytest.mark.parametrize("model", ["fairall_I_II", "fairlog"])
+def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(model: str, tmp_path: Path) -> None:
+    assert as_undisturbed(model, random.Random(model), 2, tmp_path) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "repeat"), list(itertools.product(METHODS, range(5))))
+def test_25_runs_killed_up_to_five_times_each(model: str, repeat: int, tmp_path: Path) -> None:
+    as_undisturbed(model, random.Random(f"{model} {repeat}"), 5, tmp_path)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_asked_to_stop_it_keeps_its_state_and_says_so(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    long = ["model=fairlog", "schedule.time_steps=100000", "evaluation.window=[10,40]"]
+    process = subprocess.Popen(command(*long), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    outputs = tmp_path / "outputs"
+    deadline = time.monotonic() + 60
+    while not list(outputs.glob("runs/*/*/*/checkpoint.pt")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert said == "fairall: interrupted; the same command goes on from what was saved\n"
+    client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
+    (parent,) = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    assert parent.info.status == "KILLED"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where FairAll has been run, with all that it leaves."""
+    folder = tmp_path_factory.mktemp("finished")
+    assert run("tracking.enabled=false", cwd=folder).returncode == 0
+    return folder
+
+
+DAMAGES = {
+    "truncated": lambda whole: whole[: len(whole) // 2],
+    "empty": lambda whole: b"",
+    "flipped": lambda whole: (
+        whole[: len(whole) // 2] + bytes([whole[len(whole) // 2] ^ 4]) + whole[len(whole) // 2 + 1 :]
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "missing"])
+@pytest.mark.parametrize(
+    "name",
+    ["DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.pt", "figures/learning.png"],
+)
+def test_a_damaged_result_is_made_again_from_the_checkpoint(
+    name: str, damage: str, finished: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    known = result(finished / "outputs")
+    path = folder_of(tmp_path / "outputs") / name
+    whole = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(DAMAGES[damage](whole))
+    ended = run("tracking.enabled=false", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "Already done" not in ended.stdout
+    assert ("is damaged or missing" in ended.stdout) == ((name, damage) != ("DONE", "missing"))
+    assert result(tmp_path / "outputs") == known
+    if name != "DONE":
+        assert path.read_bytes() == whole
+    assert "Already done" in run("tracking.enabled=false", cwd=tmp_path).stdout
+
+
+def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    folder = folder_of(tmp_path / "outputs")
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace("alpha: 5.0", "alpha: 4.0"))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for force in ("false", "true"):
+        ended = run("tracking.enabled=false", f"force={force}", cwd=tmp_path)
+        assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+        assert "holds another run (model.alpha is 4.0 there and 5.0 here); move it away" in ended.stderr
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + bytes(5000)])
+def test_a_damaged_mlflow_database_does_not_end_a_run(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "outputs" / "mlflow.db").write_bytes(content)
+    ended = run("model=fairlog", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert content == b"" or "Warning: tracking.uri: cannot use sqlite:" in ended.stdout
+    assert (folder_of(tmp_path / "outputs") / "DONE").exists()
+
+
+def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> None:
+    def small_files() -> None:
+        # As a full disk, but for this process alone: no file may grow beyond that.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+
+    ended = subprocess.run(
+        command("tracking.enabled=false", "model=fairlog"), cwd=tmp_path, capture_output=True, text=True,
+        timeout=300, preexec_fn=small_files,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert "metrics.csv" in ended.stderr
+    assert "no checkpoint could be kept" in ended.stdout
+    left = {path.name for path in folder_of(tmp_path / "outputs").iterdir()}
+    assert left == {"config.yaml", "tracking.json"}
+    assert run("tracking.enabled=false", "model=fairlog", cwd=tmp_path).returncode == 0
+
+
+def test_who_wants_what_another_is_at_work_on_is_told_and_waits(tmp_path: Path) -> None:
+    both = [
+        subprocess.Popen(
+            command("tracking.enabled=false"),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    waited = [out for out, _ in said if "Waiting for " in out]
+    assert len(waited) == 1
+    assert "which is at work on outputs/runs/fairall_I_II/credit/" in waited[0]
+    assert "Already done" in waited[0]
+
+
+@pytest.mark.slow
+def test_eight_at_once_in_an_empty_folder_all_finish(tmp_path: Path) -> None:
+    costs = [0.3, 0.4, 0.5, 0.6]
+    eight = [
+        subprocess.Popen(
+            command(f"cost.value={cost}", f"model={model}"), cwd=tmp_path, stderr=subprocess.PIPE
+        )
+        for cost in costs
+        for model in ("fairall_I_II", "fairlog")
+    ]
+    said = [process.communicate(timeout=600)[1] for process in eight]
+    assert [process.returncode for process in eight] == [0] * 8, said
+    assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 8
+    assert len(list(tmp_path.glob("outputs/cache/phase1/*.pt"))) == 1
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'outputs' / 'mlflow.db'}")
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    assert len(found) == 8 * (1 + 3)
+    assert {run.info.status for run in found} == {"FINISHED"}
+    for summary in tmp_path.glob("outputs/runs/*/*/*/summary.json"):
+        assert len(json.loads(summary.read_text())["per_seed"]) == 3
