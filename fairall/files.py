@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -80,6 +81,12 @@ def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
         yield
     finally:
         file_lock.release()
+
+
+def sha256(path: Path) -> str:
+    """The checksum of a file, 64 hexadecimal digits."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _reach_the_disk(path: Path) -> None:

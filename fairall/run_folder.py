@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from omegaconf import OmegaConf
 
 from fairall.checkpoint import Checkpoint
 from fairall.errors import FairAllError
-from fairall.files import Say, atomic, locked, remove_leftovers, unheard
+from fairall.files import Say, atomic, locked, remove_leftovers, sha256, unheard
 from fairall.identity import determining, flattened
 
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")  # of a result
@@ -84,7 +83,7 @@ class RunFolder:
             return ["DONE"]
         if not sums:
             return ["DONE"]
-        return [name for name, known in sums.items() if _sha256(self.path / name) != known]
+        return [name for name, known in sums.items() if self._sum(name) != known]
 
     def reopen(self) -> None:
         """The result is to be made again; checkpoints stay."""
@@ -121,8 +120,8 @@ class RunFolder:
         """Marks the result complete: DONE lists its files with their sums, for `sha256sum -c DONE` too."""
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
         names = [*FILES, *sorted(path.relative_to(self.path).as_posix() for path in inside)]
-        self.write_text("DONE", "".join(f"{_sha256(self.path / name)}  {name}\n" for name in names))
+        self.write_text("DONE", "".join(f"{self._sum(name)}  {name}\n" for name in names))
 
-
-def _sha256(path: Path) -> str | None:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    def _sum(self, name: str) -> str | None:
+        path = self.path / name
+        return sha256(path) if path.is_file() else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from filelock import FileLock
 
 from fairall.config import DownloadConfig
 from fairall.errors import FairAllError
+from fairall.files import sha256
 
 if TYPE_CHECKING:
     from requests import Response
@@ -67,12 +67,6 @@ def fetch(download: DownloadConfig, target: Path, advance: Arrived) -> Path:
                 _check(download, part)
                 part.replace(target)
     return target
-
-
-def sha256(path: Path) -> str:
-    """The checksum of a file, 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
@@ -150,12 +144,22 @@ def _get(url: str, start: int) -> Response:
     headers = {"Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
+    _refuse_in_the_clear(url)
     try:
-        return requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
+        response = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
+        _refuse_in_the_clear(response.url)  # where redirections have led
+        return response
     except (requests.ConnectionError, requests.Timeout) as error:
         raise _UnreachableError(_reason(error), None) from error
     except (OSError, ValueError) as error:  # of requests, or from below it: a malformed URL, for example
         raise FairAllError(f"cannot fetch {url}: {_reason(error)}; {BY_HAND}") from error
+
+
+def _refuse_in_the_clear(url: str) -> None:
+    """Raises FairAllError for what anybody on the way could have written; one's own machine is trusted."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
+        raise FairAllError(f"{url}: only https is fetched; {BY_HAND}")
 
 
 def _chunks(response: Response, total: int | None) -> Iterator[bytes]:

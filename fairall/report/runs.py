@@ -15,6 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairall.errors import FairAllError
 from fairall.identity import determining, ordered
+from fairall.run_folder import RunFolder
 
 GROUPS = ("model", "dataset", "initial_policy", "protocol")
 COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # the least there is
@@ -109,6 +110,9 @@ def read_run(path: Path) -> Run:
     done = path / "DONE"
     if not done.exists():
         raise FairAllError("unfinished: the same command goes on with it")
+    damaged = RunFolder(path).damaged() if done.stat().st_size else []  # one out of MLflow has no sums
+    if damaged:
+        raise FairAllError(f"{damaged[0]} is damaged or missing; the same command makes it again")
     try:
         config = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path / "config.yaml")))
         summary = json.loads((path / "summary.json").read_text())

@@ -35,7 +35,8 @@ def markdown(table: Table) -> str:
 
 
 def _md(text: str) -> str:
-    return text.replace("|", r"\|").replace("^", r"\^").replace("_", r"\_")
+    plain = text.replace("&", "&amp;").replace("<", "&lt;")
+    return plain.replace("|", r"\|").replace("^", r"\^").replace("_", r"\_")
 
 
 def _md_cell(cell: Cell) -> str:
@@ -101,5 +102,14 @@ def comma_separated(table: Table) -> str:
     if table.records:
         writer = csv.DictWriter(text, list(table.records[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(table.records)
+        writer.writerows({key: _harmless(value) for key, value in row.items()} for row in table.records)
     return text.getvalue()
+
+
+def _harmless(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula (OWASP, CSV injection)."""
+    return (
+        f"'{value}"
+        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else value
+    )
