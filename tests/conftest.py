@@ -27,6 +27,11 @@ def _same_draws_every_time() -> None:
     torch.manual_seed(0)
 
 
+def examples(usual: int) -> int:
+    """How many inputs a test by random inputs tries: `usual`, or `$FAIRALL_FUZZ`."""
+    return int(os.environ.get("FAIRALL_FUZZ", usual))
+
+
 def cache_in(folder: Path) -> Cache:
     """A cache that keeps no checkpoints but at the end."""
     return Cache(folder, checkpoint_seconds=3600.0)

@@ -23,9 +23,13 @@ from fairall.data.features import DISCRETE, Feature, Kind, Schema
 from fairall.data.own_csv import OwnCsv
 from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
+from tests.conftest import examples
 
 thorough = settings(
-    derandomize=True, deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow]
+    derandomize=True,
+    deadline=None,
+    max_examples=examples(300),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 
 ROLES = "yspdc"

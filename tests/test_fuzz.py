@@ -1,0 +1,171 @@
+"""Nonsense in command lines, YAML and CSV: each is an answer or one line, and nothing is written by it.
+
+`make test` tries some; docs/reliability.md says how to try tens of thousands.
+"""
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra.core.global_hydra import GlobalHydra
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from fairall import cli, experiment
+from fairall.compose import compose_config
+from fairall.identity import flattened
+from tests.conftest import examples
+
+GROUPS = [
+    "model", "dataset", "initial_policy", "cost", "protocol", "preset", "sweeps", "hparams", "hydra/launcher",
+]  # fmt: skip
+CHOICES = [
+    "fairlog",
+    "fairall_II",
+    "credit",
+    "synthetic",
+    "csv",
+    "lenient",
+    "logged",
+    "quick",
+    "fixed",
+    "text",
+]
+VALUES = [
+    "null", "nan", "inf", "-inf", "true", "no", "''", '""', "[]", "{}", "[1,2]", "[-1]", "[[1]]", "[0.5,a]",
+    "{a: 1}", "{a: {b: []}}", "0", "-1", "1", "7", "1e-300", "1e999", "-0.0", "0x10", "99999999999999999999",
+    "2147483648", "${seed}", "${nope}", "${oc.env:HOME}", "${oc.env:NOPE}", "${model}", "${.}", "../x",
+    "/etc/passwd", "a/b", "a,b", "1,2", "choice(1,2)", "range(1,3)", "glob(*)", "sort(3,2)", "os.system",
+    "torch.nn.Linear", "fairall.cli.main", "=", "==", "=1+1", "\\", "'", '"', "(", ")", "[", "}", "a b", "\t",
+    "\x00", "\u202e", "ü", "💥", "x" * 300,
+]  # fmt: skip
+
+
+def keys() -> list[str]:
+    """Everything that a configuration has, of several models and data sets."""
+    found = set(GROUPS)
+    for words in (
+        (),
+        ("model=fairlog", "dataset=synthetic"),
+        ("dataset=compas",),
+        ("initial_policy=logged",),
+    ):
+        for key in flattened(_plain(*words)):
+            parts = key.split(".")
+            found |= {".".join(parts[: n + 1]) for n in range(len(parts))}
+    return sorted(found)
+
+
+def _plain(*words: str) -> Any:
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_container(compose_config(*words), resolve=False)
+
+
+# What would need more memory or time than a test should have.
+BIG = ("dataset.rows", "dataset.path", "dataset.raw_file")
+KEYS = [key for key in keys() if not key.startswith(BIG)]
+keyword = st.sampled_from(KEYS) | st.text(max_size=12) | st.sampled_from(KEYS).map(lambda key: key[:-1] + "x")
+value = (
+    st.sampled_from(VALUES + CHOICES) | st.text(max_size=20) | st.floats().map(repr) | st.integers().map(str)
+)
+override = st.builds(
+    lambda sign, key, assigned, of: f"{sign}{key}{assigned}{of}",
+    st.sampled_from(["", "", "", "", "+", "++", "~"]),
+    keyword,
+    st.sampled_from(["=", "=", "=", "=", "", "==", "@x="]),
+    value,
+)
+option = st.sampled_from(
+    ["--help", "--cfg", "job", "-p", "model", "--foo", "-x", "--multirun", "--resolve", ""]
+)
+command_line = st.lists(override | override | override | option, min_size=1, max_size=4)
+
+
+def typed(words: list[str]) -> tuple[int, str]:
+    """Exit code, and what was said on standard error."""
+    said = io.StringIO()
+    before = sys.argv
+    sys.argv = ["fairall", *words]
+    cli._Work.begun = cli._Work.jobs_failed = False
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            code = cli.main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    finally:
+        sys.argv = before
+        GlobalHydra.instance().clear()
+    return code, said.getvalue()
+
+
+@pytest.fixture(scope="module")
+def untrained() -> Iterator[None]:
+    """Everything up to the first training step; that is what words can spoil."""
+
+    def prepared(composed: Any) -> Any:
+        asked = experiment.job(composed)
+        experiment.initially_decided(asked.config, asked.data)
+        return {"aggregate": {asked.config.objective: {"mean": 0.0}}}, Path("nowhere")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(experiment, "run", prepared)
+        yield
+
+
+def check(words: list[str], folder: Path) -> None:
+    code, said = typed(words)
+    assert code in (0, 1), (words, code, said)
+    assert "Traceback" not in said, (words, said)
+    assert code == 1 or said == "", (words, said)
+    assert code == 0 or said.count("\n") >= 1, (words, said)
+    if "--multirun" not in words:
+        assert said.count("\n") <= 1, (words, said)
+    assert {path.name for path in folder.iterdir()} <= {"outputs"}, words
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+fuzzed = settings(
+    max_examples=examples(60), deadline=None, derandomize=True, database=None,
+    phases=[Phase.generate],  # the first failure says enough, and shrinking takes minutes
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("untrained")
+@fuzzed
+@given(command_line)
+def test_nonsense_on_the_command_line_is_one_line(elsewhere: Path, words: list[str]) -> None:
+    check(words, elsewhere)
+
+
+leaf = (
+    st.sampled_from([*VALUES, *CHOICES]) | st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+)
+node = st.recursive(leaf, lambda of: st.lists(of, max_size=3) | st.dictionaries(keyword, of, max_size=3))
+headers = st.sampled_from(["", "# @package _global_\n", "# @package model\n", "# @package ${x}\n"])
+yaml_text = st.builds(
+    lambda header, content: header + yaml.safe_dump(content, allow_unicode=True),
+    headers,
+    st.dictionaries(keyword, node, max_size=4) | node,
+) | st.text("ab:- {}[]&*!|>%@`'\"#\n\t", max_size=60)
+
+
+@pytest.mark.usefixtures("untrained")
+@fuzzed
+@given(yaml_text, st.sampled_from(["preset", "model", "dataset", "protocol"]))
+def test_nonsense_in_a_file_of_ones_own_is_one_line(elsewhere: Path, content: str, group: str) -> None:
+    own = elsewhere.parent / f"{elsewhere.name} conf"
+    (own / group).mkdir(parents=True, exist_ok=True)
+    (own / group / "own.yaml").write_text(content)
+    check([f"{group}=own", "-cd", str(own)], elsewhere)
