@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ class Rules:
         attempts: how often a trial is started before it counts as failed.
         grace_seconds: after which a silent trial of another machine is taken over.
         retry_failed: whether points that had failed before this process came are tried once more.
+        first: the point to begin with; empty for none.
     """
 
     sampler: Sampler
@@ -42,6 +43,7 @@ class Rules:
     attempts: int
     grace_seconds: float
     retry_failed: bool
+    first: Point = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,9 @@ class SharedStudy:
             if not waiting:
                 if len(taken) >= rules.target:
                     return None
-                point = rules.sampler(self.optuna_study, self.space, taken, rules.target)
+                point: Point | None = rules.first
+                if not point or key_of(point) in taken:
+                    point = rules.sampler(self.optuna_study, self.space, taken, rules.target)
                 if point is None:
                     return None
                 self.optuna_study.enqueue_trial(point)

@@ -55,6 +55,7 @@ class StudySweeper(Sweeper):
         Raises:
             FairAllError: where the sweep asks for something impossible, or no trial of it succeeded.
         """
+        from fairall.sweeps.paper import paper_point
         from fairall.sweeps.progress import Progress
         from fairall.sweeps.samplers import SAMPLERS
         from fairall.sweeps.storage import storage_url
@@ -66,9 +67,6 @@ class StudySweeper(Sweeper):
         asked = cast(SweepConfig, OmegaConf.to_object(first.sweep))
         objectives = validated(asked, first)
         target = space.size if asked.trials is None else min(asked.trials, space.size)
-        rules = Rules(
-            SAMPLERS[asked.sampler], target, asked.attempts, asked.grace_seconds, asked.retry_failed
-        )
         name = asked.study or self.config.hydra.runtime.choices.get("sweeps") or "sweep"
         study = SharedStudy.begin(
             storage_url(asked.storage, first.outputs_dir),
@@ -77,6 +75,15 @@ class StudySweeper(Sweeper):
             objectives=objectives,
             settings=_settings(first, space),
             target=target,
+        )
+        rules = Rules(
+            SAMPLERS[asked.sampler],
+            target,
+            asked.attempts,
+            asked.grace_seconds,
+            asked.retry_failed,
+            # A part of the grid begins with what is to be compared with; all of it has that anyway.
+            first={} if asked.sampler == "grid" else paper_point(study),
         )
         progress = Progress(study)
         progress.begin()

@@ -89,6 +89,15 @@ def test_several_at_once_try_every_point_once(sampler: str, begin: Begin) -> Non
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
+def test_the_point_to_begin_with_is_tried_first_and_once(sampler: str, begin: Begin) -> None:
+    first = list(SPACE.points())[3]
+    while finished(begin(), 1.0, rules(sampler, first=first)):
+        pass
+    assert begin().trials()[0].point == first
+    assert points(begin()) == Counter(key_of(point) for point in SPACE.points())
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_part_of_a_grid_can_be_gone_on_with(sampler: str, begin: Begin) -> None:
     while finished(begin(), 1.0, rules(sampler, target=4)):
         pass
