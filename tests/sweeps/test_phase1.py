@@ -66,7 +66,7 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     for name in ("classification_loss", "reconstruction_loss", "latent_s_dependence"):
         assert all(value >= 0 for value in whole["figures"][name])
 
-    kept = torch.load(cached, weights_only=True)["vae"]
+    kept = torch.load(cached, weights_only=True)["result"]["vae"]
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
     vae = ConditionalVAE(
         credit.schema, config.model.latent_size, config.model.vae_arch, SeedStreams([0, 1], "any"),
