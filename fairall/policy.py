@@ -16,10 +16,12 @@ from fairall.config import Config
 from fairall.data.features import Kind, Schema
 from fairall.data.prepare import Scaler
 from fairall.errors import FairAllError
+from fairall.files import atomic
 from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, Setting
 from fairall.randomness import SeedStreams
 from fairall.target import target_class
+from fairall.tensor_files import load_tensors, save_tensors
 
 
 class Policy:
@@ -38,23 +40,25 @@ class Policy:
 
     def save(self, folder: Path, config: dict[str, Any]) -> None:
         """Writes config.yaml (of the run, plain containers), features.json and weights.pt to `folder`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        OmegaConf.save(OmegaConf.create(config), folder / "config.yaml")
+        with atomic(folder / "config.yaml") as temporary:
+            OmegaConf.save(OmegaConf.create(config), temporary)
         features = [
             feature | {"mean": mean, "scale": scale}
             for feature, mean, scale in zip(
                 self.schema.to_plain(), self.scaler.mean, self.scaler.scale, strict=True
             )
         ]
-        (folder / "features.json").write_text(json.dumps(features, indent=1) + "\n")
-        torch.save(self.learner.state_dict(), folder / "weights.pt")
+        with atomic(folder / "features.json") as temporary:
+            temporary.write_text(json.dumps(features, indent=1) + "\n")
+        save_tensors(self.learner.state_dict(), folder / "weights.pt")
 
     @classmethod
     def load(cls, folder: Path) -> Policy:
         """Reads what `save` wrote. Nothing is unpickled; the module of the method it names is imported.
 
         Raises:
-            FairAllError: where another version of this package has saved it, or the method is not there.
+            FairAllError: where another version of this package has saved it, the method is not there, or its
+                weights are damaged.
         """
         stored = OmegaConf.load(folder / "config.yaml")
         typed = with_typed_model(cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), stored)))
@@ -68,7 +72,7 @@ class Policy:
         columns = json.loads((folder / "features.json").read_text())
         schema = Schema.from_plain(columns, stored.dataset.encoding)
         learner = learner_class(config.model, Setting.of(schema, config))
-        learner.load_state_dict(torch.load(folder / "weights.pt", weights_only=True))
+        learner.load_state_dict(load_tensors(folder / "weights.pt"))
         scaler = Scaler(
             mean=np.array([c["mean"] for c in columns]),
             scale=np.array([c["scale"] for c in columns]),
