@@ -35,6 +35,8 @@ def _groups() -> str:
     folder = configuration_root() / "conf"
     choices = defaultdict(list)
     for path in sorted(folder.glob("*/**/*.yaml")):
+        if path.is_relative_to(folder / "fewer"):
+            continue  # preset=fast takes these by itself
         choices[path.parent.relative_to(folder).as_posix()].append(path.stem)
     choices["sweeps"] = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
     return "".join(f"{group}: {', '.join(names)}\n" for group, names in sorted(choices.items()))
