@@ -205,7 +205,7 @@ def in_words(
         ]
         paragraph.append(
             f"Of {len(judged)} comparisons in the paper ({setting}), {counts[0]} reproduced, "
-            f"{counts[1]} hold in direction only, where chance might do it, and {counts[2]} did not."
+            f"{counts[1]} in direction only, where chance might do it, and {counts[2]} did not."
         )
     by_name = []
     for words in (NOT, IN_DIRECTION, REPRODUCED):
