@@ -45,8 +45,11 @@ class Cache:
             under_way = self.folder / f"{key}.checkpoint.pt"
             checkpoint = Checkpoint(under_way, key, seconds=self.checkpoint_seconds, say=self.say)
             made = make(checkpoint)
-            save_tensors({"of": key, "result": made}, path)
-            checkpoint.forget()
+            try:
+                save_tensors({"of": _result(key), "result": made}, path)
+                checkpoint.forget()
+            except OSError as error:
+                self.say(f"Warning: {path} could not be kept: {error.strerror or error}.")
             return made
 
     def _kept(self, path: Path, key: str) -> dict[str, Any] | None:
@@ -57,7 +60,12 @@ class Cache:
         except DamagedFileError as error:
             self.say(f"Warning: {error}; it is made again.")
             return None
-        if kept.get("of") != key:
+        if kept.get("of") != _result(key):
             self.say(f"Warning: {path} is the result of something else; it is made again.")
             return None
         return kept["result"]
+
+
+def _result(key: str) -> str:
+    """Whose a kept result is; a checkpoint of the same key is not one."""
+    return f"result {key}"

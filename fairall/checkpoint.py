@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +31,12 @@ class Checkpoint:
         self._seconds = seconds
         self._say = say
         self._next = time.monotonic() + seconds
+        self._whole = False  # whether what is in `path` is known to be
 
     def offer(self, state: Callable[[], dict[str, Any]]) -> None:
         """Keeps what `state` gives if it is time, and if the process is to stop, whose end this then is.
+
+        Where work is only to be stopped here, it belongs into a `stopping.deferred()`.
 
         Raises:
             Stopped: where it is to stop.
@@ -47,10 +49,12 @@ class Checkpoint:
         """Keeps what `state` gives; where that fails, on a full disk, work goes on without."""
         began = time.monotonic()
         try:
-            # At any moment one of the two is whole.
-            if self.path.exists():
+            # At any moment one of the two is whole: a damaged one must not take the place of that.
+            if self._whole:
                 self.path.replace(self.previous)
+                self._whole = False
             save_tensors({"of": self._of, "state": state()}, self.path)
+            self._whole = True
         except OSError as error:
             self._say(
                 f"Warning: no checkpoint could be kept in {self.path.parent}: {error.strerror or error}."
@@ -69,6 +73,7 @@ class Checkpoint:
                 self._say(f"Warning: {error}; the checkpoint before it is taken, if there is one.")
                 continue
             if kept.get("of") == self._of:
+                self._whole = path == self.path
                 return kept["state"]
             self._say(f"Warning: {path} is a checkpoint of something else and is not taken.")
         return None
@@ -77,7 +82,3 @@ class Checkpoint:
         """Deletes what was kept."""
         self.path.unlink(missing_ok=True)
         self.previous.unlink(missing_ok=True)
-
-    def uninterrupted(self) -> AbstractContextManager[None]:
-        """Within it a signal waits for the next `offer`."""
-        return stopping.deferred()

@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 import hydra
@@ -19,6 +20,7 @@ from hydra.core.plugins import Plugins
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from fairall import stopping
 from fairall.config import register_schemas, register_sweeps
 from fairall.errors import FairAllError
 from fairall.explain import MISTAKES, tell
@@ -27,20 +29,13 @@ from fairall.resources import configuration_root, sweeps_folder
 from fairall.sweeps.sweeper import TARGET as SWEEPER
 from fairall.sweeps.sweeper import register_sweeper
 
-
-class _Work:
-    """How far the command has come."""
-
-    begun = False
-    jobs_failed = False
-
-
 GRID = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 
 @hydra.main(version_base="1.3", config_path=str(configuration_root() / "conf"), config_name="config")
 def _task(composed: DictConfig) -> float | dict[str, Any]:
     """One job; returns what the sweeper wants of it: the outcome of a trial, or the objective."""
+    stopping.listen()  # in a process of a launcher's, too
     hydra_config = HydraConfig.get()
     if hydra_config.mode == RunMode.MULTIRUN and hydra_config.sweeper._target_ == SWEEPER:
         from fairall.sweeps.trial import outcome
@@ -48,7 +43,6 @@ def _task(composed: DictConfig) -> float | dict[str, Any]:
         return outcome(composed)
     if hydra_config.mode == RunMode.MULTIRUN:
         return _trial(composed, worst=_worst(hydra_config))
-    _Work.begun = True
     try:
         sweep = hydra_config.runtime.choices.get("sweeps")
         if sweep:
@@ -57,19 +51,6 @@ def _task(composed: DictConfig) -> float | dict[str, Any]:
     except MISTAKES as error:
         # Not an exception of the job: Hydra would add lines of its own.
         raise SystemExit(_say(error)) from None
-
-
-def _watch(sweeper: Any) -> None:
-    """Lets Hydra's own sweeper tell us whether all jobs did what they should."""
-    sweep = sweeper.sweep
-
-    def watched(self: Any, arguments: list[str]) -> Any:
-        batches = sweep(self, arguments)
-        returned = [job.return_value for batch in batches for job in batch]
-        _Work.jobs_failed = any(isinstance(value, float) and math.isinf(value) for value in returned)
-        return batches
-
-    sweeper.sweep = watched
 
 
 def _trial(composed: DictConfig, *, worst: float) -> float:
@@ -86,12 +67,7 @@ def _trial(composed: DictConfig, *, worst: float) -> float:
 def _objective(composed: DictConfig) -> float:
     from fairall.experiment import run
 
-    try:
-        summary, _ = run(composed)
-    except RuntimeError as error:
-        if "allocate memory" in str(error):  # torch has no exception of its own for it
-            raise MemoryError from error
-        raise
+    summary, _ = run(composed)
     figures = summary["aggregate"][composed.objective]
     if figures is None:
         raise FairAllError(f"objective={composed.objective} has no value in this run: see its summary.json")
@@ -111,40 +87,66 @@ def main() -> int:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     register_schemas()
     register_sweeps(sweeps_folder())
-    # Hydra wants options before or after, but not among, what is about the configuration.
-    sys.argv[1:] = sorted(sys.argv[1:], key=_is_override)
     try:
         if {"-h", "--help"} & set(sys.argv):
             print(help_text(sys.argv[1:]))
-        else:
-            _refuse_unknown_options(sys.argv[1:])
-            register_sweeper()
-            _watch(Plugins.instance().class_name_to_class[GRID])
+            return 0
+        sys.argv[1:] = _options_first(sys.argv[1:])
+        register_sweeper()
+        with _returned_by_jobs() as returned:
             _task()
     except MISTAKES as error:
         return _say(error)
     except Exception as error:
-        if _Work.begun:
+        if not _raised_by_hydra(error):
             raise
-        # Hydra's own code met words that it did not expect.
         return _say(FairAllError(f"cannot read {shlex.join(sys.argv[1:])}: {error}"))
-    return 1 if _Work.jobs_failed else 0
+    return 1 if any(isinstance(value, float) and math.isinf(value) for value in returned) else 0
 
 
-def _is_override(word: str) -> bool:
-    return "=" in word and not word.startswith("-")
+def _options_first(words: list[str]) -> list[str]:
+    """The words of the command line as Hydra's parser wants them: options first, then the configuration's.
 
-
-def _refuse_unknown_options(words: list[str]) -> None:
-    """Raises FairAllError where Hydra's parser would show its usage over many lines."""
+    Raises:
+        FairAllError: where it would show its usage over many lines.
+    """
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            get_args_parser().parse_args(words)
+            overrides = get_args_parser().parse_intermixed_args(words).overrides
     except SystemExit as end:
         if end.code:
             raise FairAllError(said.getvalue().strip().split("error: ")[-1] + "; see --help") from end
         raise
+    options = list(words)
+    for word in overrides:
+        options.remove(word)
+    return [*options, *overrides]
+
+
+@contextlib.contextmanager
+def _returned_by_jobs() -> Iterator[list[Any]]:
+    """What the jobs of Hydra's own sweeper have returned, once all have ended."""
+    sweeper: Any = Plugins.instance().class_name_to_class[GRID]
+    sweep = sweeper.sweep
+    returned: list[Any] = []
+
+    def noted(self: Any, arguments: list[str]) -> Any:
+        batches = sweep(self, arguments)
+        returned.extend(job.return_value for batch in batches for job in batch)
+        return batches
+
+    sweeper.sweep = noted
+    try:
+        yield returned
+    finally:
+        sweeper.sweep = sweep
+
+
+def _raised_by_hydra(error: Exception) -> bool:
+    """Whether Hydra's own code met words that it did not expect; anything else is a defect of ours."""
+    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return frames[-1].split(".")[0] in ("hydra", "omegaconf", "antlr4", "yaml")
 
 
 def _say(error: Exception) -> int:

@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 from omegaconf import DictConfig, OmegaConf
 
+from fairall import stopping
 from fairall.cache import Cache
 from fairall.config import Config
 from fairall.data.dataset import Dataset, dataset
@@ -25,7 +26,7 @@ from fairall.identity import run_id
 from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, PretrainCurves, Setting
 from fairall.online import OnlineLearning
-from fairall.processor import prepare_processor
+from fairall.processor import prepare_processor, short_of_memory
 from fairall.report.display import Display
 from fairall.report.paper import paper_figures
 from fairall.result import Learned, write_result
@@ -104,6 +105,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = p
     return Job(config, plain, data, learner, identity, folder)
 
 
+@short_of_memory()
 def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str, Any], Path]:
     """Runs what the configuration says, or goes on with it, or finds it done; README.md says what it leaves.
 
@@ -116,6 +118,8 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
 
     Raises:
         FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
+        MemoryError: where it asks for more than there is.
+        Stopped: where the process is asked to stop; the same call goes on from what was saved.
     """
     asked = job(composed)
     prepare_processor(asked.config.threads)
@@ -134,7 +138,7 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
             display.say(f"Already done; force=true runs it anew: {folder.path}")
         else:
             with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
-                folder.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(plain)))
+                folder.write_config(plain)
                 end_start_up()
                 learned = _learn(asked.learner, config, data, decided, folder, display)
                 summary = write_result(learned, config, plain, data, folder)
@@ -195,7 +199,7 @@ def _learn(
         of_phase1 = None if curves is None else dict(vars(curves))
         return {"curves": of_phase1, "warmed_up": warmed_up, "online": online.state_dict()}
 
-    with checkpoint.uninterrupted():
+    with stopping.deferred():
         with display.phase("Warm-up", epochs, done=warmed_up) as advance:
             while warmed_up < epochs:
                 advance(**learner.warm_up_epoch(decided, warmed_up))

@@ -6,7 +6,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -71,7 +71,8 @@ def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
         except Timeout:
             say(f"Waiting for {lock.read_text() or 'another process'}, which is at work on {folder}")
             file_lock.acquire()
-        lock.write_text(this_process())
+        with suppress(OSError):  # only to be told to others
+            lock.write_text(this_process())
     except OSError as error:
         raise FairAllError(
             f"cannot write to {folder}: {error.strerror or error}; "

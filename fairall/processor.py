@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -11,6 +13,17 @@ import torch
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; glibc takes no more
 NEVER = 2**31 - 1  # bytes of free memory from which on it is handed back
+
+
+@contextmanager
+def short_of_memory() -> Iterator[None]:
+    """Raises MemoryError where torch, which has no exception of its own for it, cannot get what it needs."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "allocate memory" in str(error):
+            raise MemoryError from error
+        raise
 
 
 def prepare_processor(threads: int) -> None:

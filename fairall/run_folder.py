@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from fairall.files import Say, atomic, locked, remove_leftovers, sha256, unheard
 from fairall.identity import determining, flattened
 
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")  # of a result
+SUM = "# sha256 of what follows: "
 
 
 class RunFolder:
@@ -61,13 +63,20 @@ class RunFolder:
                 "move it away, or choose another place with outputs_dir=FOLDER"
             )
 
+    def write_config(self, config: dict[str, Any]) -> None:
+        """config.yaml, headed by the sum of what follows: a damaged one must not look like another run's."""
+        content = OmegaConf.to_yaml(OmegaConf.create(config))
+        self.write_text("config.yaml", f"{SUM}{_sha256(content)}\n{content}")
+
     def _config(self) -> dict[str, Any] | None:
-        """config.yaml as plain containers; None where there is none that can be read."""
-        try:
-            known = OmegaConf.to_container(OmegaConf.load(self.path / "config.yaml"))
-        except Exception:  # of yaml, OmegaConf and the system; a damaged one is written anew
+        """config.yaml as plain containers; None where there is none, or not as it was written."""
+        path = self.path / "config.yaml"
+        heading, _, content = (
+            path.read_text(errors="replace").partition("\n") if path.exists() else ("", "", "")
+        )
+        if heading != f"{SUM}{_sha256(content)}":
             return None
-        return cast(dict[str, Any], known) if isinstance(known, dict) and "dataset" in known else None
+        return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.create(content)))
 
     @property
     def done(self) -> bool:
@@ -119,9 +128,14 @@ class RunFolder:
     def finish(self) -> None:
         """Marks the result complete: DONE lists its files with their sums, for `sha256sum -c DONE` too."""
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
-        names = [*FILES, *sorted(path.relative_to(self.path).as_posix() for path in inside)]
+        files = [path for path in (self.path / name for name in FILES) if path.is_file()]
+        names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
         self.write_text("DONE", "".join(f"{self._sum(name)}  {name}\n" for name in names))
 
     def _sum(self, name: str) -> str | None:
         path = self.path / name
         return sha256(path) if path.is_file() else None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -22,14 +23,16 @@ class Stopped(KeyboardInterrupt):
 
 
 class _Signals:
-    """What has been heard, and whether it has to wait."""
+    """What has been heard, and whether it has to wait; a handler has nobody else to leave that with."""
 
     asked: int | None = None
     deferred = False
 
 
 def listen() -> None:
-    """Takes SIGTERM and SIGINT as said above, from here on; for the main thread of a command."""
+    """Takes SIGTERM and SIGINT as said above, from here on; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        return
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _hear)
 

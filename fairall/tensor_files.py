@@ -29,15 +29,16 @@ def load_tensors(path: Path) -> dict[str, Any]:
     """What `save_tensors` kept.
 
     Raises:
-        FileNotFoundError: where there is no file.
+        OSError: where the system does not give the file; FileNotFoundError where there is none.
         DamagedFileError: where its checksums (CRC-32, one per tensor) say that it is not what was written.
     """
+    content = path.read_bytes()
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             broken = archive.testzip()
         if broken is None:
-            return torch.load(path, weights_only=True)
-    except FileNotFoundError:
+            return torch.load(io.BytesIO(content), weights_only=True)
+    except MemoryError:
         raise
     except Exception as error:  # zipfile and torch raise a dozen kinds at headers that make no sense
         raise DamagedFileError(f"{path} is damaged ({type(error).__name__})") from error

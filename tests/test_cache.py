@@ -29,7 +29,7 @@ def test_a_result_is_made_once(tmp_path: Path) -> None:
     assert torch.equal(first["weights"], second["weights"])
 
 
-@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "swapped", "text"])
+@pytest.mark.parametrize("damage", ["truncated", "empty", "flipped", "swapped", "a checkpoint", "text"])
 def test_a_damaged_result_is_made_again(damage: str, tmp_path: Path) -> None:
     said: list[str] = []
     made_in(tmp_path, 1.0, said)
@@ -37,7 +37,9 @@ def test_a_damaged_result_is_made_again(damage: str, tmp_path: Path) -> None:
     whole = path.read_bytes()
     at = whole.index(torch.full((3,), 1.0).numpy().tobytes())
     if damage == "swapped":
-        save_tensors({"of": "another", "result": {"weights": torch.zeros(3)}}, path)
+        save_tensors({"of": "result another", "result": {"weights": torch.zeros(3)}}, path)
+    elif damage == "a checkpoint":
+        save_tensors({"of": "key", "state": {"weights": torch.zeros(3)}}, path)
     else:
         path.write_bytes(
             {

@@ -3,6 +3,8 @@
 import errno
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,10 @@ def kept(tmp_path: Path) -> Path:
 def found(folder: Path, said: list[str] | None = None, of: str = "me") -> int | None:
     told = [] if said is None else said
     known = Checkpoint(folder / "checkpoint.pt", of, seconds=0.0, say=told.append).load()
-    return None if known is None else known["step"]
+    if known is None:
+        return None
+    assert known["weights"].tolist() == [float(known["step"])] * 5
+    return known["step"]
 
 
 def test_the_last_state_is_found(kept: Path) -> None:
@@ -91,6 +96,35 @@ def test_a_full_disk_costs_the_state_and_not_the_work(kept: Path, monkeypatch: p
     assert found(kept) == 4
 
 
+def test_a_damaged_state_does_not_take_the_place_of_the_whole_one(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = kept / "checkpoint.pt"
+    path.write_bytes(path.read_bytes()[:100])
+    own = Checkpoint(path, "me", seconds=0.0)
+    assert own.load() is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        own.keep(lambda: state(3))
+    assert found(kept) == 1
+    own.keep(lambda: state(4))
+    own.keep(lambda: state(5))
+    assert found(kept) == 5
+    path.unlink()
+    assert found(kept) == 4
+
+
+def test_a_file_that_the_system_does_not_give_is_not_a_damaged_one(kept: Path) -> None:
+    path = kept / "checkpoint.pt"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        found(kept)
+
+
 def test_keeping_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
@@ -130,7 +164,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
     steps: list[int] = []
 
     def work() -> None:
-        with own.uninterrupted():
+        with stopping.deferred():
             while len(steps) < 10:
                 steps.append(len(steps) + 1)
                 if steps[-1] == 3:
@@ -142,6 +176,17 @@ def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
     assert stopping.exit_code(stopped.value) == code
     assert steps == [1, 2, 3]
     assert found(tmp_path) == 3  # the step in which it came was finished
+
+
+def test_a_second_signal_leaves_at_once() -> None:
+    program = (
+        "import os, signal\nfrom fairall import stopping\nstopping.listen()\n"
+        "with stopping.deferred():\n"
+        "    os.kill(os.getpid(), signal.SIGTERM)\n    print('waits', flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n    print('never said')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "waits\n", "")
 
 
 @pytest.mark.usefixtures("listening")

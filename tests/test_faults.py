@@ -3,17 +3,25 @@
 import itertools
 import json
 import random
+import re
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import mlflow
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
+
+from fairall.compose import compose_config
+from fairall.errors import FairAllError
+from fairall.run_folder import RunFolder
 
 SMALL = [
     "preset=quick", "seeds=3", "schedule.phase1_epochs=120", "schedule.warm_up_epochs=20",
@@ -48,7 +56,7 @@ def killed_until_done(words: list[str], cwd: Path, chance: random.Random, times:
             command(*words), cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            process.wait(chance.uniform(START_UP, max(whole, START_UP + 1.0)))
+            process.wait(chance.uniform(START_UP, max(0.9 * whole, START_UP + 1.0)))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -91,7 +99,7 @@ def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(model: str,
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "repeat"), list(itertools.product(METHODS, range(5))))
 def test_25_runs_killed_up_to_five_times_each(model: str, repeat: int, tmp_path: Path) -> None:
-    as_undisturbed(model, random.Random(f"{model} {repeat}"), 5, tmp_path)
+    assert as_undisturbed(model, random.Random(f"{model} {repeat}"), 5, tmp_path) > 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -159,8 +167,9 @@ def test_a_damaged_result_is_made_again_from_the_checkpoint(
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
     folder = folder_of(tmp_path / "outputs")
-    config = folder / "config.yaml"
-    config.write_text(config.read_text().replace("alpha: 5.0", "alpha: 4.0"))
+    plain = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(folder / "config.yaml")))
+    plain["model"]["alpha"] = 4.0
+    RunFolder(folder).write_config(plain)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for force in ("false", "true"):
         ended = run("tracking.enabled=false", f"force={force}", cwd=tmp_path)
@@ -169,14 +178,49 @@ def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\0" + bytes(5000)])
-def test_a_damaged_mlflow_database_does_not_end_a_run(content: bytes, tmp_path: Path) -> None:
+def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
+    plain = cast(dict[str, Any], OmegaConf.to_container(compose_config(), resolve=True))
+    folder = RunFolder(tmp_path)
+    folder.write_config(plain)
+    path = tmp_path / "config.yaml"
+    whole = path.read_bytes()
+    folder.refuse_others(plain)
+    for at in range(0, len(whole), 5):
+        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 2]) + whole[at + 1 :]):
+            path.write_bytes(damaged)
+            folder.refuse_others(plain)
+    folder.write_config(plain | {"seeds": 4})
+    with pytest.raises(FairAllError, match="holds another run \\(seeds is 4 there and 10 here\\)"):
+        folder.refuse_others(plain)
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An MLflow database with a run in it."""
+    folder = tmp_path_factory.mktemp("recorded")
+    assert run("model=unfairlog", cwd=folder).returncode == 0
+    return (folder / "outputs" / "mlflow.db").read_bytes()
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES, "text", "of something else"])
+def test_a_damaged_mlflow_database_does_not_end_a_run(damage: str, database: bytes, tmp_path: Path) -> None:
     (tmp_path / "outputs").mkdir()
-    (tmp_path / "outputs" / "mlflow.db").write_bytes(content)
+    path = tmp_path / "outputs" / "mlflow.db"
+    if damage == "of something else":
+        with sqlite3.connect(path) as connection:
+            connection.execute("CREATE TABLE experiments (nothing TEXT)")
+    else:
+        path.write_bytes(b"not a database" if damage == "text" else DAMAGES[damage](database))
     ended = run("model=fairlog", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert content == b"" or "Warning: tracking.uri: cannot use sqlite:" in ended.stdout
+    assert damage in ("empty", "flipped") or "Warning: tracking.uri: cannot use sqlite:" in ended.stdout
     assert (folder_of(tmp_path / "outputs") / "DONE").exists()
+    if damage != "empty":
+        path.unlink()
+        told = subprocess.run(
+            [sys.executable, "-m", "fairall.tracking", "sync"], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert (told.returncode, told.stdout) == (0, "Told MLflow of 1 run; 0 it knew.\n")
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> None:
@@ -211,7 +255,11 @@ def test_who_wants_what_another_is_at_work_on_is_told_and_waits(tmp_path: Path) 
     assert [process.returncode for process in both] == [0, 0], said
     waited = [out for out, _ in said if "Waiting for " in out]
     assert len(waited) == 1
-    assert "which is at work on outputs/runs/fairall_I_II/credit/" in waited[0]
+    owner = re.search(
+        r"Waiting for \S+:(\d+), which is at work on outputs/runs/fairall_I_II/credit/", waited[0]
+    )
+    assert owner is not None
+    assert int(owner[1]) in [process.pid for process in both]
     assert "Already done" in waited[0]
 
 

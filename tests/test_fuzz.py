@@ -92,7 +92,6 @@ def typed(words: list[str]) -> tuple[int, str]:
     said = io.StringIO()
     before = sys.argv
     sys.argv = ["fairall", *words]
-    cli._Work.begun = cli._Work.jobs_failed = False
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
             code = cli.main()
@@ -122,6 +121,7 @@ def check(words: list[str], folder: Path) -> None:
     code, said = typed(words)
     assert code in (0, 1), (words, code, said)
     assert "Traceback" not in said, (words, said)
+    assert "recursion" not in said, (words, said)
     assert code == 1 or said == "", (words, said)
     assert code == 0 or said.count("\n") >= 1, (words, said)
     if "--multirun" not in words:

@@ -144,10 +144,11 @@ def _get(url: str, start: int) -> Response:
     headers = {"Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
-    _refuse_in_the_clear(url)
     try:
+        _refuse_in_the_clear(url)
         response = requests.get(url, headers=headers, stream=True, timeout=TIMEOUT)
-        _refuse_in_the_clear(response.url)  # where redirections have led
+        for hop in (*response.history, response):
+            _refuse_in_the_clear(hop.url)
         return response
     except (requests.ConnectionError, requests.Timeout) as error:
         raise _UnreachableError(_reason(error), None) from error

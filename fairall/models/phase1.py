@@ -11,6 +11,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
+from fairall import stopping
 from fairall.checkpoint import Checkpoint
 from fairall.checks import at_least, not_negative, positive
 from fairall.data.people import People
@@ -106,7 +107,7 @@ def train_phase1(
     def state() -> dict[str, Any]:
         return {"epoch": epoch, "curves": curves} | {name: part.state_dict() for name, part in parts.items()}
 
-    with checkpoint.uninterrupted():
+    with stopping.deferred():
         while epoch < epochs and not best.done.all():
             epoch += 1
             order = streams.permutations(len(pool))

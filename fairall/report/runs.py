@@ -110,7 +110,7 @@ def read_run(path: Path) -> Run:
     done = path / "DONE"
     if not done.exists():
         raise FairAllError("unfinished: the same command goes on with it")
-    damaged = RunFolder(path).damaged() if done.stat().st_size else []  # one out of MLflow has no sums
+    damaged = RunFolder(path).damaged()
     if damaged:
         raise FairAllError(f"{damaged[0]} is damaged or missing; the same command makes it again")
     try:

@@ -12,12 +12,13 @@ from fairall.experiment import checked, end_start_up, phase1_cache
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Setting
 from fairall.models.vae import ConditionalVAE
-from fairall.processor import prepare_processor
+from fairall.processor import prepare_processor, short_of_memory
 from fairall.randomness import SeedStreams
 from fairall.report.display import Display
 from fairall.target import target_class
 
 
+@short_of_memory()
 def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
     """Figures of a Phase I, by name one value per seed; its weights are in the cache for whoever wants them.
 

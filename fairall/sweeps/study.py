@@ -165,11 +165,11 @@ class SharedStudy:
         """How many points there will be."""
         return self.optuna_study.user_attrs["target"]
 
-    def note(self, key: str, made: Any) -> Any:
-        """What the study has under `key`; `made()`, kept from now on, where it has nothing."""
+    def note(self, key: str, made: Any, *, anew: bool = False) -> Any:
+        """What the study has under `key`; `made()`, kept from now on, where it has nothing, or `anew`."""
         with exclusive(self.url):
             study = self.optuna_study
-            if key not in study.user_attrs:
+            if anew or key not in study.user_attrs:
                 study.set_user_attr(key, made())
             return study.user_attrs[key]
 

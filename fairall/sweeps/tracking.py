@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.processes import this_process
+from fairall.processes import is_gone, this_process
 from fairall.sweeps.objectives import Judged
 from fairall.sweeps.study import SharedStudy, Trial
 from fairall.tracking.store import PROCESS_TAG, Store, UnreachableError, allowed, reaching
@@ -19,7 +19,8 @@ from fairall.tracking.store import PROCESS_TAG, Store, UnreachableError, allowed
 class SweepTracker:
     """The records of one study; begun by the first process that works on it, gone on with by the others.
 
-    A sweep does not end because MLflow is away: what was not told is told when the sweep is started again.
+    A sweep does not end because MLflow is away: what was not told is told when the sweep is started again,
+    with the figures that the study has: those of its objectives.
 
     Args:
         config: of a trial, as plain containers; its `tracking` says where, and whether at all.
@@ -30,8 +31,8 @@ class SweepTracker:
         self._config = config
         self._study = study
         self._store: Store | None = None
-        if config["tracking"]["enabled"]:
-            self._telling(self._begin)
+        self._listens = bool(config["tracking"]["enabled"])
+        self._telling(self._begin)
 
     @classmethod
     @contextmanager
@@ -65,7 +66,7 @@ class SweepTracker:
 
     def _telling(self, tell: Callable[[Store], None]) -> None:
         """Tells MLflow as long as it listens; where it once does not, it is not asked again."""
-        if not self._config["tracking"]["enabled"]:
+        if not self._listens:
             return
 
         def connected() -> None:
@@ -75,19 +76,29 @@ class SweepTracker:
         try:
             reaching(self._config, connected)
         except UnreachableError as error:
-            self._config["tracking"]["enabled"] = False
+            self._listens = False
             print(
                 f"Warning: {error}. The sweep does without; started again, it tells MLflow what is missing."
             )
 
     def _begin(self, store: Store) -> None:
         study = self._study
-        self._parent = study.note(f"mlflow_run {store.experiment}", lambda: self._create_parent(store))
+        key = f"mlflow_run {store.experiment}"
+        self._parent = study.note(key, lambda: self._create_parent(store))
+        if store.run(self._parent) is None:  # the database was lost, or is another
+            self._parent = study.note(key, lambda: self._create_parent(store), anew=True)
         store.client.set_tag(self._parent, PROCESS_TAG, this_process())
         store.client.update_run(self._parent, status="RUNNING")
-        told = {run.data.tags["mlflow.runName"] for run in store.nested(self._parent)}
+        nested = store.nested(self._parent)
+        for half_told in [run for run in nested if run.info.status in ("RUNNING", "KILLED")]:
+            if is_gone(half_told.data.tags.get(PROCESS_TAG, "")):
+                store.client.delete_run(half_told.info.run_id)
+                nested.remove(half_told)
+        told = {run.data.tags["mlflow.runName"] for run in nested}
         for trial in study.trials():
-            if trial.state in ("complete", "fail") and _name(trial) not in told:
+            # A process that is there tells of its trials itself.
+            done = trial.state in ("complete", "fail") and is_gone(trial.notes.get("worker", ""))
+            if done and _name(trial) not in told:
                 self._log_trial(store, trial, dict(trial.per_seed))
 
     def _log_trial(self, store: Store, trial: Trial, figures: Mapping[str, Sequence[float | None]]) -> None:

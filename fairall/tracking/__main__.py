@@ -1,4 +1,4 @@
-"""`python -m fairall.tracking sync`: tells MLflow of finished runs that it does not know."""
+"""`python -m fairall.tracking sync`: tells MLflow of finished runs that it should know and does not."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from fairall import stopping
+
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI tells
 another store than the runs' own configurations say, for instance a new one.
+
+Runs with tracking.enabled=false, such as the trials of a sweep, are not told of.
 
   python -m fairall.tracking sync                        after MLflow was away, or its database was lost
   python -m fairall.tracking sync tracking.uri=http://mlflow.example.org:5000"""
@@ -20,6 +24,7 @@ another store than the runs' own configurations say, for instance a new one.
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     arguments = _parser().parse_args(words)
+    stopping.listen()
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -39,7 +44,7 @@ def _sync(overrides: Sequence[str]) -> int:
 
     from fairall.compose import compose_config
     from fairall.errors import FairAllError
-    from fairall.report.runs import collect
+    from fairall.report.runs import collect, read_run
     from fairall.run_folder import RunFolder
     from fairall.tracking.records import Records
     from fairall.wording import count
@@ -50,18 +55,21 @@ def _sync(overrides: Sequence[str]) -> int:
     found = collect(Path(outputs) / "runs")
     for path, reason in found.left_out:
         print(f"Left out: {path}: {reason}")
+    tracked = [run for run in found.runs if run.config["tracking"]["enabled"]]
+    moved = any(word.startswith("tracking.") for word in overrides)
     sent, failed = 0, 0
-    for run in found.runs:
-        own = run.config["tracking"]
-        tracking = elsewhere if any(word.startswith("tracking.") for word in overrides) else own
-        config = run.config | {"outputs_dir": outputs, "tracking": tracking | {"enabled": True}}
+    for run in tracked:
+        config = run.config | {"outputs_dir": outputs}
+        if moved:
+            config["tracking"] = elsewhere
         try:
-            with RunFolder(run.path).claimed():
+            with RunFolder(run.path).claimed(say=print):
+                read_run(run.path)  # once more: somebody may have begun it anew
                 sent += Records(config, run.path, print).send()
         except FairAllError as error:
             print(f"fairall: {run.path}: {error}", file=sys.stderr)
             failed += 1
-    print(f"Told MLflow of {count(sent, 'run')}; {len(found.runs) - sent - failed} it knew.")
+    print(f"Told MLflow of {count(sent, 'run')}; {len(tracked) - sent - failed} it knew.")
     return 1 if failed else 0
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairall import stopping
 from fairall.files import Say, atomic
 from fairall.tracking.run import RunTracker
 from fairall.tracking.store import Store, UnreachableError, reaching
@@ -69,18 +70,22 @@ class Records:
             FairAllError: where `tracking.uri` is nothing that MLflow could be at.
         """
         told = Told(command)
-        if self._enabled:
-            try:
-                told.parent = reaching(self._config, lambda: self._tracker().begin(command))
-            except UnreachableError as error:
-                self._later(error)
-        told.write(self._folder)
         try:
+            with stopping.deferred():
+                if self._enabled:
+                    self._begin(told)
+                told.write(self._folder)
             yield
         except BaseException as error:
             if told.parent is not None:
                 self._close(told.parent, "FAILED" if isinstance(error, Exception) else "KILLED")
             raise
+
+    def _begin(self, told: Told) -> None:
+        try:
+            told.parent = reaching(self._config, lambda: self._tracker().begin(told.command))
+        except UnreachableError as error:
+            self._later(error)
 
     def result_made(self, cpu_seconds: float) -> None:
         """Keeps what else MLflow is to be told of the result, by `settle`."""
@@ -115,9 +120,11 @@ class Records:
             tracker.end(parent, "FINISHED")
             return True
 
-        sent = reaching(self._config, deliver)
-        told.result = True
-        told.write(self._folder)
+        # Not half of it: a signal waits until all has been told.
+        with stopping.deferred():
+            sent = reaching(self._config, deliver)
+            told.result = True
+            told.write(self._folder)
         return sent
 
     def _close(self, parent: str, status: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairall.processes import this_process
-from fairall.run_folder import FILES
+from fairall.run_folder import FILES, RunFolder
 from fairall.tracking.run import RUN_TAG
 from fairall.tracking.store import KIND_TAG, PROCESS_TAG, Store, reaching
 from fairall.validation import plain_name
@@ -63,5 +63,5 @@ def _fetch(store: Store, folder: Path) -> None:
                 store.client.download_artifacts(run.info.run_id, name, str(path))
             except (MlflowException, OSError):
                 continue  # reading the run will tell what it lacks
-        (path / "DONE").touch()
+        RunFolder(path).finish()
         os.utime(path / "DONE", (run.info.end_time / 1000,) * 2)

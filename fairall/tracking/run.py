@@ -6,7 +6,7 @@ import json
 import time
 from importlib.metadata import requires
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -15,9 +15,6 @@ from fairall.processes import this_process
 from fairall.run_folder import FILES
 from fairall.summary import MEASURES
 from fairall.tracking.store import KIND_TAG, PROCESS_TAG, Store, allowed
-
-if TYPE_CHECKING:
-    from mlflow.entities import Run
 
 BATCH = 1000  # the most metrics MLflow takes in one call
 COMMAND = "command"  # `KIND_TAG` of a parent run
@@ -78,7 +75,7 @@ class RunTracker:
             parent: MLflow id of the run's record, if one was begun, in this store or another.
             command: what the user typed.
         """
-        begun = None if parent is None else self._known(parent)
+        begun = None if parent is None else self._store.run(parent)
         if begun is None:
             return None if self._is_told() else self.begin(command)
         if begun.info.status == "FINISHED":
@@ -88,17 +85,6 @@ class RunTracker:
         for run in (*self._store.nested(begun.info.run_id), begun):
             self._client.delete_run(run.info.run_id)
         return self.begin(command)
-
-    def _known(self, parent: str) -> Run | None:
-        from mlflow.exceptions import MlflowException
-
-        try:
-            run = self._client.get_run(parent)
-        except MlflowException as error:
-            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-                return None
-            raise
-        return run if run.info.lifecycle_stage == "active" else None
 
     def _is_told(self) -> bool:
         told = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'"

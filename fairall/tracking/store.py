@@ -7,6 +7,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -65,11 +66,25 @@ class Store:
         mlflow.set_tracking_uri(store_uri(config))
         self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
-        # Making a client creates the database; two processes that did so at once would corrupt it.
-        with locked(outputs, outputs / "mlflow.lock"):
+        # Making a client creates the database; two processes that did so at once would corrupt it. A server
+        # sees to that itself, and may be slow.
+        own = config["tracking"]["uri"] is None
+        with locked(outputs, outputs / "mlflow.lock") if own else nullcontext():
             self.client = mlflow.MlflowClient()
             self.experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
+
+    def run(self, run_id: str) -> Run | None:
+        """The run of that id; None where there is none, or it is deleted."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self.client.get_run(run_id)
+        except MlflowException as error:
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                return None
+            raise
+        return run if run.info.lifecycle_stage == "active" else None
 
     def nested(self, parent: str) -> list[Run]:
         """The runs nested in a run."""
@@ -113,7 +128,7 @@ def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connec
 
     try:
         return connect()
-    except (MlflowException, SQLAlchemyError, CommandError, OSError) as error:
+    except (MlflowException, SQLAlchemyError, CommandError, OSError, FairAllError) as error:
         reason = str(error).strip().split("\n")[0][:200]
         mistaken = isinstance(error, UnsupportedModelRegistryStoreURIException)
         raise (FairAllError if mistaken else UnreachableError)(

@@ -5,6 +5,7 @@ import pytest
 
 from fairall.errors import FairAllError
 from fairall.report.runs import collect, read_run
+from fairall.run_folder import RunFolder
 from tests.report.conftest import MakeRun
 
 WORDS = ("model=fairlog", "dataset=credit", "preset=quick", "seeds=3")
@@ -67,6 +68,8 @@ def test_a_partial_or_corrupt_run_is_named_and_left_out(
 ) -> None:
     whole, broken = make_run(*WORDS), make_run(*WORDS, number=1)
     damage(broken)
+    if (broken / "DONE").exists():
+        RunFolder(broken).finish()  # as if it had been written so: its sums would tell any damage
     collection = collect(tmp_path / "outputs" / "runs")
     assert [run.path for run in collection.runs] == [whole]
     ((path, reason),) = collection.left_out
@@ -75,6 +78,13 @@ def test_a_partial_or_corrupt_run_is_named_and_left_out(
     assert "\n" not in reason
     with pytest.raises(FairAllError, match=said):
         read_run(broken)
+
+
+def test_a_run_whose_files_are_not_what_they_were_is_left_out(make_run: MakeRun, tmp_path: Path) -> None:
+    path = make_run(*WORDS)
+    (path / "metrics.csv").write_text((path / "metrics.csv").read_text().replace("1", "2", 1))
+    ((_, reason),) = collect(tmp_path / "outputs" / "runs").left_out
+    assert reason == "metrics.csv is damaged or missing; the same command makes it again"
 
 
 def test_nothing_to_collect(tmp_path: Path) -> None:
