@@ -138,29 +138,42 @@ DAMAGES = {
 }
 
 
+NAMES = ["DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.pt", "figures/learning.png"]
+
+
+def damage_file(path: Path, damage: str) -> None:
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(DAMAGES[damage](path.read_bytes()))
+
+
 @pytest.mark.parametrize("damage", [*DAMAGES, "missing"])
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_any_damage_to_a_result_is_known(name: str, damage: str, finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    folder = RunFolder(folder_of(tmp_path / "outputs"))
+    assert folder.damaged() == []
+    damage_file(folder.path / name, damage)
+    assert folder.damaged() == [name]
+
+
 @pytest.mark.parametrize(
-    "name",
-    ["DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.pt", "figures/learning.png"],
+    ("name", "damage"),
+    zip(NAMES, ["empty", "flipped", "missing", "truncated", "flipped", "empty"], strict=True),
 )
 def test_a_damaged_result_is_made_again_from_the_checkpoint(
     name: str, damage: str, finished: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    known = result(finished / "outputs")
     path = folder_of(tmp_path / "outputs") / name
     whole = path.read_bytes()
-    if damage == "missing":
-        path.unlink()
-    else:
-        path.write_bytes(DAMAGES[damage](whole))
+    damage_file(path, damage)
     ended = run("tracking.enabled=false", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "Already done" not in ended.stdout
-    assert ("is damaged or missing" in ended.stdout) == ((name, damage) != ("DONE", "missing"))
-    assert result(tmp_path / "outputs") == known
-    if name != "DONE":
-        assert path.read_bytes() == whole
+    assert "is damaged or missing; the result is made again" in ended.stdout
+    assert result(tmp_path / "outputs") == result(finished / "outputs")
+    assert path.read_bytes() == whole
     assert "Already done" in run("tracking.enabled=false", cwd=tmp_path).stdout
 
 
@@ -208,7 +221,7 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(damage: str, database: byt
     path = tmp_path / "outputs" / "mlflow.db"
     if damage == "of something else":
         with sqlite3.connect(path) as connection:
-            connection.execute("CREATE TABLE experiments (nothing TEXT)")
+            connection.execute("CREATE TABLE experiments (words TEXT)")
     else:
         path.write_bytes(b"not a database" if damage == "text" else DAMAGES[damage](database))
     ended = run("model=fairlog", cwd=tmp_path)

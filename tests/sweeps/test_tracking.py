@@ -1,11 +1,14 @@
 """A sweep in MLflow."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import mlflow
 import pytest
 
 from fairall.compose import compose_config
+from fairall.processes import this_process
 from fairall.sweeps.objectives import Objective, selected
 from fairall.sweeps.samplers import SAMPLERS
 from fairall.sweeps.space import Space
@@ -63,3 +66,38 @@ def test_without_tracking_nothing_is_recorded(tmp_path: Path) -> None:
     with SweepTracker.following(config, study) as tracker:
         tracker.log_selected(None)
     assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_what_mlflow_missed_while_it_was_away_is_told_when_the_sweep_is_started_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = Rules(SAMPLERS["grid"], 2, attempts=3, grace_seconds=60.0, retry_failed=False)
+
+    def begun() -> SharedStudy:
+        return SharedStudy.begin(
+            storage_url(None, str(tmp_path)), "study",
+            space=Space({"model.alpha": [1, 5]}), objectives=OBJECTIVES, settings={}, target=2,
+        )  # fmt: skip
+
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    worker = f"{this_process().rpartition(':')[0]}:{gone.pid}"
+    monkeypatch.setattr("fairall.sweeps.study.this_process", lambda: worker)
+    away = compose_config(f"outputs_dir={tmp_path}", "tracking.uri=sqlite:////dev/null/x.db")
+    study = begun()
+    known: dict[str, list[float]] = {"loss": [1.0, 3.0], "dpu": [0.1, 0.1]}
+    with SweepTracker.following(away, study) as tracker:
+        trial = study.claim(rules)
+        assert trial is not None
+        tracker.log_trial(study.finish(trial, known, {}), {name: [*values] for name, values in known.items()})
+    assert capsys.readouterr().out.count("Warning: tracking.uri: cannot use") == 1
+
+    there = compose_config(f"outputs_dir={tmp_path}")
+    for _ in range(2):  # told once
+        with SweepTracker.following(there, begun()):
+            pass
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    nested = [run for run in found if "mlflow.parentRunId" in run.data.tags]
+    told = [(run.data.tags["mlflow.runName"], run.data.metrics["loss"]) for run in nested]
+    assert (told, len(found)) == ([("trial 0", 2.0)], 2)
