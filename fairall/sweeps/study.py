@@ -227,8 +227,9 @@ class SharedStudy:
 
         def beat() -> None:
             while not ended.wait(rules.grace_seconds / BEATS_PER_GRACE):
-                for trial in trials:
-                    self._handle(trial.number).set_user_attr("heartbeat", time.time())
+                with exclusive(self.url):
+                    for trial in trials:
+                        self._handle(trial.number).set_user_attr("heartbeat", time.time())
 
         beating = threading.Thread(target=beat, daemon=True)
         beating.start()

@@ -99,7 +99,7 @@ def test_what_is_missing_broken_or_superseded_is_told(page: Page, folder: Path) 
         "python -m fairall model=fairlog dataset=credit initial_policy=harsh protocol=published_code",
     ):
         assert command in page.text
-    assert f"{runs / 'unfairlog' / 'credit' / '000000000003'}: cannot be read" in page.text
+    assert f"{runs / 'unfairlog' / 'credit' / '000000000003'}: summary.json is damaged" in page.text
     superseded = page.text.split("Passed over")[1]
     assert "000000000001" in superseded
     assert "000000000002" not in superseded

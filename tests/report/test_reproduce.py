@@ -11,7 +11,10 @@ import pytest
 from fairall.report.__main__ import main
 from fairall.report.durations import Durations, in_words, read
 
-WORDS = ["harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false"]
+WORDS = [
+    "harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
+    "schedule.time_steps=600",  # long enough for an interruption to find the second one at work
+]  # fmt: skip
 
 
 def test_goes_on_after_an_interruption_and_skips_what_is_finished(
