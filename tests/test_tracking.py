@@ -1,5 +1,6 @@
 """What a run tells MLflow."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairall.data.credit import MALE, raw_applicants
+from fairall.run_folder import RunFolder
 from fairall.stopping import Stopped
 from fairall.tracking.records import Records, Told
 from fairall.tracking.store import store_uri
@@ -143,6 +145,10 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: st
     assert f"Warning: tracking.uri: cannot use {uri}" in ended.stdout
     (folder,) = (path for path in tmp_path.glob("outputs/runs/*/*/*") if path.is_dir())
     assert (folder / "DONE").exists()
+    silent = RunFolder(shutil.copytree(folder, folder.with_name("0" * 12)))
+    plain: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
+    silent.write_config(plain | {"tracking": plain["tracking"] | {"enabled": False}})
+    silent.finish()
     there = f"tracking.uri=sqlite:///{tmp_path / 'later.db'}"
     told = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
     assert (told.returncode, told.stderr, told.stdout) == (0, "", "Told MLflow of 1 run; 0 it knew.\n")
