@@ -16,7 +16,7 @@ from fairall.data.credit import MALE, raw_applicants
 from fairall.run_folder import RunFolder
 from fairall.stopping import Stopped
 from fairall.tracking.records import Records, Told
-from fairall.tracking.store import store_uri
+from fairall.tracking.store import Store, store_uri
 
 
 @pytest.fixture(scope="module")
@@ -223,3 +223,21 @@ def test_a_result_half_told_is_told_anew(client: mlflow.MlflowClient, outputs: P
 def test_what_was_told_is_unknown_where_its_file_is_damaged(content: str, tmp_path: Path) -> None:
     (tmp_path / "tracking.json").write_text(content)
     assert Told.read(tmp_path) == Told()
+
+
+def test_a_database_that_nobody_finished_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(tmp_path)}
+    (tmp_path / ".mlflow.db.killed.db").write_bytes(b"half of it")
+
+    def interrupted(self: mlflow.MlflowClient) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(mlflow.MlflowClient, "search_experiments", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Store(config)
+    assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock"}
+    assert Store(config).experiment
+    assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock", "mlflow.db"}

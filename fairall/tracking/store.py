@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairall.errors import FairAllError
-from fairall.files import locked
+from fairall.files import atomic, locked, remove_leftovers
 from fairall.processes import is_gone
 
 if TYPE_CHECKING:
@@ -66,10 +66,12 @@ class Store:
         mlflow.set_tracking_uri(store_uri(config))
         self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
-        # Making a client creates the database; two processes that did so at once would corrupt it. A server
-        # sees to that itself, and may be slow.
+        # Two processes that made the database at once would corrupt it. A server sees to that itself, and may
+        # be slow.
         own = config["tracking"]["uri"] is None
         with locked(outputs, outputs / "mlflow.lock") if own else nullcontext():
+            if own:
+                _make_database(_database(config))
             self.client = mlflow.MlflowClient()
             self.experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
@@ -135,6 +137,20 @@ def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connec
             f"tracking.uri: cannot use {store_uri(config)} ({reason}); "
             "give another with tracking.uri=URI or go without: tracking.enabled=false"
         ) from error
+
+
+def _make_database(path: Path) -> None:
+    """Makes MLflow's sqlite database where there is none; for who holds its lock.
+
+    Aside, and put into its place when whole: a process that is killed amid MLflow's dozens of migrations
+    leaves a database that MLflow can neither use nor mend.
+    """
+    from mlflow import MlflowClient
+
+    remove_leftovers(path.parent, path.name)
+    if not path.exists():
+        with atomic(path) as temporary:
+            MlflowClient(f"sqlite:///{temporary}").search_experiments()
 
 
 def allowed(name: str) -> str:
