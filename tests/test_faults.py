@@ -228,7 +228,7 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(damage: str, database: byt
     assert (ended.returncode, ended.stderr) == (0, "")
     assert damage in ("empty", "flipped") or "Warning: tracking.uri: cannot use sqlite:" in ended.stdout
     assert (folder_of(tmp_path / "outputs") / "DONE").exists()
-    if damage != "empty":
+    if damage == "text":
         path.unlink()
         told = subprocess.run(
             [sys.executable, "-m", "fairall.tracking", "sync"], cwd=tmp_path, capture_output=True, text=True

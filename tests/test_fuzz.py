@@ -139,7 +139,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 fuzzed = settings(
-    max_examples=examples(60), deadline=None, derandomize=True, database=None,
+    max_examples=examples(30), deadline=None, derandomize=True, database=None,
     phases=[Phase.generate],  # the first failure says enough, and shrinking takes minutes
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip

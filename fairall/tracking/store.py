@@ -60,9 +60,9 @@ class Store:
         warnings.filterwarnings("ignore", module="mlflow")
         import mlflow
 
-        # They tell of every table created, every model logged and every second try.
+        # They tell of every table created, every model logged and every second try; what goes wrong, we tell.
         for name in ("alembic", "mlflow", "urllib3"):
-            logging.getLogger(name).setLevel(logging.ERROR)
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         mlflow.set_tracking_uri(store_uri(config))
         self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
