@@ -35,7 +35,7 @@ from fairall.summary import FIGURES
 from fairall.target import target_class
 from fairall.tracking.records import Records
 from fairall.tracking.store import how_to_look
-from fairall.validation import refuse_not_finite, refuse_unknown, validate
+from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, validate
 from fairall.wording import count
 
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
@@ -73,6 +73,7 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
     Raises:
         FairAllError: where it asks for something impossible.
     """
+    refuse_deleted(composed)
     composed = with_typed_model(composed)
     refuse_unknown(composed)
     plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))

@@ -41,6 +41,13 @@ SWITCHES = {
 }
 
 
+def refuse_deleted(composed: DictConfig) -> None:
+    """Raises FairAllError where the command line has deleted (`~KEY`) what every run needs."""
+    for field in fields(Config):
+        if field.name not in composed:
+            raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
+
+
 def refuse_unknown(node: DictConfig, prefix: str = "") -> None:
     """Refuses keys that were added to typed nodes, which `+key=value` would otherwise slip in.
 
