@@ -71,9 +71,8 @@ class RunFolder:
     def _config(self) -> dict[str, Any] | None:
         """config.yaml as plain containers; None where there is none, or not as it was written."""
         path = self.path / "config.yaml"
-        heading, _, content = (
-            path.read_text(errors="replace").partition("\n") if path.exists() else ("", "", "")
-        )
+        text = path.read_text(errors="replace") if path.exists() else ""
+        heading, _, content = text.partition("\n")
         if heading != f"{SUM}{_sha256(content)}":
             return None
         return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.create(content)))

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fairall.report.table import Cell, Row, Table
 
 MISSING = "missing"
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet computes
 # What pdflatex does not have without further packages.
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -108,8 +109,4 @@ def comma_separated(table: Table) -> str:
 
 def _harmless(value: object) -> object:
     """A cell that no spreadsheet takes for a formula (OWASP, CSV injection)."""
-    return (
-        f"'{value}"
-        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-        else value
-    )
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -88,7 +88,7 @@ class RunTracker:
 
     def _is_told(self) -> bool:
         told = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'"
-        return bool(self._client.search_runs([self._experiment], told, max_results=1))
+        return any(self._store.search(told))
 
     def log_result(self, parent: str, folder: Path, cpu_seconds: float | None) -> None:
         """Curves and figures, aggregated on the parent and per seed on nested runs, and the run's files.
