@@ -226,7 +226,6 @@ class EvaluationConfig:
 
     split: str = MISSING
     window: list[int] = MISSING
-    bootstrap: int = MISSING
 
 
 @dataclass
@@ -283,6 +282,7 @@ class Config:
     threads: int = MISSING
     objective: str = MISSING
     hyperparameters: str = MISSING
+    preset: str | None = MISSING
     outputs_dir: str = MISSING
     force: bool = MISSING
     checkpoint_seconds: float = MISSING

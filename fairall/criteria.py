@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import People
+from fairall.metrics import weighted_mean
 from fairall.models.ips_classifier import IPSClassifier
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
@@ -33,7 +34,7 @@ def criteria(learner: Learner, train: People, held_out: People, cost: float) -> 
     """Figures of a method after its last update, by name one value per seed, shape (E,).
 
     `classification_loss`: cost-sensitive cross-entropy (eq. 4) of the classifier q(ũ = 1 | x, s); of the
-    policy for methods without one. Every held-out label is known, so nothing is weighted by 1/π.
+    policy for methods without one. Held-out labels weigh `People.label_weight`.
     For methods with a latent `of_latent` too.
 
     Args:
@@ -45,7 +46,9 @@ def criteria(learner: Learner, train: People, held_out: People, cost: float) -> 
     seeds = learner.setting.seeds
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
-    loss = cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost).mean(-1)
+    loss = weighted_mean(
+        cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost), held_out.label_weight
+    )
     figures = {"classification_loss": loss.double().numpy()}
     if isinstance(learner, LatentLearner):
         model, streams = learner.model, SeedStreams(seeds, "criteria utility")

@@ -14,10 +14,11 @@ from fairall.randomness import SeedStreams
 
 
 class Evaluation:
-    """Utility and unfairness of a policy on a fixed group of people.
+    """Utility, acceptance and unfairness of a policy on a fixed group of people.
 
-    All evaluations of a run share their random numbers, those of a person and of their counterfactual too:
-    what differs between two time steps is the policy, not luck.
+    Measures that need no label are those of everybody; utility weighs the known labels by
+    `People.label_weight`. All evaluations of a run share their random numbers, those of a person and of their
+    counterfactual too: two time steps differ by the policy, not by noise.
 
     Args:
         people: whom to measure on, N people with both groups among them.
@@ -35,15 +36,31 @@ class Evaluation:
 
     def measure(self, learner: Learner) -> dict[str, Tensor]:
         """Every measure the people's data allow, each of shape (E,); `_sampled` ones from drawn decisions."""
-        people, stacked = self.people, self.stacked
+        stacked = self.stacked
         propensity = self._propensity(learner, stacked.x, stacked.s)
-        counterfactual = None
-        if stacked.counterfactual_x is not None:
-            counterfactual = self._propensity(learner, stacked.counterfactual_x, -stacked.s)
-        measured = {}
+        if stacked.counterfactual_x is None:
+            return self._measures(propensity, None)
+        return self._measures(propensity, self._propensity(learner, stacked.counterfactual_x, -stacked.s))
+
+    def measure_constant(self, propensity: float) -> dict[str, Tensor]:
+        """The same of a policy that accepts everybody with one probability."""
+        constant = torch.full_like(self.stacked.s, propensity)
+        return self._measures(constant, None if self.people.counterfactual_x is None else constant)
+
+    def utility_standard_error(self, learner: Learner) -> Tensor:
+        """Standard error of the utility as an estimate for the population of the people, shape (E,)."""
+        people = self.people
+        propensity = self._propensity(learner, self.stacked.x, self.stacked.s)
+        return metrics.utility_standard_error(propensity, people.label, self.cost, people.label_weight)
+
+    def _measures(self, propensity: Tensor, counterfactual: Tensor | None) -> dict[str, Tensor]:
+        people, measured = self.people, {}
         for suffix, as_decided in (("", _same), ("_sampled", self._sample)):
             accepts = as_decided(propensity)
-            measured[f"utility{suffix}"] = metrics.utility(accepts, people.label, self.cost)
+            measured[f"utility{suffix}"] = metrics.utility(
+                accepts, people.label, self.cost, people.label_weight
+            )
+            measured[f"acceptance{suffix}"] = accepts.mean(-1)
             measured[f"dpu{suffix}"] = metrics.dpu(accepts, people.s)
             if people.ground_truth is not None:
                 measured[f"ground_truth_utility{suffix}"] = metrics.utility(

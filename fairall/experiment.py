@@ -25,7 +25,7 @@ from fairall.evaluation import Evaluation
 from fairall.identity import run_id
 from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, PretrainCurves, Setting
-from fairall.online import OnlineLearning
+from fairall.online import NO_EXPLORATION, OnlineLearning
 from fairall.processor import prepare_processor, short_of_memory
 from fairall.report.display import Display
 from fairall.report.paper import paper_figures
@@ -36,7 +36,7 @@ from fairall.target import target_class
 from fairall.tracking.records import Records
 from fairall.tracking.store import how_to_look
 from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, validate
-from fairall.wording import count
+from fairall.wording import run_title
 
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
 
@@ -127,7 +127,8 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
     config, plain, data, folder = asked.config, asked.plain, asked.data, asked.folder
     decided = initially_decided(config, data)
     display = display or Display()
-    for note in (*data.notes, *_untuned(config)):
+    untuned = _untuned(config) if asked.learner.learns else []
+    for note in (*data.notes, *untuned):
         display.say(f"Note: {note}.")
     records = Records(plain, folder.path, display.say)
     with folder.claimed(say=display.say):
@@ -178,12 +179,13 @@ def _learn(
 ) -> Learned:
     """Phase I, warm-up and Phase II, or what the last checkpoint leaves to do of them."""
     seeds = list(learner.setting.seeds)
+    evaluation = Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds)
     online = OnlineLearning(
         learner,
         data.applicants(config.schedule.applicants, seeds),
-        Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds),
+        evaluation,
         seeds,
-        exploration=config.protocol.exploration,
+        exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
         decide_again=config.protocol.effective == "decided_again",
     )
     checkpoint = folder.checkpoint(seconds=config.checkpoint_seconds, say=display.say)
@@ -210,7 +212,7 @@ def _learn(
         with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
             history = online.run(time_steps, advance, lambda: checkpoint.offer(state))
         checkpoint.keep(state)
-    return Learned(learner, decided, history, curves, seeds)
+    return Learned(learner, decided, history, curves, seeds, evaluation)
 
 
 def _pretrain(
@@ -251,10 +253,7 @@ def _untuned(config: Config) -> list[str]:
 
 
 def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
-    names = {group: plain[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
-    title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
-    title += f", c = {plain['cost']['value']:g}, {count(plain['seeds'], 'seed')}"
-    display.result(title, summary["aggregate"], paper_figures(plain), plain["evaluation"]["window"])
+    display.result(run_title(plain), summary, paper_figures(plain), plain["evaluation"]["window"])
     for warning in summary["warnings"]:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {folder}")

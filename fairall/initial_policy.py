@@ -25,14 +25,26 @@ class InitialPolicy(ABC):
 
 
 class DrawnPolicy(InitialPolicy):
-    """Draws its decisions from its propensities."""
+    """Draws its decisions from the acceptance probabilities of a rule of its own."""
 
     def __init__(self, random_state: int) -> None:
         self.random_state = random_state
 
+    @abstractmethod
+    def acceptance(self, table: Table) -> np.ndarray:
+        """Acceptance probability of each row by the rule alone, shape (N,)."""
+
+    def propensity(self, table: Table) -> np.ndarray:
+        """See `InitialPolicy.propensity`.
+
+        Where decisions of somebody else revealed the labels, only people whom they accepted too can be
+        accepted here, so the probability of both is meant.
+        """
+        return self.acceptance(table) * table.label_propensity
+
     def decide(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.decide`."""
-        p = self.propensity(table)
+        p = self.acceptance(table)
         drawn = np.random.RandomState(self.random_state).binomial(1, p, len(p))
         return (drawn == 1) & table.labelled
 
@@ -44,8 +56,8 @@ class LogisticPolicy(DrawnPolicy):
         super().__init__(config.random_state)
         self.config = config
 
-    def propensity(self, table: Table) -> np.ndarray:
-        """See `InitialPolicy.propensity`; FairAllError where a scored column is not in the table."""
+    def acceptance(self, table: Table) -> np.ndarray:
+        """See `DrawnPolicy.acceptance`; FairAllError where a scored column is not in the table."""
         if not self.config.score:
             raise FairAllError(
                 f"initial_policy={self.config.name} needs a score, which this data set does not bring: "
@@ -67,8 +79,8 @@ class RandomPolicy(DrawnPolicy):
         super().__init__(config.random_state)
         self.acceptance_rate = config.acceptance_rate
 
-    def propensity(self, table: Table) -> np.ndarray:
-        """See `InitialPolicy.propensity`."""
+    def acceptance(self, table: Table) -> np.ndarray:
+        """See `DrawnPolicy.acceptance`."""
         return np.full(len(table), self.acceptance_rate)
 
 

@@ -2,25 +2,70 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from scipy.special import stdtrit
 from torch import Tensor
 
 
-def utility(propensity: Tensor, label: Tensor, cost: float) -> Tensor:
+def utility(propensity: Tensor, label: Tensor, cost: float, weight: Tensor | None = None) -> Tensor:
     """UT = mean of π·(ỹ − c) (definition 2.1); with y for ỹ the ground-truth utility.
+
+    With weights the self-normalised inverse-propensity estimate Σ w·π·(ỹ − c) / Σ w (Hájek 1971) of the mean
+    over a population of whom only some have a label.
 
     Args:
         propensity: acceptance probabilities π(d=1 | x, s), or decisions in {0, 1}, shape (E, N).
         label: ỹ or y in {0, 1}, shape (N,) or (E, N).
         cost: c in (0, 1).
+        weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
 
     Returns:
         Shape (E,), in [−c, 1 − c].
     """
-    return (propensity * (label - cost)).mean(-1)
+    return weighted_mean(propensity * (label - cost), weight)
+
+
+def utility_standard_error(
+    propensity: Tensor, label: Tensor, cost: float, weight: Tensor | None = None
+) -> Tensor:
+    """Standard error of `utility` as an estimate for the population that the N people were drawn from.
+
+    √(Σ w²·(g − UT)²) / Σ w with g = π·(ỹ − c), times √(n/(n − 1)) for the n labels: the linearised variance
+    of a ratio (Särndal, Swensson & Wretman 1992, section 5.7); without weights the standard deviation of g
+    over √N.
+
+    Args:
+        propensity: as for `utility`.
+        label: as for `utility`.
+        cost: as for `utility`.
+        weight: as for `utility`.
+
+    Returns:
+        Shape (E,); NaN for a single label.
+    """
+    gain = propensity * (label - cost)
+    weight = torch.ones_like(gain) if weight is None else weight.expand_as(gain)
+    residual = weight * (gain - weighted_mean(gain, weight).unsqueeze(-1))
+    n = (weight > 0).sum(-1)
+    return residual.square().sum(-1).sqrt() / weight.sum(-1) * (n / (n - 1)).sqrt()
+
+
+def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
+    """Σ w·v / Σ w of values (..., N) with weights (N,); the plain mean without them. Shape (...)."""
+    return values.mean(-1) if weight is None else (weight * values).sum(-1) / weight.sum(-1)
+
+
+def effective_sample_size(weight: np.ndarray) -> float:
+    """(Σ w)² / Σ w² of weights (N,), the number of equally weighted people worth as much (Kish 1965).
+
+    0 where no weight is positive.
+    """
+    total = float((weight**2).sum())
+    return float(weight.sum()) ** 2 / total if total > 0 else 0.0
 
 
 def dpu(propensity: Tensor, s: Tensor) -> Tensor:
@@ -161,12 +206,13 @@ def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure over seeds.
+    """A measure over seeds.
 
     Attributes:
         mean: over seeds.
         std: over seeds, with n − 1; None for one seed.
-        interval: bootstrap 95 % interval of the mean; None for one seed.
+        interval: 95 % interval of the mean over seeds by Student's t; None for one seed. It says what other
+            seeds would give on the same people, not what other people would.
     """
 
     mean: float
@@ -174,15 +220,20 @@ class Spread:
     interval: tuple[float, float] | None
 
     @classmethod
-    def over_seeds(cls, values: np.ndarray, *, resamples: int) -> Spread | None:
-        """Spread of values (E,); None where a seed has no value, or there is no seed."""
+    def over_seeds(cls, values: np.ndarray, *, lowest: float = -math.inf) -> Spread | None:
+        """Spread of values (E,); None where a seed has no value, or there is no seed.
+
+        Args:
+            values: one per seed.
+            lowest: what the measure cannot be below; the interval ends there.
+        """
         if len(values) == 0 or not np.isfinite(values).all():
             return None
         if len(values) == 1:
             return cls(float(values[0]), None, None)
-        picks = np.random.default_rng(0).integers(len(values), size=(resamples, len(values)))
-        low, high = np.quantile(values[picks].mean(-1), [0.025, 0.975])
-        return cls(float(values.mean()), float(values.std(ddof=1)), (float(low), float(high)))
+        n, mean, std = len(values), float(values.mean()), float(values.std(ddof=1))
+        half = float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n)
+        return cls(mean, std, (max(mean - half, lowest), mean + half))
 
 
 def _steps(series: Tensor) -> Tensor:

@@ -94,6 +94,21 @@ class History:
             longest = torch.maximum(longest, current)
         return longest
 
+    def with_constant_decisions(self, accepts: bool, measures: dict[str, Tensor]) -> History:
+        """The same applicants with everybody accepted, or nobody.
+
+        Args:
+            accepts: which of the two.
+            measures: of that policy, as at every time step.
+        """
+        constant = History(len(self.largest_weight))
+        constant.measures = [measures] * len(self.measures)
+        constant.s, constant.label, constant.ground_truth = self.s, self.label, self.ground_truth
+        constant.accepted = [torch.full_like(s, accepts, dtype=torch.bool) for s in self.s]
+        constant.counted = constant.accepted
+        constant.counterfactually_counted = constant.accepted if self.counterfactually_counted else []
+        return constant
+
     def state_dict(self) -> dict[str, Any]:
         """All of it."""
         return dict(vars(self))

@@ -45,6 +45,11 @@ class SeedStreams:
         """A permutation of 0..n−1 per seed, shape (E, n)."""
         return torch.stack([torch.randperm(n, generator=generator) for generator in self.generators])
 
+    def choices(self, weight: Tensor, n: int) -> Tensor:
+        """`n` indices of `weight` (N,) drawn with replacement in proportion to it, shape (E, n)."""
+        drawn = [torch.multinomial(weight, n, replacement=True, generator=g) for g in self.generators]
+        return torch.stack(drawn)
+
     def copy(self) -> SeedStreams:
         """Streams that will draw the same numbers, apart from these."""
         twin = SeedStreams([], "")

@@ -20,7 +20,8 @@ def representation_figures(
 
     `latent_<target>_balanced_accuracy` and `latent_<target>_auc` for targets `s` and `label`: a logistic
     regression on E[z | x, s] of the training people (the first `ENOUGH` of them), scored on the held-out
-    ones; 0.5 is chance, and NaN where the target has one value only.
+    ones; 0.5 is chance, and NaN where the target has one value only. What concerns the label is of those
+    whose label is known, weighted by `People.label_weight`.
     `reconstruction_error_<feature>`: mean absolute error on held-out people for real features (in training
     standard deviations) and counts, share of wrong values for the others.
     `latent_variance_gap` and `latent_label_agreement`: whether z means the same for both groups, see
@@ -32,16 +33,21 @@ def representation_figures(
     if z_train is None or z_held_out is None:
         return {}
     figures = {}
-    for target in ("s", "label"):
+    weights = _weight(train), _weight(held_out)
+    for target, of_target in (("s", (None, None)), ("label", weights)):
         known = getattr(train, target).numpy() > 0
         asked = getattr(held_out, target).numpy() > 0
-        scores = [readability(*pair, known, asked) for pair in zip(z_train, z_held_out, strict=True)]
+        scores = [
+            readability(*pair, known, asked, *of_target) for pair in zip(z_train, z_held_out, strict=True)
+        ]
         figures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
         figures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
 
     advantaged, good = held_out.s.numpy() > 0, held_out.label.numpy() > 0
     figures["latent_variance_gap"] = np.array([variance_gap(z, advantaged) for z in z_held_out])
-    figures["latent_label_agreement"] = np.array([label_agreement(z, good, advantaged) for z in z_held_out])
+    figures["latent_label_agreement"] = np.array(
+        [label_agreement(z, good, advantaged, weights[1]) for z in z_held_out]
+    )
     if held_out.ground_truth is not None:
         truth = held_out.ground_truth.numpy()
         informative = [mutual_information(z, truth) for z in z_held_out]
@@ -82,7 +88,9 @@ def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
     return float(np.abs(z[advantaged].var(0) - z[~advantaged].var(0)).max())
 
 
-def label_agreement(z: np.ndarray, good: np.ndarray, advantaged: np.ndarray) -> float:
+def label_agreement(
+    z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
+) -> float:
     """Cosine between the directions of z in which the label gets more likely, of one group and of the other.
 
     1: z says the same of both groups; 0: what it says of one has nothing to do with what it says of the other
@@ -93,6 +101,7 @@ def label_agreement(z: np.ndarray, good: np.ndarray, advantaged: np.ndarray) -> 
         z: latent means, shape (N, Z).
         good: the label, shape (N,), bool.
         advantaged: who belongs to S = +1, shape (N,), bool.
+        weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
 
     Returns:
         In [−1, 1]; NaN where a group lacks one of the labels or a seed has diverged.
@@ -100,10 +109,12 @@ def label_agreement(z: np.ndarray, good: np.ndarray, advantaged: np.ndarray) -> 
     from sklearn.linear_model import LogisticRegression
 
     slopes = []
-    for group in (advantaged, ~advantaged):
+    labelled = np.ones(len(z), dtype=bool) if weight is None else weight > 0
+    for group in (advantaged & labelled, ~advantaged & labelled):
         if not np.isfinite(z).all() or len(set(good[group])) < 2:
             return np.nan
-        slopes.append(LogisticRegression(max_iter=1000).fit(z[group], good[group]).coef_[0])
+        of_group = None if weight is None else weight[group]
+        slopes.append(LogisticRegression(max_iter=1000).fit(z[group], good[group], of_group).coef_[0])
     size = np.prod([np.linalg.norm(slope) for slope in slopes])
     return float(slopes[0] @ slopes[1] / size) if size > 0 else np.nan
 
@@ -138,12 +149,21 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
     return float(digamma(len(z)) + digamma(neighbours) - negative)
 
 
+def _weight(people: People) -> np.ndarray | None:
+    return None if people.label_weight is None else people.label_weight.double().numpy()
+
+
 def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
     return people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
 
 
 def readability(
-    z_train: np.ndarray, z_held_out: np.ndarray, known: np.ndarray, asked: np.ndarray
+    z_train: np.ndarray,
+    z_held_out: np.ndarray,
+    known: np.ndarray,
+    asked: np.ndarray,
+    weight_train: np.ndarray | None = None,
+    weight_held_out: np.ndarray | None = None,
 ) -> tuple[float, float]:
     """How well a logistic regression reads a binary target from latents: balanced accuracy and AUC.
 
@@ -152,6 +172,8 @@ def readability(
         z_held_out: latents to be scored on, shape (M, Z).
         known: their targets, shape (N,), bool.
         asked: theirs, shape (M,), bool.
+        weight_train: of the people to learn on, 0 where the target is unknown, shape (N,); None: alike.
+        weight_held_out: of the others, shape (M,).
 
     Returns:
         Both in [0, 1], 0.5 for chance; NaN where a target has one value only or a seed has diverged.
@@ -161,9 +183,19 @@ def readability(
 
     if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
         return np.nan, np.nan  # a seed that diverged
+    if weight_train is not None:
+        z_train, known, weight_train = (part[weight_train > 0] for part in (z_train, known, weight_train))
+    if weight_held_out is not None:
+        of_labelled = weight_held_out > 0
+        z_held_out, asked, weight_held_out = (
+            part[of_labelled] for part in (z_held_out, asked, weight_held_out)
+        )
     if len(set(known)) < 2 or len(set(asked)) < 2:
         return np.nan, np.nan
     scale = z_train.std(0) + 1e-6
-    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(z_train / scale, known)
-    score = model.decision_function(z_held_out / scale)
-    return balanced_accuracy_score(asked, score > 0), roc_auc_score(asked, score)
+    model = LogisticRegression(class_weight="balanced", max_iter=1000)
+    score = model.fit(z_train / scale, known, weight_train).decision_function(z_held_out / scale)
+    return (
+        balanced_accuracy_score(asked, score > 0, sample_weight=weight_held_out),
+        roc_auc_score(asked, score, sample_weight=weight_held_out),
+    )

@@ -13,14 +13,17 @@ from fairall.config import Config
 from fairall.criteria import criteria
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
+from fairall.evaluation import Evaluation
+from fairall.metrics import effective_sample_size
 from fairall.models.learner import Learner, PretrainCurves
 from fairall.online import History
 from fairall.policy import Policy
 from fairall.report.paper import paper_figures
 from fairall.representation import latent, representation_figures
 from fairall.run_folder import RunFolder
-from fairall.summary import measure_table, summarise
-from fairall.warnings import warnings_of
+from fairall.summary import measure_table, references, summarise
+from fairall.warnings import preset_warnings, warm_up_warnings, warnings_of
+from fairall.wording import run_title
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Learned:
         history: measures and decisions of all steps.
         curves: of Phase I, for methods that have one.
         seeds: the E seeds.
+        evaluation: what measured the policy.
     """
 
     learner: Learner
@@ -40,6 +44,7 @@ class Learned:
     history: History
     curves: PretrainCurves | None
     seeds: list[int]
+    evaluation: Evaluation
 
 
 def write_result(
@@ -54,19 +59,42 @@ def write_result(
         data: everyone the run met.
         folder: of the run.
     """
-    table = measure_table(learned.history, learned.seeds, config.cost.value)
-    summary = summarise(
-        table,
-        window=(config.evaluation.window[0], config.evaluation.window[1]),
-        further=_further_figures(learned, config, data),
-        resamples=config.evaluation.bootstrap,
-    )
-    summary["warnings"] = warnings_of(summary["per_seed"], config.protocol)
+    seeds, cost = learned.seeds, config.cost.value
+    window = (config.evaluation.window[0], config.evaluation.window[1])
+    table = measure_table(learned.history, seeds, cost)
+    summary = summarise(table, window=window, further=_further_figures(learned, config, data))
+    summary["references"] = references(learned.history, learned.evaluation, seeds, cost, window)
+    summary["evaluation"] = _evaluation_people(learned, config)
+    summary["notes"] = list(data.notes)
+    summary["warnings"] = [
+        *preset_warnings(config.preset),
+        *data.warnings,
+        *warm_up_warnings(learned.decided),
+        *warnings_of(summary["per_seed"], config.protocol, learns=learned.learner.learns),
+    ]
     folder.write_table(table)
     folder.write_summary(summary)
     Policy(learned.learner, data.scaler).save(folder.path / "policy", plain)
-    _draw(learned, config, plain, data, table, folder)
+    _draw(learned, config, plain, data, table, summary["references"], folder)
     return summary
+
+
+def _evaluation_people(learned: Learned, config: Config) -> dict[str, Any]:
+    """Whom the policy was measured on, and the standard error that their number leaves on its utility.
+
+    The standard error is that of the last policy, averaged over the seeds that have not diverged.
+    """
+    people = learned.evaluation.people
+    weight = people.labelled if people.label_weight is None else people.label_weight
+    errors = learned.evaluation.utility_standard_error(learned.learner)
+    error = float(errors[errors.isfinite()].mean())
+    return {
+        "split": config.evaluation.split,
+        "people": len(people),
+        "labelled": int(people.labelled.sum()),
+        "effective_sample_size": effective_sample_size(weight.double().numpy()),
+        "utility_standard_error": error if np.isfinite(error) else None,
+    }
 
 
 def _further_figures(learned: Learned, config: Config, data: PreparedData) -> dict[str, np.ndarray]:
@@ -93,17 +121,23 @@ def _draw(
     plain: dict[str, Any],
     data: PreparedData,
     table: pd.DataFrame,
+    references: dict[str, Any],
     folder: RunFolder,
 ) -> None:
     # Here, so that a command that finds its run done does without matplotlib.
     from fairall.report.figures import draw_latent, draw_learning, draw_phase1
 
-    drawings, split = folder.path / "figures", config.evaluation.split
-    title = f"{config.model.name} on {config.dataset.name}, {config.initial_policy.name}"
-    title += f", {config.protocol.name} protocol, c = {config.cost.value:g}"
-    draw_learning(table, drawings / "learning.png", title=title, split=split, paper=paper_figures(plain))
+    drawings, split, title = folder.path / "figures", config.evaluation.split, run_title(plain)
+    draw_learning(
+        table,
+        drawings / "learning.png",
+        title=title,
+        split=split,
+        paper=paper_figures(plain),
+        accept_all=references["accept_all"],
+    )
     if learned.curves is not None:
-        draw_phase1(learned.curves, drawings / "phase1.png", title=f"Phase I on {config.dataset.name}")
+        draw_phase1(learned.curves, drawings / "phase1.png", title=f"Phase I of {title}")
     people = getattr(data, split)
     z = latent(learned.learner, people, len(learned.seeds))
     if z is not None and np.isfinite(z[0]).all():
@@ -111,6 +145,7 @@ def _draw(
             z[0],
             people.s.numpy(),
             people.label.numpy(),
+            people.labelled.numpy(),
             drawings / "latent.png",
             title=f"{title}, seed {learned.seeds[0]}, {split} set",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import torch
 from torch import Tensor
 
 from fairall import metrics
+from fairall.evaluation import Evaluation
 from fairall.online import History
 
 POLICY_MEASURES = [
     f"{name}{suffix}"
-    for name in ("utility", "dpu", "cfu", "ground_truth_utility")
+    for name in ("utility", "dpu", "cfu", "ground_truth_utility", "acceptance")
     for suffix in ("", "_sampled")
 ]
 EFFECTIVE_MEASURES = [
@@ -73,15 +75,14 @@ def measure_table(history: History, seeds: list[int], cost: float) -> pd.DataFra
 
 
 def summarise(
-    table: pd.DataFrame, *, window: tuple[int, int], further: dict[str, np.ndarray], resamples: int
+    table: pd.DataFrame, *, window: tuple[int, int], further: dict[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Figures of a run: per seed, and their mean, standard deviation and interval over seeds.
+    """Measures of a run: per seed, and their mean, standard deviation and interval over seeds.
 
     Args:
         table: see `measure_table`.
         window: t1 and t2 of the temporal measures.
-        further: other figures, one value per seed, shape (E,).
-        resamples: of the bootstrap.
+        further: other measures, one value per seed, shape (E,).
 
     Returns:
         `per_seed`: a list with one dict per seed; `aggregate`: by figure its mean, std and interval over the
@@ -99,13 +100,34 @@ def summarise(
     aggregate: dict[str, Any] = {}
     sound = by_step["utility"].iloc[-1].notna().to_numpy()
     for name, values in figures.items():
-        spread = metrics.Spread.over_seeds(values[sound], resamples=resamples)
+        lowest = 0.0 if is_not_negative(name) else -math.inf
+        spread = metrics.Spread.over_seeds(values[sound], lowest=lowest)
         aggregate[name] = None if spread is None else vars(spread)
     per_seed = [
         {"seed": int(seed)} | {name: _number(values[k]) for name, values in figures.items()}
         for k, seed in enumerate(seeds)
     ]
     return {"aggregate": aggregate, "per_seed": per_seed}
+
+
+def is_not_negative(measure: str) -> bool:
+    """Whether a measure is a distance, a rate or a deviation."""
+    return measure.startswith("tv_") or any(part in measure for part in ("dpu", "cfu", "acceptance"))
+
+
+def references(
+    history: History, evaluation: Evaluation, seeds: list[int], cost: float, window: tuple[int, int]
+) -> dict[str, dict[str, Any]]:
+    """Measures of accepting everybody (`accept_all`) and of accepting nobody (`reject_all`).
+
+    Each is the `aggregate` of `summarise` for the applicants and evaluation people of the run, at its cost.
+    """
+    found = {}
+    for name, accepts in (("accept_all", True), ("reject_all", False)):
+        constant = history.with_constant_decisions(accepts, evaluation.measure_constant(float(accepts)))
+        table = measure_table(constant, seeds, cost)
+        found[name] = summarise(table, window=window, further={})["aggregate"]
+    return found
 
 
 def _number(value: float) -> float | None:

@@ -111,7 +111,6 @@ def validate(config: Config) -> None:
         _random_state("initial_policy.random_state", config.initial_policy.random_state)
     one_of("evaluation.split", evaluation.split, ("test", "validation"))
     _validate_protocol(config.protocol)
-    at_least("evaluation.bootstrap", evaluation.bootstrap, 1)
     if isinstance(config.initial_policy, RandomPolicyConfig):
         rate = config.initial_policy.acceptance_rate
         require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")

@@ -86,22 +86,60 @@ def test_temporal_measures_use_both_ends_and_n_minus_1() -> None:
     assert metrics.temporal_variation(series, (1, 3)).item() == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
 
 
+def test_weighted_utility_by_hand() -> None:
+    propensity = torch.tensor([[1.0, 0.5, 0.3, 0.5]])
+    label, weight = torch.tensor([1.0, 0.0, 0.0, 1.0]), torch.tensor([2.0, 4.0, 0.0, 2.0])
+    utility = metrics.utility(propensity, label, 0.4, weight).item()
+    assert utility == pytest.approx((2 * 0.6 - 4 * 0.2 + 2 * 0.3) / 8)
+    alike = metrics.utility(propensity, label, 0.4, torch.full((4,), 3.0))
+    assert alike.item() == pytest.approx(metrics.utility(propensity, label, 0.4).item())
+
+
+def test_effective_sample_size() -> None:
+    assert metrics.effective_sample_size(np.array([3.0, 3.0, 0.0, 3.0])) == pytest.approx(3.0)
+    assert metrics.effective_sample_size(np.array([1.0, 3.0])) == pytest.approx(16 / 10)
+    assert metrics.effective_sample_size(np.zeros(3)) == 0.0
+
+
+@pytest.mark.parametrize("selective", [False, True])
+def test_the_standard_error_of_the_utility_is_its_spread_over_samples(selective: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    utilities, errors = [], []
+    for _ in range(2000):
+        x = torch.randn(400, generator=generator)
+        label = (torch.rand(400, generator=generator) < torch.sigmoid(x)).float()
+        propensity, revealing = torch.sigmoid(2 * x).unsqueeze(0), torch.sigmoid(x + 0.5)
+        known = torch.rand(400, generator=generator) < revealing
+        weight = torch.where(known, 1 / revealing, 0.0) if selective else None
+        utilities.append(metrics.utility(propensity, label, 0.5, weight).item())
+        errors.append(metrics.utility_standard_error(propensity, label, 0.5, weight).item())
+    assert np.mean(errors) == pytest.approx(np.std(utilities), rel=0.05)
+
+
 def test_spread_over_seeds() -> None:
-    values = np.random.default_rng(1).normal(3.0, 2.0, 100)
-    spread = metrics.Spread.over_seeds(values, resamples=20_000)
+    # Mean 2, standard deviation √(5/3); t with 3 degrees of freedom has its 97.5 % quantile at 3.1824.
+    spread = metrics.Spread.over_seeds(np.array([0.5, 1.5, 2.5, 3.5]))
     assert spread is not None
-    assert spread.std is not None
-    assert spread.interval is not None
-    assert spread.mean == pytest.approx(values.mean())
-    assert spread.std == pytest.approx(np.std(values, ddof=1))
-    # Bootstrap variance of a mean is the plug-in variance over n; the interval is near its normal one.
-    half_width = 1.96 * values.std() / 10
-    assert spread.interval == pytest.approx(
-        (values.mean() - half_width, values.mean() + half_width), abs=0.03
-    )
+    half = 3.182446 * np.sqrt(5 / 3) / 2
+    assert (spread.mean, spread.std) == pytest.approx((2.0, np.sqrt(5 / 3)))
+    assert spread.interval == pytest.approx((2.0 - half, 2.0 + half))
+    cut = metrics.Spread.over_seeds(np.array([0.5, 1.5, 2.5, 3.5]), lowest=0.0)
+    assert cut is not None
+    assert cut.interval == pytest.approx((0.0, 2.0 + half))
+
+
+@pytest.mark.parametrize("n_seeds", [2, 3, 5, 10, 50])
+def test_intervals_cover_the_mean_as_often_as_they_say(n_seeds: int) -> None:
+    generator, covered = np.random.default_rng(n_seeds), 0
+    for values in generator.normal(3.0, 2.0, (4000, n_seeds)):
+        spread = metrics.Spread.over_seeds(values)
+        assert spread is not None
+        assert spread.interval is not None
+        covered += spread.interval[0] <= 3.0 <= spread.interval[1]
+    assert 0.93 < covered / 4000 < 0.97
 
 
 def test_spread_of_one_seed_or_of_nothing() -> None:
-    alone = metrics.Spread.over_seeds(np.array([2.0]), resamples=10)
+    alone = metrics.Spread.over_seeds(np.array([2.0]))
     assert alone == metrics.Spread(2.0, None, None)
-    assert metrics.Spread.over_seeds(np.array([1.0, np.nan]), resamples=10) is None
+    assert metrics.Spread.over_seeds(np.array([1.0, np.nan])) is None

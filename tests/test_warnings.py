@@ -28,8 +28,8 @@ def seeds(name: str, *values: float | None) -> list[dict[str, Any]]:
 
 
 def test_nothing_is_told_of_runs_at_the_limits(protocol: ProtocolConfig) -> None:
-    assert warnings_of([{"seed": 0} | QUIET, {"seed": 1} | QUIET], protocol) == []
-    assert warnings_of([], protocol) == []
+    assert warnings_of([{"seed": 0} | QUIET, {"seed": 1} | QUIET], protocol, learns=True) == []
+    assert warnings_of([], protocol, learns=True) == []
 
 
 LINES = [
@@ -60,14 +60,14 @@ LINES = [
 def test_each_trouble_has_a_line_that_names_its_seeds(
     name: str, values: list[float], line: str, protocol: ProtocolConfig
 ) -> None:
-    assert warnings_of(seeds(name, *values), protocol) == [line]
+    assert warnings_of(seeds(name, *values), protocol, learns=True) == [line]
 
 
 @pytest.mark.parametrize("name", TOLD)
 def test_seeds_without_a_figure_are_left_out(name: str, protocol: ProtocolConfig) -> None:
     unknown, missing = seeds(name, None, None)
     del missing[name]
-    assert warnings_of([unknown, missing], protocol) == []
+    assert warnings_of([unknown, missing], protocol, learns=True) == []
 
 
 @pytest.mark.parametrize("name", ["text", "published_code"])
@@ -81,7 +81,7 @@ def test_without_guards_the_lines_say_so(name: str, compose_config: ComposeConfi
 
 def test_the_bound_is_the_protocols(compose_config: ComposeConfig) -> None:
     protocol = compose_config("protocol.max_ips_weight=2.5").protocol
-    (told,) = warnings_of(seeds("largest_ips_weight", 1e4), protocol)
+    (told,) = warnings_of(seeds("largest_ips_weight", 1e4), protocol, learns=True)
     assert told.endswith("(protocol.max_ips_weight=2.5)")
 
 
@@ -92,7 +92,7 @@ def test_troubles_are_told_one_by_one(protocol: ProtocolConfig) -> None:
         "latent_variance_gap": 1.5,
         "latent_label_agreement": -1.0,
     }
-    told = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], protocol)
+    told = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], protocol, learns=True)
     assert len(told) == 4
     assert all(line.startswith("1 seed (0) ") for line in told)
 
@@ -101,7 +101,7 @@ def test_a_seed_that_diverged_is_named_and_nothing_else_is_said_of_it(protocol: 
     diverged = QUIET | {"seed": 4, "effective_utility": None, "longest_rejection": 200.0}
     at_first = diverged | {"seed": 6, "phase1_best_epoch": 0.0}
     told = "diverged: propensities are no numbers; not in means over seeds; lower model"
-    assert warnings_of([{"seed": 3} | QUIET, diverged, at_first], protocol) == [
+    assert warnings_of([{"seed": 3} | QUIET, diverged, at_first], protocol, learns=True) == [
         f"1 seed (6) {told}.phase1.learning_rate",
         f"1 seed (4) {told}.learning_rate",
     ]
@@ -109,5 +109,5 @@ def test_a_seed_that_diverged_is_named_and_nothing_else_is_said_of_it(protocol: 
 
 def test_opposite_signs_mean_nothing_where_the_label_cannot_be_read(protocol: ProtocolConfig) -> None:
     opposed = QUIET | {"seed": 3, "latent_label_agreement": -0.9}
-    assert len(warnings_of([opposed], protocol)) == 1
-    assert warnings_of([opposed | {"latent_label_auc": 0.55}], protocol) == []
+    assert len(warnings_of([opposed], protocol, learns=True)) == 1
+    assert warnings_of([opposed | {"latent_label_auc": 0.55}], protocol, learns=True) == []

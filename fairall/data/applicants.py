@@ -66,6 +66,21 @@ class RecycledApplicants(ApplicantStream):
         self.waiting = state["waiting"]
 
 
+class WeightedApplicants(ApplicantStream):
+    """People drawn with replacement in proportion to a weight (N,), which is not negative."""
+
+    def __init__(
+        self, people: People, weight: torch.Tensor, size: int, seeds: Sequence[int], purpose: str
+    ) -> None:
+        super().__init__(size, seeds, purpose)
+        self.people = people
+        self.weight = weight
+
+    def next(self) -> People:
+        """See `ApplicantStream.next`."""
+        return self.people.rows(self.streams.choices(self.weight, self.size))
+
+
 class DrawnApplicants(ApplicantStream):
     """People nobody has met before, drawn as they are needed."""
 

@@ -50,11 +50,13 @@ class Reading:
         table: all people.
         splits: which rows are used for what.
         notes: what the user should know of how the raw data was read, a line each.
+        warnings: why measures on these people need care, a line each.
     """
 
     table: Table
     splits: Splits
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 class TableDataset(Dataset):
@@ -78,7 +80,7 @@ class TableDataset(Dataset):
     def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
         """Cuts the table and scales it; see `Dataset.prepare`."""
         table, splits = self.reading.table, self.reading.splits
-        features = table.features
+        features, label_weight = table.features, table.label_weight
         of_training = Scaler.fit(table.schema, features[splits.train])
 
         def people(rows: np.ndarray) -> People:
@@ -87,6 +89,7 @@ class TableDataset(Dataset):
                 x=own.transform(features[rows]),
                 s=torch.tensor(table.s[rows], dtype=torch.float32),
                 label=torch.tensor(table.label[rows], dtype=torch.float32),
+                label_weight=None if label_weight is None else torch.tensor(label_weight[rows]).float(),
             )
 
         return PreparedData(
@@ -98,6 +101,7 @@ class TableDataset(Dataset):
             pool=people(splits.pool),
             pool_table=table.rows(splits.pool),
             notes=self.reading.notes,
+            warnings=self.reading.warnings,
             warm_up_by_itself=scaler == "each_file",
         )
 

@@ -1,4 +1,4 @@
-"""How nets see the features: categories as their codes, or as an indicator per code."""
+"""Inputs of the nets: categories as codes from 0, or as an indicator per code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from fairall.data.features import DISCRETE, Schema
 class FeatureInputs:
     """Turns features into the inputs of a net, as the schema's encoding says.
 
-    `ordinal`: as they are. `one_hot`: real features and counts first, then an indicator for every code of a
-    categorical feature and one for the second code of a binary one.
+    `ordinal`: a column per feature; the codes of a discrete feature less their lowest, so that they begin at
+    0 as in the authors' code, whatever they begin at in the table. `one_hot`: real features and counts first,
+    then an indicator for every code of a categorical feature and one for the second code of a binary one.
     """
 
     def __init__(self, schema: Schema) -> None:
-        self.as_they_are = schema.encoding == "ordinal"
+        self.ordinal = schema.encoding == "ordinal"
+        self.lowest = torch.tensor(
+            [feature.codes[0] if feature.kind in DISCRETE else 0.0 for feature in schema]
+        )
         self.numeric = [i for i, feature in enumerate(schema) if feature.kind not in DISCRETE]
         indicators = [
             (i, code)
@@ -26,10 +30,10 @@ class FeatureInputs:
         ]
         self.columns = torch.tensor([i for i, _ in indicators], dtype=torch.long)
         self.codes = torch.tensor([code for _, code in indicators])
-        self.size = len(schema) if self.as_they_are else len(self.numeric) + len(indicators)
+        self.size = len(schema) if self.ordinal else len(self.numeric) + len(indicators)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Features (..., D) as inputs (..., size)."""
-        if self.as_they_are:
-            return x
+        if self.ordinal:
+            return x - self.lowest
         return torch.cat([x[..., self.numeric], (x[..., self.columns] == self.codes).to(x.dtype)], dim=-1)

@@ -17,9 +17,11 @@ from fairall.data.dataset import Reading, TableDataset
 from fairall.data.features import Feature, Kind, Schema, as_number
 from fairall.data.infer import LeftOut, Limits, infer_feature
 from fairall.data.propensity import estimated_propensity
+from fairall.data.selective_labels import overlap_warnings, weighting
 from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
+from fairall.wording import count
 
 LEAST_LABELLED = 40  # rows: fewer do not make a training, a validation and a test set
 PARTS = ("train", "validation", "test")
@@ -28,7 +30,7 @@ PARTS = ("train", "validation", "test")
 class OwnCsv(TableDataset):
     """The columns that are not the label, the sensitive attribute or the log of decisions are features.
 
-    Rows without a label are unlabelled people: they are in the pool, and rejected in the warm-up.
+    Rows without a label are unlabelled people: they are in every part, and rejected in the warm-up.
     """
 
     config: CsvConfig
@@ -49,18 +51,24 @@ class OwnCsv(TableDataset):
         roles = _roles(config, list(map(str, raw)))
         s = _sensitive(raw[config.sensitive], config.advantaged)
         label, labelled = _label(raw[config.label], config.positive)
+        accepted, notes = None, []
+        if config.decision is not None:
+            accepted = _decisions(raw[config.decision], config.accepted)
+            labelled, notes = _revealed(labelled, accepted)
+            label = label * labelled
         splits = _splits(raw, s, label, labelled, config)
         schema, left_out = _schema(raw.drop(columns=list(roles)), splits.train, config)
         missing = {name: int(raw[name].isna().sum()) for name in schema.names}
         table = Table(schema, schema.encode(raw), s, label, labelled, missing=missing)
-        if config.decision is not None:
-            table = replace(table, logged=_logged(raw, table, splits, config))
-        notes = [
+        if accepted is not None:
+            table = replace(table, logged=_logged(raw, accepted, table, splits, config))
+        notes += [
             f"no training row of the {group} group has a positive label"
             for group, rows in _groups(splits.train, s)
             if not label[rows].any()
         ]
-        return Reading(table, splits, (*left_out, *notes))
+        how, doubts = weighting(table, splits)
+        return Reading(table, splits, (*left_out, *notes, *how), (*overlap_warnings(table), *doubts))
 
     def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
         """Each column of the file for who wants to look before a run: its text, and what it is taken as.
@@ -130,10 +138,10 @@ def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
 def _splits(
     raw: pd.DataFrame, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: CsvConfig
 ) -> Splits:
-    """The parts, each with both groups to measure DPU on, the training rows with both labels to learn."""
+    """The parts, each with both groups and a label to measure on, and both labels to learn from."""
     if config.split.column is not None:
         hint = "give more rows"
-        splits = split_by_column(_parts(raw[config.split.column]), labelled, config.split)
+        splits = split_by_column(_parts(raw[config.split.column]), config.split)
     elif labelled.sum() >= LEAST_LABELLED:
         hint = "give more rows, or another dataset.split.random_state"
         splits = split_alike(s, label, labelled, config.split)
@@ -143,12 +151,15 @@ def _splits(
             f"at least {LEAST_LABELLED} are needed"
         )
     for part in PARTS:
-        for group, rows in _groups(getattr(splits, part), s):
-            if not len(rows):
+        rows = getattr(splits, part)
+        for group, of_group in _groups(rows, s):
+            if not len(of_group):
                 raise FairAllError(
-                    f"column {config.sensitive!r}: no labelled {part} row is of the {group} group; {hint}"
+                    f"column {config.sensitive!r}: no {part} row is of the {group} group; {hint}"
                 )
-    if len(set(label[splits.train])) < 2:
+        if not labelled[rows].any():
+            raise FairAllError(f"column {config.label!r}: no {part} row has a label that can be used; {hint}")
+    if len(set(label[splits.train][labelled[splits.train]])) < 2:
         raise FairAllError(f"column {config.label!r}: the training rows all have the same label")
     return splits
 
@@ -198,21 +209,36 @@ def _label(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
     return (_is(column, positive, "dataset.positive") & labelled).astype(int), labelled
 
 
-def _logged(raw: pd.DataFrame, table: Table, splits: Splits, config: CsvConfig) -> Logged:
-    accepted = _decisions(raw[config.decision], config.accepted)
+def _revealed(labelled: np.ndarray, accepted: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Whose label can be used, shape (N,), bool, and what the user should know of it.
+
+    Where some labels are unknown, those of the accepted alone: the decision says with what probability a
+    label became known, and says nothing of how a rejected person came to have one.
+    """
+    if labelled.all():
+        return labelled, []
+    notes = []
+    if extra := int((labelled & ~accepted).sum()):
+        notes.append(f"{count(extra, 'rejected row')} with a label: not used, since no decision revealed it")
+    if lacking := int((accepted & ~labelled).sum()):
+        notes.append(
+            f"{count(lacking, 'accepted row')} without a label: taken to be a random part of the accepted"
+        )
+    return labelled & accepted, notes
+
+
+def _logged(
+    raw: pd.DataFrame, accepted: np.ndarray, table: Table, splits: Splits, config: CsvConfig
+) -> Logged:
     if config.propensity is not None:
-        return Logged(accepted, _recorded_propensity(raw[config.propensity], accepted))
-    weight = np.zeros(len(table))
-    weight[splits.pool] = 1.0
-    # Of those who have a label, the training rows stand for all: else the accepted would seem to be few.
-    weight[splits.train] = 1.0 / splits.labelled_share
-    if len(set(accepted[weight > 0])) < 2:
+        return Logged(accepted, _recorded_propensity(raw[config.propensity], accepted), estimated=False)
+    if len(set(accepted[splits.train])) < 2:
         raise FairAllError(
             f"column {config.decision!r}: all decisions on training rows are the same, from which no "
             "propensity can be estimated; give more rows, or a column with dataset.propensity=COLUMN"
         )
-    propensity = estimated_propensity(table.schema, table.features, table.s, accepted, weight)
-    return Logged(accepted, propensity)
+    propensity = estimated_propensity(table.schema, table.features, table.s, accepted, splits.train)
+    return Logged(accepted, propensity, estimated=True)
 
 
 def _decisions(column: pd.Series, accepted: str) -> np.ndarray:

@@ -20,6 +20,8 @@ class People:
         label: proxy label ỹ in {0, 1}, shape (N,).
         ground_truth: y in {0, 1}, shape (N,), where it is known (synthetic data).
         counterfactual_x: x had s been −s, shape (N, D), where it is known (synthetic data).
+        label_weight: weight of each label in means over the population, shape (N,), 0 where the label is not
+            known; None where every label is (`Table.label_weight`).
     """
 
     x: Tensor
@@ -27,9 +29,17 @@ class People:
     label: Tensor
     ground_truth: Tensor | None = None
     counterfactual_x: Tensor | None = None
+    label_weight: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.x)
+
+    @property
+    def labelled(self) -> Tensor:
+        """Whose label is known, shape (N,), bool."""
+        if self.label_weight is None:
+            return torch.ones_like(self.label, dtype=torch.bool)
+        return self.label_weight > 0
 
     def rows(self, index: Tensor) -> People:
         """The people at `index`, of any shape (..., ); x becomes (..., D)."""

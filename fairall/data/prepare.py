@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from fairall.data.applicants import ApplicantStream, Draw, DrawnApplicants, RecycledApplicants
+from fairall.data.applicants import (
+    ApplicantStream,
+    Draw,
+    DrawnApplicants,
+    RecycledApplicants,
+    WeightedApplicants,
+)
 from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
@@ -60,8 +66,9 @@ class PreparedData:
         test: people to report on.
         pool: people of Phase I and, its first rows, of the warm-up.
         pool_table: the pool before scaling, on which initial policies decide.
-        draw: makes new applicants, for data that have no end; else Phase II recycles `train`.
+        draw: makes new applicants, for data that have no end; else they are people of `train`.
         notes: what the user should know of how the raw data was read, a line each.
+        warnings: why measures on these people need care, a line each.
         warm_up_by_itself: whether the people of the warm-up are standardised by themselves.
     """
 
@@ -74,6 +81,7 @@ class PreparedData:
     pool_table: Table
     draw: Draw | None = None
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     warm_up_by_itself: bool = False
 
     def warm_up(self, n: int) -> People:
@@ -85,10 +93,22 @@ class PreparedData:
         return replace(first, x=Scaler.fit(self.schema, raw).transform(raw))
 
     def applicants(self, size: int, seeds: Sequence[int], purpose: str = "applicants") -> ApplicantStream:
-        """A stream of applicants, `size` at a time, another one for each seed and purpose."""
+        """A stream of applicants, `size` at a time, another one for each seed and purpose.
+
+        All of them have a label, which a decision then reveals: of a table without some labels, those people
+        of `train` whose label is known, in proportion to `People.label_weight`, which makes them a sample of
+        the population.
+        """
         if self.draw is not None:
             return DrawnApplicants(self.draw, size, seeds, purpose)
-        return RecycledApplicants(self.train, size, seeds, purpose)
+        if self.train.label_weight is None:
+            return RecycledApplicants(self.train, size, seeds, purpose)
+        labelled = self.train.rows(self.train.labelled.nonzero().squeeze(-1))
+        weight = labelled.label_weight
+        assert weight is not None
+        if (weight == weight[0]).all():
+            return RecycledApplicants(labelled, size, seeds, purpose)
+        return WeightedApplicants(labelled, weight, size, seeds, purpose)
 
     def fingerprint(self) -> str:
         """Hash of the content: every value of every role, the scale of the raw ones, logged decisions."""
@@ -99,7 +119,7 @@ class PreparedData:
                 if values is not None:
                     digest.update(values.numpy().tobytes())
         digest.update(self.pool_table.labelled.tobytes())
-        if self.pool_table.logged is not None:
-            for logged in vars(self.pool_table.logged).values():
-                digest.update(logged.tobytes())
+        logged = self.pool_table.logged
+        if logged is not None:
+            digest.update(logged.accepted.tobytes() + logged.propensity.tobytes())
         return digest.hexdigest()

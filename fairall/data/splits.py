@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,16 +19,13 @@ class Splits:
         train: everyone who may apply in Phase II; holds the pool too.
         validation: people to select on.
         test: people to report on.
-        pool: the unlabelled people of Phase I; its first rows are those of the warm-up.
-        labelled_share: how much of the labelled people `train` is cut from it holds. The pool has
-            everybody who has no label, but of the others no more than this.
+        pool: the people of Phase I, which uses no label; its first rows are those of the warm-up.
     """
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
     pool: np.ndarray
-    labelled_share: float = 1.0
 
 
 def split(n_rows: int, config: SplitConfig) -> Splits:
@@ -41,41 +38,34 @@ def split(n_rows: int, config: SplitConfig) -> Splits:
 
 
 def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
-    """Cuts the labelled rows at random, alike in groups and labels as far as their numbers allow.
+    """Cuts all rows at random, with groups, labels and unlabelled people in their proportion in every part.
+
+    Strata that have too few rows for that are merged.
 
     Args:
         s: sensitive attribute, shape (N,).
         label: ỹ in {0, 1}, shape (N,).
-        labelled: whose label is known, shape (N,), bool; all others join the pool.
+        labelled: whose label is known, shape (N,), bool.
         config: shares and random state.
     """
-    known = np.flatnonzero(labelled)
-    for strata in (2 * label + (s == 1), (s == 1).astype(int)):
+    everybody, advantaged = np.arange(len(s)), (s == 1).astype(int)
+    for strata in (2 * np.where(labelled, label, 2) + advantaged, 2 * labelled + advantaged, advantaged):
         try:
-            splits = _splits(known, strata, config)
-            break
+            return _splits(everybody, strata, config)
         except FairAllError:
             continue  # too few of a stratum to have some in each part
-    else:
-        splits = _splits(known, None, config)
-    return _with_unlabelled(splits, ~labelled, config)
+    return _splits(everybody, None, config)
 
 
-def split_by_column(words: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
+def split_by_column(words: np.ndarray, config: SplitConfig) -> Splits:
     """Cuts rows as a column says.
 
     Args:
         words: train, validation or test, shape (N,).
-        labelled: whose label is known, shape (N,), bool; those without one join the pool if they are of
-            train, and are left out otherwise.
         config: share of the pool and random state.
     """
-    train, validation, test = (
-        np.flatnonzero((words == word) & labelled) for word in ("train", "validation", "test")
-    )
-    unlabelled = (words == "train") & ~labelled
-    # The file says who is unlabelled in training: nobody of the labelled was taken away from them.
-    return _with_unlabelled(Splits(train, validation, test, _pool(train, config)), unlabelled, config)
+    train, validation, test = (np.flatnonzero(words == word) for word in ("train", "validation", "test"))
+    return Splits(train, validation, test, _pool(train, config))
 
 
 def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) -> Splits:
@@ -92,7 +82,7 @@ def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) ->
             f"dataset.split.held_out={config.held_out:g}: {len(rows)} rows cannot be cut so that training, "
             "validation and test set each have some; choose a share nearer to a half"
         ) from error
-    return Splits(train, validation, test, _pool(train, config), labelled_share=len(train) / len(rows))
+    return Splits(train, validation, test, _pool(train, config))
 
 
 def _halves(rows: np.ndarray, share: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
@@ -126,17 +116,3 @@ def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
         )
     # The draw of pandas.DataFrame.sample with the same random state, which fixed the paper's pool.
     return train[np.random.RandomState(config.random_state).choice(len(train), size=n_pool, replace=False)]
-
-
-def _with_unlabelled(splits: Splits, unlabelled: np.ndarray, config: SplitConfig) -> Splits:
-    """Adds everybody who has no label to the pool.
-
-    The order is random, with labelled and unlabelled people in their natural proportion from its start, for
-    the warm-up's sake, until the labelled ones, of whom the pool has a part only, are used up.
-    """
-    random = np.random.RandomState(config.random_state)
-    added = np.flatnonzero(unlabelled)
-    last = config.pool * splits.labelled_share
-    order = np.concatenate([last * random.random_sample(len(splits.pool)), random.random_sample(len(added))])
-    everyone = np.concatenate([splits.pool, added])
-    return replace(splits, pool=everyone[np.argsort(order, kind="stable")])

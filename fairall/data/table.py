@@ -22,10 +22,12 @@ class Logged:
         accepted: the decisions, shape (N,), bool.
         propensity: π(d=1 | x, s) of each row, recorded or estimated, shape (N,); 0 where it was not recorded
             of a rejected row.
+        estimated: whether the propensities are estimates.
     """
 
     accepted: np.ndarray
     propensity: np.ndarray
+    estimated: bool
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,32 @@ class Table:
         """What learners may see, shape (N, D)."""
         return self.x[self.schema.names].to_numpy(dtype=float)
 
+    @property
+    def label_propensity(self) -> np.ndarray:
+        """Probability with which each person's label became known, shape (N,).
+
+        That of the logged decision where decisions revealed the labels, 1 where every label is known or
+        nothing says how labels became known.
+        """
+        if self.logged is None or self.labelled.all():
+            return np.ones(len(self))
+        return self.logged.propensity
+
+    @property
+    def label_weight(self) -> np.ndarray | None:
+        """Weight of each person's label in means over the population, shape (N,).
+
+        The inverse of `label_propensity` where the label is known, else 0; None where every label is known.
+        """
+        if self.labelled.all():
+            return None
+        return self.labelled / np.where(self.labelled, self.label_propensity, 1.0)
+
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index`, in its order."""
         logged = self.logged
         if logged is not None:
-            logged = Logged(logged.accepted[index], logged.propensity[index])
+            logged = Logged(logged.accepted[index], logged.propensity[index], logged.estimated)
         return Table(
             self.schema, self.x.iloc[index], self.s[index], self.label[index], self.labelled[index], logged
         )

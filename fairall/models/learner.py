@@ -67,9 +67,12 @@ class Learner(nn.Module, ABC):
 
     Attributes:
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
+        learns: whether it learns from decisions. One that does not is neither made to explore nor said to
+            have collapsed, and has no hyperparameters to select.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
+    learns: ClassVar[bool] = True
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()

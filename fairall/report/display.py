@@ -15,7 +15,7 @@ from fairall.models.learner import Advance
 HEADLINES = [
     "effective_utility", "effective_dpu", "effective_dpu_pooled",
     "effective_cfu", "effective_ground_truth_utility",
-    "mean_utility", "tv_utility", "mean_dpu", "tv_dpu",
+    "mean_utility", "tv_utility", "mean_dpu", "tv_dpu", "mean_acceptance",
     "mean_utility_sampled", "tv_utility_sampled", "mean_dpu_sampled", "tv_dpu_sampled",
     "mean_cfu", "tv_cfu", "mean_cfu_sampled",
     "mean_ground_truth_utility", "tv_ground_truth_utility", "mean_ground_truth_utility_sampled",
@@ -63,28 +63,50 @@ class Display:
         self._console.print(text, markup=False)
 
     def result(
-        self, title: str, aggregate: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
+        self, title: str, summary: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
     ) -> None:
-        """Every headline measure of a summary, the paper's figure beside it."""
+        """Every headline measure of a summary, beside that of accepting everybody and the paper's."""
         table = Table(title=title, title_justify="left", caption_justify="left")
         table.caption = (
             f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
-            "_sampled: from drawn decisions, as the paper's mean_ and tv_ are."
+            "_sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % interval: of the mean "
+            "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
+            f"nobody gives 0. {_noise(summary['evaluation'])}"
         )
-        for column in ("measure", "mean ± std", "95 % interval", "paper"):
+        for column in ("measure", "mean ± std", "95 % interval", "accept all", "paper"):
             table.add_column(column, justify="left" if column == "measure" else "right")
+        accept_all = summary["references"]["accept_all"]
         for name in HEADLINES + LATENT:
-            figures = aggregate.get(name)
-            if figures is not None:
+            measure = summary["aggregate"].get(name)
+            if measure is not None:
                 scale = 1 if name in LATENT else 100
-                printed = paper.get(name.removesuffix("_sampled"))
+                printed, reference = paper.get(name.removesuffix("_sampled")), accept_all.get(name)
                 table.add_row(
                     name,
-                    _plus_minus(figures["mean"], figures["std"], scale),
-                    _interval(figures["interval"], scale),
+                    _plus_minus(measure["mean"], measure["std"], scale),
+                    _interval(measure["interval"], scale),
+                    "" if reference is None else _plus_minus(reference["mean"], None, scale),
                     "" if printed is None else _plus_minus(*printed, scale, digits=1),
                 )
         self._console.print(table)
+
+
+def _noise(evaluation: dict[str, Any]) -> str:
+    """The noise of the evaluation people, which no interval over seeds has in it."""
+    split, people = evaluation["split"], evaluation["people"]
+    error = evaluation["utility_standard_error"]
+    if error is None:
+        return f"Measured on {people} {split} people."
+    worth = ""
+    if evaluation["labelled"] < people:
+        worth = (
+            f" ({evaluation['labelled']} labels, worth {evaluation['effective_sample_size']:.0f} equally "
+            "weighted ones)"
+        )
+    return (
+        f"Noise of the evaluation people, which these intervals leave out: {people} {split} people{worth} "
+        f"give the utility a standard error of {100 * error:.1f}."
+    )
 
 
 def _plus_minus(mean: float, std: float | None, scale: int, digits: int = 2) -> str:

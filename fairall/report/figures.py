@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -12,13 +14,20 @@ from matplotlib.figure import Figure
 from fairall.files import atomic
 from fairall.models.learner import PretrainCurves
 from fairall.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, STYLE
+from fairall.summary import is_not_negative
 
 ALWAYS = [("utility", "utility", BLUE), ("dpu", "DPU", ORANGE)]
 WHERE_KNOWN = [("cfu", "CFU", GREEN), ("ground_truth_utility", "ground-truth utility", PURPLE)]
 
 
 def draw_learning(
-    table: pd.DataFrame, path: Path, *, title: str, split: str, paper: dict[str, tuple[float, float]]
+    table: pd.DataFrame,
+    path: Path,
+    *,
+    title: str,
+    split: str,
+    paper: dict[str, tuple[float, float]],
+    accept_all: Mapping[str, Any],
 ) -> None:
     """Each measure of the policy over time: mean, one standard deviation and the range over seeds.
 
@@ -30,6 +39,7 @@ def draw_learning(
         title: what run this is.
         split: whom it was measured on.
         paper: of `report.paper.paper_figures`.
+        accept_all: of `summary.references`.
     """
     with mpl.rc_context(STYLE):
         panels = ALWAYS + [panel for panel in WHERE_KNOWN if table[panel[0]].notna().any()]
@@ -47,9 +57,20 @@ def draw_learning(
                 label="range",
             )
             axes.fill_between(
-                by_step.index, mean - std, mean + std, color=colour, alpha=0.3, lw=0, label="± 1 std"
+                by_step.index,
+                (mean - std).clip(lower=0.0) if is_not_negative(name) else mean - std,
+                mean + std,
+                color=colour,
+                alpha=0.3,
+                lw=0,
+                label="± 1 std",
             )
             axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
+            reference = accept_all.get(f"mean_{name}")
+            if reference is not None and not is_not_negative(name):
+                level = 100 * reference["mean"]
+                axes.axhline(level, color="black", ls=":", lw=1, label=f"accept everybody ({level:.1f})")
+                axes.axhline(0.0, color="black", ls="-", lw=0.6, label="accept nobody (0)")
             printed = paper.get(f"mean_{name}")
             if printed is not None:
                 axes.axhline(
@@ -96,13 +117,16 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         _save(figure, path)
 
 
-def draw_latent(z: np.ndarray, s: np.ndarray, label: np.ndarray, path: Path, *, title: str) -> None:
+def draw_latent(
+    z: np.ndarray, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, path: Path, *, title: str
+) -> None:
     """Latent means of one seed on its two leading principal axes, coloured by s and by the label.
 
     Args:
         z: E[z | x, s], shape (N, Z).
         s: sensitive attribute in {−1, +1}, shape (N,).
         label: ỹ in {0, 1}, shape (N,).
+        labelled: whose label is known, shape (N,), bool.
         path: PNG to write.
         title: what run this is.
     """
@@ -114,15 +138,21 @@ def draw_latent(z: np.ndarray, s: np.ndarray, label: np.ndarray, path: Path, *, 
     share = (singular[:2] ** 2).sum() / (singular**2).sum()
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
-        for axes, values, meaning, names in zip(
+        by_s = {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)}
+        by_label = {
+            "ỹ unknown": (~labelled, GREY),
+            "ỹ = 0": (labelled & (label == 0), ORANGE),
+            "ỹ = 1": (labelled & (label == 1), BLUE),
+        }
+        for axes, meaning, kinds in zip(
             figure.subplots(1, 2, sharex=True, sharey=True),
-            (s > 0, label > 0),
             ("by the sensitive attribute", "by the proxy label"),
-            (("S = −1", "S = +1"), ("ỹ = 0", "ỹ = 1")),
+            (by_s, by_label),
             strict=True,
         ):
-            for value, colour, name in zip((False, True), (ORANGE, BLUE), names, strict=True):
-                axes.scatter(*points[values == value].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
+            for name, (rows, colour) in kinds.items():
+                if rows.any():
+                    axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
             axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
             axes.legend(fontsize=8)
         figure.suptitle(f"{title}; {100 * share:.0f} % of the latent means' variance shown", fontsize=9)

@@ -40,6 +40,8 @@ class RunTracker:
         # A nested run has them too, so that the page's search finds and compares seeds as well.
         self._what = {f"fairall.{group}": name for group, name in self._names.items()}
         self._what["fairall.cost"] = str(config["cost"]["value"])
+        if config["preset"] is not None:
+            self._what["fairall.preset"] = config["preset"]
 
     def begin(self, command: str) -> str:
         """Makes a parent run, RUNNING, with the parameters; returns its MLflow id.

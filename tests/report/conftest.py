@@ -44,7 +44,7 @@ def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> 
     run.write_table(table)
     first, last = config["evaluation"]["window"]
     # As a run does: from what it measured, not from what seven digits keep of it.
-    run.write_summary(summarise(table, window=(first, last), further={}, resamples=20))
+    run.write_summary(summarise(table, window=(first, last), further={}))
     run.finish()
     return path
 

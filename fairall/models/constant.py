@@ -1,0 +1,46 @@
+"""Reference policies that accept everybody, nobody, or at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.checks import require
+from fairall.config import ModelConfig
+from fairall.data.people import Decided
+from fairall.models.learner import Learner
+from fairall.randomness import SeedStreams
+
+
+@dataclass
+class ConstantPolicyConfig(ModelConfig):
+    """The one probability with which a constant policy accepts."""
+
+    acceptance_probability: float = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        p = self.acceptance_probability
+        require(0 <= p <= 1, "model.acceptance_probability", p, "from 0 to 1")
+
+
+class ConstantPolicy(Learner):
+    """Accepts everybody with the same probability and learns nothing."""
+
+    config: ConstantPolicyConfig
+    config_type = ConstantPolicyConfig
+    learns = False
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Do nothing."""
+        return {}
+
+    def update(self, decided: Decided) -> None:
+        """Do nothing."""
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """See `Learner.propensity`; nothing is drawn."""
+        return torch.full_like(s, self.config.acceptance_probability)

@@ -1,0 +1,270 @@
+"""Populations of which decisions revealed some labels, against a known truth."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy.special import expit
+from torch import Tensor
+
+from fairall import metrics
+from fairall.compose import load_dataset
+from fairall.config import ModelConfig
+from fairall.data.dataset import Dataset
+from fairall.data.people import People
+from fairall.data.prepare import PreparedData
+from fairall.evaluation import Evaluation
+from fairall.initial_policy import DrawnPolicy
+from fairall.models.learner import Learner, Setting
+from fairall.randomness import SeedStreams
+
+COST = 0.5
+RECORDED = ["dataset.decision=decision", "dataset.propensity=propensity"]
+ESTIMATED = ["dataset.decision=decision", "dataset.drop=[propensity]"]
+UNRECORDED = ["dataset.drop=[decision,propensity]"]
+Load = Callable[..., Dataset]
+
+
+def population(n: int, seed: int) -> pd.DataFrame:
+    """People with a known propensity of the logged decision; x decides both on it and on the label."""
+    generator = np.random.default_rng(seed)
+    s = generator.choice([-1, 1], n)
+    x, z = generator.normal(size=n) + 0.3 * s, generator.normal(size=n)
+    propensity = expit(x - 0.5 * (s == -1))
+    return pd.DataFrame(
+        {
+            "group": np.where(s == 1, "a", "b"),
+            "x": x,
+            "z": z,
+            "decision": (generator.random(n) < propensity).astype(int),
+            "propensity": propensity,
+            "label": (generator.random(n) < expit(1.2 * x + 0.5 * z)).astype(float),
+        }
+    )
+
+
+def selective(people: pd.DataFrame) -> pd.DataFrame:
+    """The same people as a log has them: with the labels of the accepted alone."""
+    return people.assign(label=people["label"].where(people["decision"] == 1))
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    def loaded(people: pd.DataFrame, *words: str) -> Dataset:
+        path = tmp_path / "people.csv"
+        people.to_csv(path, index=False)
+        return load_dataset(
+            "csv",
+            f"dataset.path={path}",
+            "dataset.label=label",
+            "dataset.positive=1.0",
+            "dataset.sensitive=group",
+            "dataset.advantaged=a",
+            *words,
+        )
+
+    return loaded
+
+
+def policy(x: np.ndarray, z: np.ndarray) -> np.ndarray:
+    return expit(1.5 * x - 0.5 * z)
+
+
+class Fixed(Learner):
+    """`policy`, of the features as the data set scaled them."""
+
+    def __init__(self, data: PreparedData, setting: Setting) -> None:
+        super().__init__(ModelConfig(), setting)
+        self.scaler = data.scaler
+
+    def warm_up_epoch(self, decided: Any, epoch: int) -> dict[str, float]:
+        return {}
+
+    def update(self, decided: Any) -> None:
+        pass
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        raw = x.numpy() * self.scaler.scale + self.scaler.mean
+        return torch.tensor(policy(raw[..., 0], raw[..., 1]))
+
+
+@pytest.fixture(scope="module")
+def truth() -> dict[str, float]:
+    """Measures of `policy` on 200,000 people all of whose labels are known."""
+    people = population(200_000, seed=999)
+    accepts = policy(people["x"], people["z"])
+    rate = accepts.groupby(people["group"]).mean()
+    return {
+        "utility": float((accepts * (people["label"] - COST)).mean()),
+        "dpu": abs(rate["a"] - rate["b"]),
+        "accept_all": float(people["label"].mean() - COST),
+    }
+
+
+@pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
+def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
+    words: list[str], load: Load, setting: Callable[..., Setting], truth: dict[str, float]
+) -> None:
+    naive = []
+    for seed in range(10):
+        data = load(selective(population(4000, seed)), *words).prepare()
+        learner = Fixed(data, setting([0]))
+        evaluation = Evaluation(data.test, COST, [0])
+        measured = evaluation.measure(learner)
+        error = evaluation.utility_standard_error(learner).item()
+        assert abs(measured["utility"].item() - truth["utility"]) < 3 * error
+
+        # Everybody of the test people counts for what needs no label.
+        of_groups = [(data.test.s == s).sum().item() for s in (-1, 1)]
+        assert sum(of_groups) == 600
+        rates = 0.5 / np.sqrt(of_groups)
+        assert abs(measured["dpu"].item() - truth["dpu"]) < 3 * np.hypot(*rates)
+
+        weight = data.test.label_weight
+        assert weight is not None
+        labelled = data.test.rows((weight > 0).nonzero().squeeze(-1))
+        accepts = learner.propensity(labelled.x, labelled.s, SeedStreams([0], "none"))
+        naive.append(metrics.utility(accepts, labelled.label, COST).item())
+        # The sizes that weights leave: fewer than the labels, and not next to none.
+        assert 100 < metrics.effective_sample_size(weight.numpy()) < len(labelled)
+    # What the same labels say without weights.
+    assert np.mean(naive) > truth["utility"] + 0.03
+
+
+@pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
+def test_applicants_are_the_population(words: list[str], load: Load, truth: dict[str, float]) -> None:
+    for seed in range(10):
+        data = load(selective(population(4000, seed)), *words).prepare()
+        stream = data.applicants(64, [0, 1])
+        drawn = [stream.next() for _ in range(100)]
+        label = torch.cat([people.label for people in drawn], dim=1)
+        weight = data.train.label_weight
+        assert weight is not None
+        of_table = 0.5 / np.sqrt(metrics.effective_sample_size(weight.numpy()))
+        of_draws = 0.5 / np.sqrt(label.shape[1])
+        found = label.mean(1) - COST
+        assert ((found - truth["accept_all"]).abs() < 3 * np.hypot(of_table, of_draws)).all()
+        s = torch.cat([people.s for people in drawn], dim=1)
+        assert (s.mean(1).abs() < 6 * np.hypot(of_table, of_draws)).all()
+
+
+def test_rejected_people_are_in_every_part(load: Load) -> None:
+    people = selective(population(1000, 0))
+    dataset = load(people, *RECORDED)
+    data, table = dataset.prepare(), dataset.table()
+    share = float(people["label"].isna().mean())
+    for part in (data.train, data.validation, data.test):
+        assert (~part.labelled).float().mean().item() == pytest.approx(share, abs=0.01)
+    assert (~data.pool_table.labelled).mean() == pytest.approx(share, abs=0.05)
+    assert len(data.train) + len(data.validation) + len(data.test) == len(table) == 1000
+    # The order of the pool is random: the warm-up is in the natural proportion too.
+    assert (~data.pool_table.labelled[:128]).mean() == pytest.approx(share, abs=0.15)
+
+
+def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: Load) -> None:
+    data = load(selective(population(1000, 0)), *UNRECORDED).prepare()
+    weight = data.test.label_weight
+    assert weight is not None
+    assert set(weight.tolist()) == {0.0, 1.0}
+    assert [warning for warning in data.warnings if "nothing records the decisions" in warning]
+    applicants = data.applicants(64, [0]).next()
+    assert applicants.labelled.all()
+    evaluation = Evaluation(data.test, COST, [0])
+    labelled = data.test.label[data.test.labelled]
+    assert evaluation.measure_constant(1.0)["utility"].item() == pytest.approx(labelled.mean().item() - COST)
+
+
+def test_known_labels_need_no_weights(load: Load) -> None:
+    data = load(population(1000, 0), *RECORDED).prepare()
+    assert data.train.label_weight is None
+    assert not data.notes
+    assert not data.warnings
+
+
+def test_labels_that_no_decision_revealed_are_told_and_not_used(load: Load) -> None:
+    people = population(1000, 0)
+    accepted = people["decision"] == 1
+    odd = accepted.copy()
+    odd[np.flatnonzero(accepted)[:7]] = False
+    odd[np.flatnonzero(~accepted)[:5]] = True
+    dataset = load(people.assign(label=people["label"].where(odd)), *RECORDED)
+    notes = dataset.prepare().notes
+    assert [note for note in notes if note.startswith("5 rejected rows with a label: not used")]
+    assert [note for note in notes if note.startswith("7 accepted rows without a label")]
+    assert dataset.table().labelled.sum() == accepted.sum() - 7
+
+
+def test_a_note_tells_what_was_done(load: Load) -> None:
+    for words, origin in ((RECORDED, "recorded"), (ESTIMATED, "estimated")):
+        data = load(selective(population(1000, 0)), *words).prepare()
+        (note,) = data.notes
+        weight = data.test.label_weight
+        assert weight is not None
+        size = metrics.effective_sample_size(weight.numpy())
+        assert f"π {origin}" in note
+        assert f"{size:.0f} (test)" in note
+        assert f"of {int((weight > 0).sum())} of {len(data.test)} test people" in note
+        assert not data.warnings
+
+
+@pytest.mark.parametrize(
+    ("never", "told"),
+    [
+        (lambda people: people["group"] == "b", "of the disadvantaged group"),
+        (lambda people: people["job"] == "none", "with job=none"),
+        (lambda people: people["x"] < -1, r"with x from -\d"),
+        (
+            lambda people: (people["job"] == "none") & (people["group"] == "a"),
+            "of the advantaged group with job=none",
+        ),
+    ],
+)
+def test_people_who_were_never_accepted_are_told(
+    never: Callable[[pd.DataFrame], pd.Series], told: str, load: Load
+) -> None:
+    people = population(2000, 0)
+    people["job"] = np.random.default_rng(1).choice(["some", "none", "two"], len(people))
+    people.loc[never(people), "decision"] = 0
+    data = load(selective(people), *RECORDED).prepare()
+    assert len(data.warnings) == 1
+    assert re.search(f"nobody of [0-9]+ rows {told}.* was accepted", data.warnings[0])
+
+
+def test_few_effective_labels_are_told(load: Load) -> None:
+    people = population(1000, 0)
+    people["propensity"] = np.where(np.arange(1000) % 50 == 0, 1e-4, people["propensity"])
+    people.loc[people["propensity"] == 1e-4, "decision"] = 1
+    warnings = load(selective(people), *RECORDED).prepare().warnings
+    assert [warning for warning in warnings if "too few to say what a policy is worth" in warning]
+
+
+def test_a_drawn_initial_policy_knows_that_labels_were_revealed_by_others(load: Load) -> None:
+    class Always(DrawnPolicy):
+        def acceptance(self, table: Any) -> np.ndarray:
+            return np.full(len(table), 0.5)
+
+    table = load(selective(population(4000, 0)), *RECORDED).table()
+    policy = Always(random_state=0)
+    accepted, propensity = policy.decide(table), policy.propensity(table)
+    assert table.logged is not None
+    np.testing.assert_array_equal(propensity, 0.5 * table.logged.propensity)
+    # Weighted by it, the accepted stand for everybody.
+    x = table.x["x"].to_numpy()
+    weight = accepted / propensity
+    assert abs((weight * x).sum() / weight.sum() - x.mean()) < 0.15
+    assert abs(x[accepted].mean() - x.mean()) > 0.3
+
+
+def test_people_keep_their_weights_when_they_are_picked() -> None:
+    people = People(
+        torch.zeros(3, 1), torch.ones(3), torch.ones(3), label_weight=torch.tensor([0.0, 2.0, 4.0])
+    )
+    assert people.labelled.tolist() == [False, True, True]
+    picked = people.rows(torch.tensor([[2, 0]]))
+    assert picked.label_weight is not None
+    assert picked.label_weight.tolist() == [[4.0, 0.0]]
