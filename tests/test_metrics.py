@@ -120,7 +120,7 @@ def test_spread_over_seeds() -> None:
     # Mean 2, standard deviation √(5/3); t with 3 degrees of freedom has its 97.5 % quantile at 3.1824.
     spread = metrics.Spread.over_seeds(np.array([0.5, 1.5, 2.5, 3.5]))
     assert spread is not None
-    half = 3.182446 * np.sqrt(5 / 3) / 2
+    half = 3.182446305 * np.sqrt(5 / 3) / 2
     assert (spread.mean, spread.std) == pytest.approx((2.0, np.sqrt(5 / 3)))
     assert spread.interval == pytest.approx((2.0 - half, 2.0 + half))
     cut = metrics.Spread.over_seeds(np.array([0.5, 1.5, 2.5, 3.5]), lowest=0.0)

@@ -73,7 +73,7 @@ def test_seeds_without_a_figure_are_left_out(name: str, protocol: ProtocolConfig
 @pytest.mark.parametrize("name", ["text", "published_code"])
 def test_without_guards_the_lines_say_so(name: str, compose_config: ComposeConfig) -> None:
     troubled = [{"seed": 3} | QUIET | {"longest_rejection": 12.0, "largest_ips_weight": 4000.0}]
-    assert warnings_of(troubled, compose_config(f"protocol={name}").protocol) == [
+    assert warnings_of(troubled, compose_config(f"protocol={name}").protocol, learns=True) == [
         "1 seed (3) accepted nobody for 10 or more steps in a row, without exploration",
         "1 seed (3) met an IPS weight above 1000 (protocol.max_ips_weight=null)",
     ]

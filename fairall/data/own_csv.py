@@ -51,7 +51,8 @@ class OwnCsv(TableDataset):
         roles = _roles(config, list(map(str, raw)))
         s = _sensitive(raw[config.sensitive], config.advantaged)
         label, labelled = _label(raw[config.label], config.positive)
-        accepted, notes = None, []
+        accepted: np.ndarray | None = None
+        notes: list[str] = []
         if config.decision is not None:
             accepted = _decisions(raw[config.decision], config.accepted)
             labelled, notes = _revealed(labelled, accepted)
@@ -231,7 +232,7 @@ def _logged(
     raw: pd.DataFrame, accepted: np.ndarray, table: Table, splits: Splits, config: CsvConfig
 ) -> Logged:
     if config.propensity is not None:
-        return Logged(accepted, _recorded_propensity(raw[config.propensity], accepted), estimated=False)
+        return Logged(accepted, _recorded_propensity(raw[config.propensity], accepted))
     if len(set(accepted[splits.train])) < 2:
         raise FairAllError(
             f"column {config.decision!r}: all decisions on training rows are the same, from which no "

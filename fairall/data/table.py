@@ -27,7 +27,7 @@ class Logged:
 
     accepted: np.ndarray
     propensity: np.ndarray
-    estimated: bool
+    estimated: bool = False
 
 
 @dataclass(frozen=True)

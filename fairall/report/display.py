@@ -73,8 +73,9 @@ class Display:
             "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
             f"nobody gives 0. {_noise(summary['evaluation'])}"
         )
-        for column in ("measure", "mean ± std", "95 % interval", "accept all", "paper"):
-            table.add_column(column, justify="left" if column == "measure" else "right")
+        table.add_column("measure", overflow="fold")
+        for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
+            table.add_column(column, justify="right")
         accept_all = summary["references"]["accept_all"]
         for name in HEADLINES + LATENT:
             measure = summary["aggregate"].get(name)

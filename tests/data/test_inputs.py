@@ -4,9 +4,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fairall.data.features import Schema
+from fairall.data.features import DISCRETE, Schema
 from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided, People
+from fairall.data.prepare import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import Setting
 from tests.conftest import ComposeConfig
@@ -14,10 +15,20 @@ from tests.conftest import ComposeConfig
 X = torch.tensor([[0.5, 3.0, 2.0, 3.0, 5.0], [-1.0, 0.0, 1.0, 1.0, 0.0]])
 
 
-def test_codes_go_in_as_they_are(schema: Schema) -> None:
+def test_codes_go_in_from_0(schema: Schema) -> None:
     inputs = FeatureInputs(schema)
     assert inputs.size == 5
-    assert inputs(X) is X
+    assert inputs(X).tolist() == [[0.5, 3.0, 1.0, 2.0, 5.0], [-1.0, 0.0, 0.0, 0.0, 0.0]]
+
+
+def test_nets_see_the_lowest_code_of_credit_as_0(credit: PreparedData) -> None:
+    inputs = FeatureInputs(credit.schema)(credit.train.x)
+    discrete = [i for i, feature in enumerate(credit.schema) if feature.kind in DISCRETE]
+    assert len(discrete) == 12
+    assert credit.train.x[:, discrete].amin(0).tolist() == [1.0] * 12
+    assert inputs[:, discrete].amin(0).tolist() == [0.0] * 12
+    others = [i for i in range(len(credit.schema)) if i not in discrete]
+    assert torch.equal(inputs[:, others], credit.train.x[:, others])
 
 
 def test_one_hot_has_an_indicator_per_code_and_one_for_binary(schema: Schema) -> None:
