@@ -204,6 +204,9 @@ def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
     return _window(series, window).std(0, correction=1)
 
 
+UNBOUNDED = (-math.inf, math.inf)
+
+
 @dataclass(frozen=True)
 class Spread:
     """A measure over seeds.
@@ -220,12 +223,12 @@ class Spread:
     interval: tuple[float, float] | None
 
     @classmethod
-    def over_seeds(cls, values: np.ndarray, *, lowest: float = -math.inf) -> Spread | None:
+    def over_seeds(cls, values: np.ndarray, *, bounds: tuple[float, float] = UNBOUNDED) -> Spread | None:
         """Spread of values (E,); None where a seed has no value, or there is no seed.
 
         Args:
             values: one per seed.
-            lowest: what the measure cannot be below; the interval ends there.
+            bounds: what the measure can be; the interval ends there.
         """
         if len(values) == 0 or not np.isfinite(values).all():
             return None
@@ -233,7 +236,8 @@ class Spread:
             return cls(float(values[0]), None, None)
         n, mean, std = len(values), float(values.mean()), float(values.std(ddof=1))
         half = float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n)
-        return cls(mean, std, (max(mean - half, lowest), mean + half))
+        lowest, highest = bounds
+        return cls(mean, std, (max(mean - half, lowest), min(mean + half, highest)))
 
 
 def _steps(series: Tensor) -> Tensor:

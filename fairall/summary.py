@@ -100,8 +100,7 @@ def summarise(
     aggregate: dict[str, Any] = {}
     sound = by_step["utility"].iloc[-1].notna().to_numpy()
     for name, values in figures.items():
-        lowest = 0.0 if is_not_negative(name) else -math.inf
-        spread = metrics.Spread.over_seeds(values[sound], lowest=lowest)
+        spread = metrics.Spread.over_seeds(values[sound], bounds=bounds(name))
         aggregate[name] = None if spread is None else vars(spread)
     per_seed = [
         {"seed": int(seed)} | {name: _number(values[k]) for name, values in figures.items()}
@@ -110,9 +109,13 @@ def summarise(
     return {"aggregate": aggregate, "per_seed": per_seed}
 
 
-def is_not_negative(measure: str) -> bool:
-    """Whether a measure is a distance, a rate or a deviation."""
-    return measure.startswith("tv_") or any(part in measure for part in ("dpu", "cfu", "acceptance"))
+def bounds(measure: str) -> tuple[float, float]:
+    """The least and the greatest value that a measure can have."""
+    if measure.startswith("tv_") or measure in ("latent_variance_gap", "latent_s_dependence"):
+        return 0.0, math.inf
+    if any(part in measure for part in ("dpu", "cfu", "acceptance", "_auc", "balanced_accuracy")):
+        return 0.0, 1.0
+    return (-1.0, 1.0) if measure == "latent_label_agreement" else (-math.inf, math.inf)
 
 
 def references(

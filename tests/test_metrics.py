@@ -123,9 +123,9 @@ def test_spread_over_seeds() -> None:
     half = 3.182446305 * np.sqrt(5 / 3) / 2
     assert (spread.mean, spread.std) == pytest.approx((2.0, np.sqrt(5 / 3)))
     assert spread.interval == pytest.approx((2.0 - half, 2.0 + half))
-    cut = metrics.Spread.over_seeds(np.array([0.5, 1.5, 2.5, 3.5]), lowest=0.0)
+    cut = metrics.Spread.over_seeds(np.array([0.5, 1.5, 2.5, 3.5]), bounds=(0.0, 3.0))
     assert cut is not None
-    assert cut.interval == pytest.approx((0.0, 2.0 + half))
+    assert cut.interval == (0.0, 3.0)
 
 
 @pytest.mark.parametrize("n_seeds", [2, 3, 5, 10, 50])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from fairall.files import atomic
 from fairall.models.learner import PretrainCurves
 from fairall.report.style import BLUE, GREEN, GREY, ORANGE, PURPLE, STYLE
-from fairall.summary import is_not_negative
+from fairall.summary import bounds
 
 ALWAYS = [("utility", "utility", BLUE), ("dpu", "DPU", ORANGE)]
 WHERE_KNOWN = [("cfu", "CFU", GREEN), ("ground_truth_utility", "ground-truth utility", PURPLE)]
@@ -58,7 +59,7 @@ def draw_learning(
             )
             axes.fill_between(
                 by_step.index,
-                (mean - std).clip(lower=0.0) if is_not_negative(name) else mean - std,
+                (mean - std).clip(lower=100 * bounds(name)[0]),
                 mean + std,
                 color=colour,
                 alpha=0.3,
@@ -67,7 +68,7 @@ def draw_learning(
             )
             axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
             reference = accept_all.get(f"mean_{name}")
-            if reference is not None and not is_not_negative(name):
+            if reference is not None and "utility" in name:
                 level = 100 * reference["mean"]
                 axes.axhline(level, color="black", ls=":", lw=1, label=f"accept everybody ({level:.1f})")
                 axes.axhline(0.0, color="black", ls="-", lw=0.6, label="accept nobody (0)")
@@ -84,7 +85,7 @@ def draw_learning(
                 xlabel="time step t", ylabel=f"{label} on the {split} set ×100", xlim=(0, by_step.index[-1])
             )
             axes.legend(fontsize=7)
-        figure.suptitle(title, fontsize=9)
+        _title(figure, title)
         _save(figure, path)
 
 
@@ -113,7 +114,7 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
         axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         axes.legend(fontsize=7)
-        figure.suptitle(title, fontsize=9)
+        _title(figure, title)
         _save(figure, path)
 
 
@@ -155,8 +156,13 @@ def draw_latent(
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
             axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
             axes.legend(fontsize=8)
-        figure.suptitle(f"{title}; {100 * share:.0f} % of the latent means' variance shown", fontsize=9)
+        _title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
         _save(figure, path)
+
+
+def _title(figure: Figure, text: str) -> None:
+    """A title over the whole figure, on as many lines as its width needs."""
+    figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
 
 
 def _save(figure: Figure, path: Path) -> None:
