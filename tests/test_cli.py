@@ -170,6 +170,8 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
         (["dataset=credt"], "no such dataset, did you mean credit?"),
         (["preset=quik"], "no such preset, did you mean quick?"),
         (["--multirun", "sweeps=nonsense"], "no such sweeps; there are cost, credit_alpha_beta, "),
+        (["evaluation.bootstrap=1000000000"], "evaluation.bootstrap: no such key"),
+        (["model=accept_all", "model.acceptance_probability=2"], "it must be from 0 to 1"),
         (["modle=fairall_I_II"], "no such key, did you mean model?"),
         (["model.alhpa=3"], "model.alhpa: no such key, did you mean model.alpha?"),
         (["seeds=ten"], "seeds=ten: Value 'ten' of type 'str' could not be converted to Integer"),

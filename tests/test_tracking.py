@@ -52,6 +52,7 @@ def test_one_finished_parent_with_a_nested_run_per_seed(client: mlflow.MlflowCli
     assert parent.data.params["model.alpha"] == "5.0"
     assert parent.data.tags["fairall.command"] == "python -m fairall preset=quick"
     assert parent.data.tags["fairall.dataset"] == "credit"
+    assert {run.data.tags["fairall.preset"] for run in (parent, *nested)} == {"quick"}
 
 
 def test_curves_and_figures_are_those_of_the_files(client: mlflow.MlflowClient, outputs: Path) -> None:

@@ -13,8 +13,9 @@ QUIET = {
     "latent_label_agreement": 0.0,
     "latent_label_auc": 0.8,
     "effective_utility": 0.1,
+    "mean_acceptance": 0.5,
 }
-TOLD = [name for name in QUIET if name not in ("latent_label_auc", "effective_utility")]
+TOLD = [name for name in QUIET if name not in ("latent_label_auc", "effective_utility", "mean_acceptance")]
 
 
 @pytest.fixture
@@ -111,3 +112,12 @@ def test_opposite_signs_mean_nothing_where_the_label_cannot_be_read(protocol: Pr
     opposed = QUIET | {"seed": 3, "latent_label_agreement": -0.9}
     assert len(warnings_of([opposed], protocol, learns=True)) == 1
     assert warnings_of([opposed | {"latent_label_auc": 0.55}], protocol, learns=True) == []
+
+
+@pytest.mark.parametrize(("rate", "whom"), [(0.995, "everybody"), (0.004, "nobody")])
+def test_a_policy_that_no_longer_tells_people_apart_has_collapsed(
+    rate: float, whom: str, protocol: ProtocolConfig
+) -> None:
+    (told,) = warnings_of(seeds("mean_acceptance", 0.98, rate, 0.02), protocol, learns=True)
+    assert told.startswith(f"1 seed (6) collapsed to accepting {whom} over the time steps")
+    assert warnings_of(seeds("mean_acceptance", rate), protocol, learns=False) == []

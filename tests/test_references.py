@@ -1,0 +1,144 @@
+"""What every run is measured against: accepting everybody, nobody, or at random."""
+
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from rich.console import Console
+
+from fairall.compose import compose_config
+from fairall.experiment import run
+from fairall.report import display as display_module
+from fairall.report import figures
+from fairall.report.display import Display
+from fairall.run_folder import RunFolder
+
+QUICK = ["preset=quick", "tracking.enabled=false"]
+SMALL = ["tracking.enabled=false", "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
+Runs = Callable[..., tuple[dict[str, Any], Path, str]]
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Summary, folder and terminal output, in one line, of a quick run."""
+
+    def made(*words: str, usual: list[str] = QUICK) -> tuple[dict[str, Any], Path, str]:
+        shown = io.StringIO()
+        monkeypatch.setattr(
+            display_module, "Console", lambda **_: Console(file=shown, width=200, highlight=False)
+        )
+        composed = compose_config(*usual, f"outputs_dir={tmp_path}", *words)
+        summary, path = run(composed, Display())
+        return summary, path, " ".join(shown.getvalue().split())
+
+    return made
+
+
+@pytest.mark.parametrize("dataset", ["credit", "synthetic"])
+def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> None:
+    learnt, _, _ = quick("model=unfairlog", f"dataset={dataset}")
+    for name in ("accept_all", "reject_all"):
+        alone, _, _ = quick(f"model={name}", f"dataset={dataset}")
+        reference = learnt["references"][name]
+        assert reference["effective_utility"] is not None
+        for measure, values in reference.items():
+            if values is None:
+                assert alone["aggregate"][measure] is None
+            else:
+                assert alone["aggregate"][measure]["mean"] == pytest.approx(values["mean"], abs=1e-7)
+
+
+def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
+    everybody, _, _ = quick("model=accept_all")
+    assert everybody["aggregate"]["mean_acceptance"]["mean"] == 1.0
+    assert everybody["aggregate"]["mean_utility"]["mean"] == pytest.approx(0.18)
+    assert not [warning for warning in everybody["warnings"] if "collapsed" in warning]
+    # Longer than the steps after which a policy that accepts nobody is made to explore.
+    nobody, _, shown = quick("model=reject_all", "schedule.time_steps=15", "protocol.exploration.after=2")
+    assert {values["mean"] for values in nobody["references"]["reject_all"].values() if values} == {0.0}
+    assert nobody["aggregate"]["effective_utility"]["mean"] == 0.0
+    assert nobody["per_seed"][0]["longest_rejection"] == 15
+    assert "hparams" not in shown
+    assert "accepted nobody for" not in shown
+    chance, _, _ = quick("model=random")
+    assert chance["aggregate"]["mean_acceptance"]["mean"] == pytest.approx(0.5)
+    assert chance["aggregate"]["effective_utility"]["mean"] == pytest.approx(0.09, abs=0.03)
+
+
+def test_a_run_shows_its_references_and_the_noise_of_its_people(
+    quick: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(figures, "_save", lambda figure, path: drawn.append(figure))
+    summary, _, shown = quick("model=unfairlog")
+    assert re.search(r"│ mean_utility │ [\d. ±]+ │ [\[\]\d., ]+ │ 18.00 │", shown)
+    error = summary["evaluation"]["utility_standard_error"]
+    assert summary["evaluation"]["people"] == 150
+    assert 0.02 < error < 0.05
+    assert f"150 test people give the utility a standard error of {100 * error:.1f}" in " ".join(
+        shown.split()
+    )
+    assert "of the mean over seeds, by Student's t" in shown
+    labels = drawn[0].axes[0].get_legend_handles_labels()[1]
+    assert "accept everybody (18.0)" in labels
+    assert "accept nobody (0)" in labels
+
+
+def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(figures, "_save", lambda figure, path: drawn.append(figure))
+    summary, path, shown = quick("model=fairall_II", "schedule.time_steps=8")
+    assert "numbers mean nothing" in summary["warnings"][0]
+    assert "numbers mean nothing" in shown.split("┃")[0]
+    assert len(drawn) == 2
+    for figure in drawn:
+        assert "numbers mean nothing" in " ".join(figure.get_suptitle().split())
+    assert RunFolder(path).read_summary()["warnings"] == summary["warnings"]
+
+
+def test_another_run_is_not_marked(quick: Runs) -> None:
+    summary, _, shown = quick("model=unfairlog", usual=SMALL)
+    assert "mean nothing" not in shown
+    assert not [warning for warning in summary["warnings"] if "mean nothing" in warning]
+
+
+def test_a_collapsed_policy_is_told(quick: Runs) -> None:
+    # ½ is above what a thresholded policy asks for only where it accepts everybody: c next to 0.
+    summary, _, shown = quick("model=unfairlog", "model.decision=deterministic", "cost.value=0.01")
+    assert [warning for warning in summary["warnings"] if "collapsed to accepting everybody" in warning]
+    assert "collapsed to accepting everybody" in shown
+    assert summary["aggregate"]["mean_utility"]["mean"] == pytest.approx(
+        summary["references"]["accept_all"]["mean_utility"]["mean"]
+    )
+
+
+def test_an_initial_policy_that_accepts_nobody_is_told(quick: Runs) -> None:
+    summary, _, _ = quick("model=unfairlog", "initial_policy.intercept=-1000")
+    assert [warning for warning in summary["warnings"] if "initial policy accepted nobody" in warning]
+
+
+def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> None:
+    loans = Path(__file__).parent / "data" / "loans.csv"
+    summary, _, shown = quick(
+        "model=fairall_II",
+        "dataset=csv",
+        f"dataset.path={loans}",
+        "dataset.label=repaid",
+        "dataset.positive=yes",
+        "dataset.sensitive=sex",
+        "dataset.advantaged=male",
+        "dataset.decision=decision",
+        "dataset.accepted=granted",
+        "dataset.drop=[id,propensity]",
+    )
+    (note,) = [note for note in summary["notes"] if "π estimated" in note]
+    assert f"Note: {note}." in shown
+    people = summary["evaluation"]
+    assert people["people"] == 60
+    assert people["effective_sample_size"] < people["labelled"] < 60
+    assert f"({people['labelled']} labels, worth {people['effective_sample_size']:.0f}" in shown
+    assert summary["aggregate"]["latent_label_auc"] is not None
