@@ -95,7 +95,10 @@ def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
         (["fairall.data", "list"], "synthetic"),
         (["fairall.data", "describe", "credit"], "harsh"),
         (["fairall.sweeps"], "There are no studies"),
-        (["fairall.report", "reproduce", "tables", "--dry-run", "preset=quick", "dataset=credit"], "20 runs: "),
+        (
+            ["fairall.report", "reproduce", "tables", "--dry-run", "dataset=credit"],
+            "20 runs: ",
+        ),
     ],
 )
 def test_commands_that_need_no_run(words: list[str], said: str, typed: Typed) -> None:
@@ -113,7 +116,9 @@ def test_commands_on_runs(typed: Typed, runs: list[str]) -> None:
     words = [*RUN, "dataset=credit", "model=unfairlog", "tracking.enabled=false"]
     report = typed(sys.executable, "-m", "fairall.report", *words).stdout
     assert report.startswith("1 of the 4 runs")
-    compared = typed(sys.executable, "-m", "fairall.report", "compare", *runs, "tracking.enabled=false").stdout
+    compared = typed(
+        sys.executable, "-m", "fairall.report", "compare", *runs, "tracking.enabled=false"
+    ).stdout
     assert Path(runs[1]).name in compared
     assert "1 it knew" in typed(sys.executable, "-m", "fairall.tracking", "sync").stdout
 
