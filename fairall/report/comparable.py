@@ -12,9 +12,8 @@ from fairall.report import names
 from fairall.report.runs import Run
 
 RULE = (
-    "Runs are compared within a group only: the same data set and people, cost, initial policy, number of "
-    "applicants and time steps, evaluation and preset. Method, protocol, training, the features used and "
-    "the seeds may differ."
+    "A group has the same data set, split, cost, initial policy, number of applicants and time steps, "
+    "evaluation and preset; its runs may differ in method, protocol, training, features used and seeds."
 )
 # What a comparison is about. Every other key of the configuration decides who is measured, or how.
 COMPARED = (
@@ -77,13 +76,17 @@ def grouped(runs: Mapping[str, Run]) -> list[Group]:
 
 
 def difference(groups: Sequence[Group]) -> str:
-    """One sentence on what groups differ in; empty for a single group."""
+    """What groups, and the seeds of their runs, differ in, in one line; empty where they do not differ."""
     every = [group.conditions for group in groups]
     told = []
     for key in _differing(every):
         values = dict.fromkeys(_shown(key, own.get(key)) for own in every)
         told.append(f"{WORDS.get(key, key)} ({', '.join(values)})")
-    return f"Not compared across groups, which differ in {'; '.join(told)}." if told else ""
+    said = [f"Not compared across groups, which differ in {'; '.join(told)}."] if told else []
+    seeds = dict.fromkeys(_range(run.seeds) for group in groups for run in group.runs.values())
+    if len(seeds) > 1:
+        said.append(f"Seeds differ ({'; '.join(seeds)}): tests pair those that both runs have.")
+    return " ".join(said)
 
 
 def marked(label: str, run: Run) -> str:
@@ -112,8 +115,17 @@ def _explained(key: str, a: Conditions, b: Conditions) -> bool:
 
 
 def _title(own: Conditions, further: Sequence[str]) -> str:
-    parts = [names.dataset(own["dataset.name"]), f"c = {own['cost.value']:g}", own["initial_policy.name"]]
+    parts = [
+        names.dataset(own["dataset.name"]),
+        f"c = {own['cost.value']:g}",
+        f"{own['initial_policy.name']} initial policy",
+    ]
     return ", ".join([*parts, *(f"{key} {_shown(key, own.get(key))}" for key in further)])
+
+
+def _range(seeds: Sequence[int]) -> str:
+    """Seeds in words; those of a run follow each other."""
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
 
 
 def _shown(key: str, value: Any) -> str:

@@ -12,6 +12,7 @@ from fairall.report import names, plots
 from fairall.report.build import made, write, write_tables
 from fairall.report.comparable import RULE, Group, difference, grouped, marked
 from fairall.report.drawing import Drawing, save
+from fairall.report.drawings import BAND, EVERYBODY
 from fairall.report.names import Measure
 from fairall.report.page import comparison_page
 from fairall.report.references import with_references
@@ -56,8 +57,7 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     drawing = Drawing(
         "curves",
         "Over time",
-        "Test utility and DPU, mean over seeds with one standard deviation; a row per group of comparable "
-        "runs. Thin dashed line: accept everybody, where it was measured.",
+        f"Test utility and DPU, a row per group of comparable runs. {BAND} {EVERYBODY}",
         "Figures",
         lambda: plots.over_time(runs, plots.UTILITY_AND_DPU, labels=labels),
         [],
@@ -123,7 +123,7 @@ def _figures(groups: Sequence[Group], labels: Mapping[str, str]) -> Table:
     note = (
         f"{difference(groups)} ×100, mean (standard deviation over seeds). Bold: best of its group. F: "
         "against the group's first run, R: against the best of its others; + significantly better, "
-        "− significantly worse (two-sided Wilcoxon signed-rank test, paired over the seeds that both have, "
+        "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
         f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
     )
     table = Table(

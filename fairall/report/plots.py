@@ -80,7 +80,9 @@ def over_time(
                 axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
             axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
         shown.append(panels[0])
-    legend_below(figure, handles_of(shown), 3)
+    handles = handles_of(shown)
+    of_runs = {label: handles[label] for label, _ in looks.values()}
+    legend_below(figure, of_runs | handles, 3)
     return figure
 
 
