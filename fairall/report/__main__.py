@@ -80,14 +80,15 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
 def _told(others: Table, *, whole: bool) -> str:
     """Runs that the report is not about, for the terminal: as a table, or how many there are."""
     from fairall.report.other_runs import COMPARE
-    from fairall.report.written import markdown
+    from fairall.report.written import plain
     from fairall.wording import count
 
     n = len(others.rows)
     if not whole:
         return f"{count(n, 'other run')}, listed at the end of the page; to compare runs: {COMPARE}"
-    more = f"\n{n - LISTED} more, listed on the page." if n > LISTED else ""
-    return f"\n{markdown(replace(others, rows=others.rows[:LISTED]))}{more}"
+    more = f"{n - LISTED} more, listed on the page.\n" if n > LISTED else ""
+    shown = plain(replace(others, rows=others.rows[:LISTED]))
+    return f"\n{others.title}\n{others.note}\n\n{shown}\n{more}"
 
 
 def _compare(arguments: argparse.Namespace, overrides: list[str]) -> int:

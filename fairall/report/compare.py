@@ -44,9 +44,10 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     Raises:
         FairAllError: where there are fewer than two, or one is not there or cannot be used.
     """
-    paths = [_path(word, runs_folder) for word in chosen if not _is_lock(word)]
-    if len(paths) < 2:
+    words = [word for word in chosen if not _is_lock(word)]
+    if len(words) < 2:
         raise FairAllError("compare needs at least two runs: folders, or ids of outputs/runs")
+    paths = [_path(word, runs_folder) for word in words]
     repeated = next((path for path in paths if paths.count(path) > 1), None)
     if repeated is not None:
         raise FairAllError(f"{repeated} is named twice")
