@@ -1,29 +1,129 @@
+"""The wheel: what it carries, and every command from an installation of it, outside the checkout."""
+
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from fairall.resources import configuration_root, sweeps_folder
 
+CHECKOUT = Path(__file__).parents[1]
+RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2"]
+Typed = Callable[..., subprocess.CompletedProcess[str]]
 
-def test_wheel_carries_every_configuration_and_data_file(tmp_path: Path) -> None:
-    checkout = Path(__file__).parents[1]
-    source = tmp_path / "source"
-    ignored = shutil.ignore_patterns(".venv", ".git", "outputs", "build", "*.egg-info", ".*_cache")
-    shutil.copytree(checkout, source, ignore=ignored)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*command, "-w", str(tmp_path), str(source)], check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("fairall-*.whl")
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, built from a copy, since setuptools writes beside the sources."""
+    folder = tmp_path_factory.mktemp("built")
+    ignored = shutil.ignore_patterns(".venv", ".git", "outputs", "build", "dist", "*.egg-info", ".*_cache")
+    shutil.copytree(CHECKOUT, folder / "source", ignore=ignored)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    built = subprocess.run([*command, str(folder / "source")], capture_output=True, text=True)
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = folder.glob("fairall-*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the wheel is installed, without what it depends on."""
+    folder = tmp_path_factory.mktemp("installed")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*command, "--target", str(folder), str(wheel)], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def typed(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Typed:
+    """Runs a command of the installed package, in a folder that was empty before the first one."""
+    folder = tmp_path_factory.mktemp("empty")
+    # First on the path: before the checkout that this environment may have installed in place.
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        ended = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+        )
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        return ended
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def runs(typed: Typed, installed: Path) -> list[str]:
+    """Folders of two runs: by `python -m fairall` and by the command `fairall`."""
+    both = (
+        typed(sys.executable, "-m", "fairall", *RUN, "model=unfairlog"),
+        typed(str(installed / "bin" / "fairall"), *RUN, "model=fairlog", "tracking.enabled=false"),
+    )
+    folders = [run.stdout.split("Results: ")[1].split("\n")[0] for run in both]
+    assert [Path(folder).parent.parent.name for folder in folders] == ["unfairlog", "fairlog"]
+    return folders
+
+
+def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
     carried = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         f"fairall/{inside}/{path.relative_to(folder).as_posix()}"
         for inside, folder in (("conf", configuration_root() / "conf"), ("sweep_files", sweeps_folder()))
         for path in folder.rglob("*.yaml")
     }
-    package = checkout / "fairall"
+    package = CHECKOUT / "fairall"
     for path in package.rglob("*"):
         if path.is_file() and path.suffix != ".pyc":
             expected.add(f"fairall/{path.relative_to(package).as_posix()}")
     assert expected <= carried
     assert not {name for name in carried if name.startswith(("tests", "benchmarks", "conf"))}
+
+
+def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
+    told = typed(sys.executable, "-c", "import fairall; print(fairall.__file__)").stdout
+    assert Path(told.strip()).is_relative_to(installed)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["fairall", "--help"], "fairall_I_II"),
+        (["fairall.data", "list"], "synthetic"),
+        (["fairall.data", "describe", "credit"], "harsh"),
+        (["fairall.sweeps"], "There are no studies"),
+        (
+            ["fairall.report", "reproduce", "tables", "--dry-run", "dataset=credit"],
+            "20 runs: ",
+        ),
+    ],
+)
+def test_commands_that_need_no_run(words: list[str], said: str, typed: Typed) -> None:
+    assert said in typed(sys.executable, "-m", *words).stdout
+
+
+def test_own_table(typed: Typed) -> None:
+    roles = ["dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex"]
+    loans = str(Path(__file__).parent / "data" / "loans.csv")
+    words = [*roles, "dataset.advantaged=male", "dataset.drop=[id]"]
+    assert "repaid" in typed(sys.executable, "-m", "fairall.data", "check", loans, *words).stdout
+
+
+def test_commands_on_runs(typed: Typed, runs: list[str]) -> None:
+    words = [*RUN, "dataset=credit", "model=unfairlog", "tracking.enabled=false"]
+    report = typed(sys.executable, "-m", "fairall.report", *words).stdout
+    assert report.startswith("1 of the 4 runs")
+    compared = typed(
+        sys.executable, "-m", "fairall.report", "compare", *runs, "tracking.enabled=false"
+    ).stdout
+    assert Path(runs[1]).name in compared
+    assert "1 it knew" in typed(sys.executable, "-m", "fairall.tracking", "sync").stdout
+
+
+def test_sweep(typed: Typed) -> None:
+    words = ["sweeps=fairlog_credit", "sweep.trials=1", *RUN, "tracking.enabled=false"]
+    typed(sys.executable, "-m", "fairall", "--multirun", *words)
+    assert "fairlog_credit" in typed(sys.executable, "-m", "fairall.sweeps", "show", "fairlog_credit").stdout

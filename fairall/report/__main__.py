@@ -9,6 +9,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,9 @@ from fairall.checks import whole_number
 
 if TYPE_CHECKING:
     from fairall.report.runs import Collection
+    from fairall.report.table import Table
 
+LISTED = 20  # runs, on the terminal
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are, tracking.uri=URI which MLflow
 store; any other word is added to each of the paper's commands, for instance preset=quick.
@@ -61,6 +64,8 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
     outputs = Path(config["outputs_dir"])
     built = build(_collection(config, arguments.mlflow), arguments.out or outputs / "report", overrides)
     print("\n".join(built.contents.opening))
+    if built.contents.others is not None:
+        print(_told(built.contents.others, whole=not built.contents.shown))
     for path, reason in built.contents.left_out:
         print(f"Left out: {path}: {reason}")
     print(f"Report: {built.folder / 'index.html'}")
@@ -70,6 +75,20 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
     if config["tracking"]["enabled"]:
         log_report(config, built.folder, "report", _typed(arguments))
     return 0
+
+
+def _told(others: Table, *, whole: bool) -> str:
+    """Runs that the report is not about, for the terminal: as a table, or how many there are."""
+    from fairall.report.other_runs import COMPARE
+    from fairall.report.written import plain
+    from fairall.wording import count
+
+    n = len(others.rows)
+    if not whole:
+        return f"{count(n, 'other run')}, listed at the end of the page; to compare runs: {COMPARE}"
+    more = f"{n - LISTED} more, listed on the page.\n" if n > LISTED else ""
+    shown = plain(replace(others, rows=others.rows[:LISTED]))
+    return f"\n{others.title}\n{others.note}\n\n{shown}\n{more}"
 
 
 def _compare(arguments: argparse.Namespace, overrides: list[str]) -> int:

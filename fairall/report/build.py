@@ -52,9 +52,10 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
             for drawing in shown.drawings
             if drawing.draw is not None
         }
-        write_tables(shown.tables, folder / "tables")
+        tables = [*shown.tables, *([] if shown.others is None else [shown.others])]
+        write_tables(tables, folder / "tables")
         _forget(folder / "figures", pictures, (".png", ".pdf"))
-        _forget(folder / "tables", [table.key for table in shown.tables], (".md", ".tex", ".csv"))
+        _forget(folder / "tables", [table.key for table in tables], (".md", ".tex", ".csv"))
         write(folder / "index.html", page(shown, pictures, made()))
     except OSError as error:
         raise FairAllError(

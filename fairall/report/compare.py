@@ -10,10 +10,13 @@ from fairall.errors import FairAllError
 from fairall.identity import determining, flattened
 from fairall.report import names, plots
 from fairall.report.build import made, write, write_tables
+from fairall.report.comparable import RULE, Group, difference, grouped, marked
 from fairall.report.drawing import Drawing, save
+from fairall.report.drawings import BAND, EVERYBODY
 from fairall.report.names import Measure
 from fairall.report.page import comparison_page
-from fairall.report.results import cell, compared
+from fairall.report.references import with_references
+from fairall.report.results import Standing, cell, compared
 from fairall.report.runs import Run, read_run
 from fairall.report.statistics import LEVEL
 from fairall.report.table import Cell, Row, Table
@@ -30,27 +33,32 @@ MEASURES = (
 def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     """Writes index.html, tables/ and figures/ on some runs; returns the tables as Markdown.
 
+    Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group.
+
     Args:
-        chosen: folders of runs, or ids beneath `runs_folder`, of which a beginning is enough.
+        chosen: folders of runs, or ids beneath `runs_folder`, of which a beginning is enough. Lock files,
+            which lie beside the folders and so are among the matches of a shell's `*`, are ignored.
         runs_folder: outputs/runs.
         folder: to write to.
 
     Raises:
         FairAllError: where there are fewer than two, or one is not there or cannot be used.
     """
-    if len(chosen) < 2:
+    words = [word for word in chosen if not _is_lock(word)]
+    if len(words) < 2:
         raise FairAllError("compare needs at least two runs: folders, or ids of outputs/runs")
-    paths = [_path(word, runs_folder) for word in chosen]
+    paths = [_path(word, runs_folder) for word in words]
     repeated = next((path for path in paths if paths.count(path) > 1), None)
     if repeated is not None:
         raise FairAllError(f"{repeated} is named twice")
     runs = {str(i): _read(path) for i, path in enumerate(paths, start=1)}
-    labels = {number: f"{number} {_label(run)}" for number, run in runs.items()}
-    tables = [_figures(runs, labels), _apart(runs, labels)]
+    labels = {number: marked(f"{number} {_label(run)}", run) for number, run in runs.items()}
+    groups = grouped(runs)
+    tables = [_figures(groups, labels), _apart(runs, labels)]
     drawing = Drawing(
         "curves",
         "Over time",
-        "Test utility and DPU, mean over seeds with one standard deviation.",
+        f"Test utility and DPU, a row per group of comparable runs. {BAND} {EVERYBODY}",
         "Figures",
         lambda: plots.over_time(runs, plots.UTILITY_AND_DPU, labels=labels),
         [],
@@ -66,10 +74,17 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     return "\n".join(map(markdown, tables))
 
 
+def _is_lock(word: str) -> bool:
+    path = Path(word)
+    return path.suffix == ".lock" and path.is_file()
+
+
 def _path(word: str, runs_folder: Path) -> Path:
     """The folder of a run by its path or the beginning of its id."""
     if Path(word).is_dir():
         return Path(word).resolve()
+    if Path(word).exists():
+        raise FairAllError(f"{word}: a file, not the folder of a run")
     found = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
     if not found:
         raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
@@ -79,6 +94,8 @@ def _path(word: str, runs_folder: Path) -> Path:
 
 
 def _read(path: Path) -> Run:
+    if not any((path / name).exists() for name in ("config.yaml", "DONE")):
+        raise FairAllError(f"{path}: not the folder of a run, which is outputs/runs/METHOD/DATASET/ID")
     try:
         return read_run(path)
     except FairAllError as error:
@@ -86,50 +103,66 @@ def _read(path: Path) -> Run:
 
 
 def _label(run: Run) -> str:
-    return f"{names.method(run.name('model'))}, {names.dataset(run.name('dataset'))}, {run.path.name}"
+    return f"{names.method(run.name('model'))}, {run.path.name}"
 
 
-def _figures(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
-    measures = [m for m in MEASURES if any(len(run.per_seed(m.key)) for run in runs.values())]
-    first = next(iter(runs))
-    columns = {
-        measure: compared(
-            {
-                number: run.per_seed(measure.key)
-                for number, run in runs.items()
-                if len(run.per_seed(measure.key))
-            },
-            measure,
-            baseline=first,
-        )
-        for measure in measures
-    }
+def _figures(groups: Sequence[Group], labels: Mapping[str, str]) -> Table:
+    runs = [run for group in groups for run in group.runs.values()]
+    measures = [m for m in MEASURES if any(len(run.per_seed(m.key)) for run in runs)]
     rows, records = [], []
-    for number, run in runs.items():
-        standings = [columns[measure].get(number) for measure in measures]
-        cells = [Cell(str(len(run.seeds))), *(cell(standing, None, missing=False) for standing in standings)]
-        rows.append(Row("", labels[number], cells))
-        records += [
-            {
-                "run": run.path.name,
-                "measure": measure.key,
-                "seeds": len(standing.values),
-                "mean": float(standing.values.mean()),
-                "std": standing.std,
-                "p_against_first": standing.baseline.p if standing.baseline else None,
-                "p_against_best_other": standing.rival.p if standing.rival else None,
-            }
-            for measure, standing in zip(measures, standings, strict=True)
-            if standing is not None
-        ]
+    for group in groups:
+        columns = {measure: _standings(group, measure) for measure in measures}
+        for number, run in group.runs.items():
+            standings = [columns[measure].get(number) for measure in measures]
+            cells = [Cell(str(len(run.seeds))), *(cell(one, None, missing=False) for one in standings)]
+            rows.append(Row(group.title, labels[number], cells))
+            records += [
+                _record(group, run, measure, standing)
+                for measure, standing in zip(measures, standings, strict=True)
+                if standing is not None
+            ]
     note = (
-        "×100, mean (standard deviation over seeds). Bold: best. F: against the first run, R: against the "
-        "best of the others; + significantly better, − significantly worse (two-sided Wilcoxon "
-        "signed-rank test, paired "
-        f"over the seeds that both have, Holm-corrected over the runs of a measure, p < {LEVEL:g})."
+        f"{difference(groups)} ×100, mean (standard deviation over seeds). Bold: best of its group. F: "
+        "against the group's first run, R: against the best of its others; + significantly better, "
+        "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
+        f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
     )
-    headings = ["seeds", *(measure.heading for measure in measures)]
-    return Table("figures", "Runs side by side", note, headings, rows, "Tables", records=records)
+    table = Table(
+        "figures",
+        "Runs side by side",
+        note.strip(),
+        ["seeds", *(measure.heading for measure in measures)],
+        rows,
+        "Tables",
+        records=records,
+    )
+    return with_references(
+        table,
+        {group.title: list(group.runs.values()) for group in groups},
+        {measure.key: measure.key for measure in measures},
+        {group.title: {"group": group.title, "run": "accept_all"} for group in groups},
+    )
+
+
+def _standings(group: Group, measure: Measure) -> dict[str, Standing]:
+    """Of the runs of a group that have a measure, against the first run of the group."""
+    values = {number: run.per_seed(measure.key) for number, run in group.runs.items()}
+    known = {number: series for number, series in values.items() if len(series)}
+    return compared(known, measure, baseline=next(iter(group.runs)))
+
+
+def _record(group: Group, run: Run, measure: Measure, standing: Standing) -> dict[str, Any]:
+    """A line of the CSV; plain units."""
+    return {
+        "group": group.title,
+        "run": run.path.name,
+        "measure": measure.key,
+        "seeds": len(standing.values),
+        "mean": float(standing.values.mean()),
+        "std": standing.std,
+        "p_against_first": standing.baseline.p if standing.baseline else None,
+        "p_against_best_other": standing.rival.p if standing.rival else None,
+    }
 
 
 def _apart(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fairall.report import drawings, names
 from fairall.report.claims import REAL, SYNTHETIC, Verdict, claims_table, in_words, judge
 from fairall.report.drawing import Drawing
+from fairall.report.other_runs import other_runs
 from fairall.report.plan import Planned, find, plan, sweeps_of
 from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
 from fairall.report.runs import Collection, Run
@@ -39,7 +40,8 @@ class Contents:
         drawings: in order.
         left_out: folders that could not be used, and why.
         passed_over: runs of a configuration of which a later one is shown.
-        shown: the runs that are shown.
+        shown: the runs of the paper's that are shown.
+        others: a table of all other runs; None where there are none.
     """
 
     opening: list[str]
@@ -48,6 +50,7 @@ class Contents:
     left_out: list[tuple[str, str]]
     passed_over: list[str]
     shown: list[Run]
+    others: Table | None
 
 
 def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
@@ -77,6 +80,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     opening = in_words(
         f"{JUDGED} initial policy, protocol {MAIN}", found.verdicts, compared, len(configurations), len(shown)
     )
+    others = [run for run in collection.runs if run.key not in configurations]
     return Contents(
         opening,
         sorted(found.tables, key=lambda table: SECTIONS.index(table.section)),
@@ -84,6 +88,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
         [(str(path), reason) for path, reason in collection.left_out],
         _passed_over(everything, collection.runs),
         shown,
+        other_runs(others) if others else None,
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -31,7 +33,7 @@ LINES = {
 MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
 # From Tol's muted palette, as safe: what is no method has none of a method's colours.
 ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
-OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, GREY]
+OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, "#88CCEE", "#117733", "#882255"]
 STYLES = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
 BASE = {
     "font.size": 7,
@@ -101,7 +103,35 @@ def _png(figure: Figure) -> bytes:
     return content.getvalue()
 
 
-def legend_below(figure: Figure, axes: Axes, columns: int) -> None:
-    """One legend for all panels, under them."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
+    """One legend for all panels, under them; the figure grows by its height.
+
+    Args:
+        figure: with a constrained layout.
+        handles: matplotlib's artists, by label.
+        columns: the most there may be. Fewer where the legend would be wider than the figure; labels that are
+            too long for a single column are wrapped.
+    """
+    labels = list(handles)
+    widest = max(map(len, labels))
+    while True:
+        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
+        extent = legend.get_window_extent()
+        if extent.width <= figure.bbox.width or widest == 1:
+            break
+        legend.remove()
+        if columns > 1:
+            columns -= 1
+        else:
+            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
+            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
+
+
+def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:
+    """What a legend of some panels shows: artists by label, each label once."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return found

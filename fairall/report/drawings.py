@@ -15,6 +15,7 @@ from fairall.report.results import Asked
 from fairall.report.runs import Run
 
 BAND = "Mean over seeds; the band is one standard deviation."
+EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
 EXPECTED = "Measured on test people from acceptance probabilities."
 
 
@@ -24,7 +25,8 @@ def over_time(asked: Sequence[Asked], dataset: str, initial_policy: str) -> Draw
     return _drawing(
         f"{dataset}_{initial_policy}",
         f"{names.dataset(dataset)}, {initial_policy} initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. {EXPECTED} {BAND}",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
         "Figures: methods over time",
         own,
         lambda: plots.over_time(_by_model(own), plots.UTILITY_AND_DPU),
@@ -53,7 +55,7 @@ def synthetic(asked: Sequence[Asked], optimal: Sequence[Asked], initial_policy: 
         f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
         "unfairness over time steps, and the levels of the optimal fair and unfair policies. "
-        f"{EXPECTED} {BAND}",
+        f"{EXPECTED} {BAND} {EVERYBODY}",
         "Figures: synthetic data",
         asked,
         lambda: plots.over_time(_by_model(asked), names.SYNTHETIC, optimal=lines()),
@@ -93,7 +95,8 @@ def policies(asked: Sequence[Asked], dataset: str) -> Drawing:
     return _drawing(
         f"policies_{dataset}",
         f"FairAll (I+II) with other policies, {names.dataset(dataset)}, harsh initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. {EXPECTED} {BAND}",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
         "Figures: costs and policies",
         own,
         draw,

@@ -12,9 +12,11 @@ from fairall.report.contents import SECTIONS, Contents
 from fairall.report.drawing import Drawing
 from fairall.report.statistics import Comparison
 from fairall.report.table import Cell, Row, Table
+from fairall.wording import count
 
 Pictures = Mapping[str, tuple[bytes, bytes]]  # by figure: light and dark PNG
 
+OTHERS = "Other runs"
 WIDE = ("acceptance",)  # figures of the width of the page
 
 
@@ -37,6 +39,13 @@ def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]
             figures = "".join(_figure(drawing, pictures.get(drawing.key)) for drawing in drawn)
             body += f'<div class="figures">{figures}</div>'
         sections.append((name, f'<h2 id="{_anchor(name)}">{escape(name)}</h2>{body}'))
+    if contents.others is not None:
+        name, body = OTHERS, _table(contents.others)
+        if contents.shown:
+            body = f"<details><summary>{count(len(contents.others.rows), 'run')}</summary>{body}</details>"
+        # First where there is nothing else to see.
+        at = len(sections) if contents.shown else 0
+        sections.insert(at, (name, f'<h2 id="{_anchor(name)}">{name}</h2>{body}'))
     links = "".join(f'<li><a href="#{_anchor(name)}">{escape(name)}</a></li>' for name, _ in sections)
     return document(
         "FairAll: the paper's tables and figures",

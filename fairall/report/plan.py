@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 from fairall.errors import FairAllError
 from fairall.identity import determining, ordered
 from fairall.report.runs import Run
-from fairall.resources import configuration_root
+from fairall.resources import sweeps_folder
 
 PREFIX = "paper_"
 PLACES = ("outputs_dir=", "tracking.")  # words about where things are, not what they are
@@ -111,7 +111,7 @@ def added(overrides: Iterable[str]) -> list[str]:
 
 def _grid(sweep: str) -> DictConfig:
     """The axes of a sweep: values by key, as Hydra's sweeper takes them."""
-    return OmegaConf.load(configuration_root() / "sweeps" / f"{PREFIX}{sweep}.yaml").hydra.sweeper.params
+    return OmegaConf.load(sweeps_folder() / f"{PREFIX}{sweep}.yaml").hydra.sweeper.params
 
 
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:

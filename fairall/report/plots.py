@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.report import names
+from fairall.report.comparable import grouped
 from fairall.report.drawing import (
     COLOURS,
     COLUMN,
@@ -22,10 +24,12 @@ from fairall.report.drawing import (
     STYLES,
     TEAL,
     WINE,
+    handles_of,
     legend_below,
 )
 from fairall.report.figures import GREY
 from fairall.report.names import Measure
+from fairall.report.references import ACCEPT_ALL, accept_all
 from fairall.report.runs import Run
 
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
@@ -44,48 +48,66 @@ def over_time(
 ) -> Figure:
     """Measures over time steps: mean over seeds, and a band of one standard deviation.
 
+    Runs that are not comparable are drawn in panels of their own. A dashed line in a panel of a utility is
+    that of accepting everybody, where a run has measured it.
+
     Args:
         runs: by name of the method, or of what else tells them apart.
         measures: one panel each, of metrics.csv.
         optimal: horizontal lines: by reference its label, and by measure its level, plain units.
         labels: of the runs, where they are no methods.
     """
-    rows = (len(measures) + 1) // 2
-    figure = Figure(figsize=(COLUMN, 1.35 * rows + 0.6), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(rows, min(2, len(measures)))).ravel()
-    for axes, measure in zip(panels, measures, strict=False):
-        for i, (name, run) in enumerate(runs.items()):
-            curve = 100 * run.curve(measure.key)
-            label, look = _look(name, i, labels)
-            mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
-            axes.plot(mean.index, mean, label=label, **look)
-            axes.fill_between(mean.index, mean - std, mean + std, color=look["color"], alpha=0.15, lw=0)
-        for reference, (label, heights) in (optimal or {}).items():
-            if measure.key in heights:
-                axes.axhline(
-                    100 * heights[measure.key],
-                    color=GREY,
-                    ls=LINES[reference],
-                    lw=1,
-                    label=label,
-                )
-        axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
-    legend_below(figure, panels[0], 3)
+    groups = grouped(runs)
+    looks = {name: _look(name, i, labels) for i, name in enumerate(runs)}
+    rows, columns = (len(measures) + 1) // 2, min(2, len(measures))
+    height = (1.35 * rows + 0.15 * (len(groups) > 1)) * len(groups) + 0.35
+    figure = Figure(figsize=(COLUMN, height), layout="constrained")
+    shown: list[Axes] = []
+    for part, group in zip(figure.subfigures(len(groups), 1, squeeze=False)[:, 0], groups, strict=True):
+        if len(groups) > 1:
+            part.suptitle(textwrap.fill(group.title, 75), fontweight="bold")
+        panels = part.subplots(rows, columns, squeeze=False).ravel()
+        for axes, measure in zip(panels, measures, strict=False):
+            for name, run in group.runs.items():
+                _curve(axes, run, measure, *looks[name])
+            for reference, (label, heights) in (optimal or {}).items():
+                if measure.key in heights:
+                    axes.axhline(
+                        100 * heights[measure.key], color=GREY, ls=LINES[reference], lw=1, label=label
+                    )
+            everybody = accept_all(group.runs.values(), f"mean_{measure.key}")
+            if measure.higher and everybody is not None:
+                axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
+            axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
+        shown.append(panels[0])
+    handles = handles_of(shown)
+    of_runs = {label: handles[label] for label, _ in looks.values()}
+    legend_below(figure, of_runs | handles, 3)
     return figure
+
+
+def _curve(axes: Axes, run: Run, measure: Measure, label: str, look: dict[str, Any]) -> None:
+    curve = 100 * run.curve(measure.key)
+    mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
+    low = (mean - std).clip(lower=0) if measure.non_negative else mean - std
+    axes.plot(mean.index, mean, label=label, **look)
+    axes.fill_between(mean.index, low, mean + std, color=look["color"], alpha=0.15, lw=0)
 
 
 def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Measure]) -> Figure:
     """Effective measures at the last step against c, a line per data set, with standard deviations."""
-    figure = Figure(figsize=(COLUMN, 2.1), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
     panels = figure.subplots(1, len(measures))
     for axes, measure in zip(panels, measures, strict=True):
         for i, (dataset, runs) in enumerate(by_dataset.items()):
             ordered = sorted(runs, key=lambda run: run.cost)
             values = [100 * run.per_seed(measure.key) for run in ordered]
+            means, stds = ([getattr(value, part)() for value in values] for part in ("mean", "std"))
+            below = [min(m, s) if measure.non_negative else s for m, s in zip(means, stds, strict=True)]
             axes.errorbar(
                 [run.cost for run in ordered],
-                [value.mean() for value in values],
-                [value.std() for value in values],
+                means,
+                [below, stds],
                 color=OTHERS[i],
                 ls=STYLES[i],
                 marker="osD"[i % 3],
@@ -94,13 +116,13 @@ def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Mea
                 label=names.dataset(dataset),
             )
         axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
-    legend_below(figure, panels[0], 3)
+    legend_below(figure, handles_of(panels[:1]), 3)
     return figure
 
 
 def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     """Mean test utility against mean test DPU with 95 % intervals, and the Pareto front."""
-    figure = Figure(figsize=(COLUMN, 1.75 * len(by_dataset) + 0.4), layout="constrained")
+    figure = Figure(figsize=(COLUMN, 1.75 * len(by_dataset) + 0.1), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(by_dataset), 1))
     handles: dict[str, Any] = {}
     for axes, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
@@ -128,7 +150,7 @@ def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
         axes.set(title=names.dataset(dataset), ylabel="mean test utility (×100)")
         axes.set_xlim(left=0)
     panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=3)
+    legend_below(figure, handles, 3)
     return figure
 
 
@@ -144,7 +166,7 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     """Acceptance of applicants of either group over time: a row per data set, a column per method."""
     methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
-    figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.5), layout="constrained")
+    figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.3), layout="constrained")
     panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
     for axes, name in zip(panels[0], methods, strict=True):
         axes.set_title(names.method(name))
@@ -157,7 +179,7 @@ def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
             _groups(axes, runs[name])
     for axes in panels[-1]:
         axes.set_xlabel("time step t")
-    legend_below(figure, next(axes for axes in panels[0] if axes.axison), 2)
+    legend_below(figure, handles_of([next(axes for axes in panels[0] if axes.axison)]), 2)
     return figure
 
 

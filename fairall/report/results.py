@@ -12,9 +12,10 @@ from fairall.report import names
 from fairall.report.names import Measure
 from fairall.report.paper import of_synthetic_figures, paper_figures
 from fairall.report.plan import Planned
+from fairall.report.references import with_references
 from fairall.report.runs import Run
 from fairall.report.statistics import LEVEL, Comparison, holm, in_deviations, paired_p
-from fairall.report.table import Cell, Row, Table
+from fairall.report.table import Cell, Row, Table, plus_minus
 
 MARKS = (
     "Bold: best of the data set. F: against FairLog, R: against the best of the others; + significantly "
@@ -99,6 +100,7 @@ def synthetic_table(asked: Sequence[Asked], initial_policy: str, *, from_sampled
             reading = readings.get(measure.key.removesuffix("_sampled"))
             if reading is not None:
                 row.cells[1 + i] = _with_reading(row.cells[1 + i], reading)
+    table = _with_references(table, asked, {measure.key: f"mean_{measure.key}" for measure in measures})
     for record in table.records:
         low, high = of_synthetic_figures(initial_policy, record["model"]).get(
             record["measure"].removesuffix("_sampled"), (None, None)
@@ -115,7 +117,7 @@ def _method_table(asked: Sequence[Asked], measures: Sequence[Measure], *, note: 
     def printed(one: Asked, measure: Measure) -> tuple[float, float] | None:
         return paper_figures(one.planned.config).get(measure.key.removesuffix("_sampled"))
 
-    return _table(
+    table = _table(
         asked,
         measures,
         values=lambda run, measure: run.per_seed(measure.key),
@@ -124,6 +126,18 @@ def _method_table(asked: Sequence[Asked], measures: Sequence[Measure], *, note: 
         section="Tables",
         **told,
     )
+    return _with_references(table, asked, {measure.key: measure.key for measure in measures})
+
+
+def _with_references(table: Table, asked: Sequence[Asked], figures: Mapping[str, str]) -> Table:
+    runs: dict[str, list[Run]] = {}
+    about: dict[str, dict[str, Any]] = {}
+    for one in asked:
+        if one.run is not None:
+            group = names.dataset(one.dataset)
+            runs.setdefault(group, []).append(one.run)
+            about[group] = {"dataset": one.dataset, "model": "accept_all"}
+    return with_references(table, runs, figures, about)
 
 
 def _table(
@@ -167,7 +181,7 @@ class Standing:
 
     Attributes:
         values: by seed, plain units.
-        best: whether no other has a better mean.
+        best: whether there are others, none with a better mean.
         baseline: against FairLog.
         rival: against the best of the others.
     """
@@ -199,7 +213,7 @@ def compared(
     }
     against_baseline = _tested(by_model, baselines, score)
     against_rival = _tested(by_model, rivals, score)
-    best = max((score[model] for model in competing), default=None)
+    best = max((score[model] for model in competing), default=None) if len(competing) > 1 else None
     return {
         model: Standing(
             series,
@@ -275,15 +289,6 @@ def _with_reading(cell: Cell, reading: tuple[float, float]) -> Cell:
     return Cell(cell.ours, shown, None, cell.best, cell.baseline, cell.rival, cell.missing)
 
 
-def plus_minus(mean: float, std: float | None) -> str:
-    """A figure and its deviation ×100, as the paper prints them."""
-    return f"{_plain(100 * mean)}" + ("" if std is None else f" ({_plain(100 * std)})")
-
-
 def signed(value: float) -> str:
     """With its sign, which is a minus and no hyphen."""
     return "0.0" if f"{abs(value):.1f}" == "0.0" else f"{value:+.1f}".replace("-", "−")
-
-
-def _plain(value: float) -> str:
-    return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")

@@ -30,7 +30,7 @@ class Run:
     Attributes:
         path: its folder.
         config: as plain containers.
-        summary: `per_seed` and `aggregate`, plain units.
+        summary: `per_seed`, `aggregate` and, of newer versions, `references`; plain units.
         table: metrics.csv, a row per seed and time step.
         finished: when, seconds since the epoch.
     """
@@ -64,6 +64,13 @@ class Run:
         """A figure of summary.json by seed, plain units; seeds without a value are left out."""
         values = {figures["seed"]: figures.get(figure) for figures in self.summary["per_seed"]}
         return pd.Series(values, dtype=float).dropna()
+
+    def accept_all(self, figure: str) -> dict[str, Any] | None:
+        """Mean, std and interval of a figure for accepting everybody this run met, plain units.
+
+        None where the data do not allow it, and for runs of versions that did not measure it.
+        """
+        return self.summary.get("references", {}).get("accept_all", {}).get(figure)
 
     def last(self, measure: str) -> pd.Series:
         """A column of metrics.csv at the last time step by seed; empty where it has no values."""

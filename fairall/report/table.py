@@ -45,6 +45,15 @@ class Cell:
         return ", ".join(part for part in (self.paper, self.difference) if part)
 
 
+def plus_minus(mean: float, std: float | None) -> str:
+    """A figure and its deviation ×100, as the paper prints them."""
+    return f"{_plain(100 * mean)}" + ("" if std is None else f" ({_plain(100 * std)})")
+
+
+def _plain(value: float) -> str:
+    return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
+
+
 @dataclass(frozen=True)
 class Row:
     """One line.

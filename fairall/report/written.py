@@ -1,4 +1,4 @@
-"""A table as Markdown, LaTeX and CSV."""
+"""A table as Markdown, LaTeX, CSV, and plain text."""
 
 from __future__ import annotations
 
@@ -95,6 +95,19 @@ def _tex_cell(cell: Cell) -> str:
     marks = rf"\textsuperscript{{{_tex(cell.marks)}}}" if cell.marks else ""
     beside = rf" \textit{{{_tex(cell.beside)}}}" if cell.beside else ""
     return ours + marks + beside
+
+
+def plain(table: Table) -> str:
+    """Aligned columns without markup, for a terminal: what is shown can be copied as it is."""
+    lines = [
+        ["", "", *table.columns],
+        *([row.group, row.name, *(c.ours for c in row.cells)] for row in table.rows),
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 def comma_separated(table: Table) -> str:

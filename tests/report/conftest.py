@@ -53,3 +53,21 @@ def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> 
 def make_run(tmp_path: Path) -> MakeRun:
     """`lay_down` in the test's folder."""
     return partial(lay_down, tmp_path)
+
+
+def add_references(path: Path, **figures: float) -> Path:
+    """Gives a run what accepting everybody came to, by figure of summary.json, as newer versions do."""
+    run = RunFolder(path)
+    everybody = {name: {"mean": mean, "std": None, "interval": None} for name, mean in figures.items()}
+    run.write_summary(run.read_summary() | {"references": {"accept_all": everybody, "reject_all": {}}})
+    run.finish()
+    return path
+
+
+def set_preset(path: Path, preset: str) -> Path:
+    """Gives a run the key `preset` in its config.yaml."""
+    run = RunFolder(path)
+    config = OmegaConf.load(path / "config.yaml")
+    run.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.merge(config, {"preset": preset})))
+    run.finish()
+    return path

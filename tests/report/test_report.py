@@ -4,10 +4,11 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from fairall.report.__main__ import main
-from tests.report.conftest import MakeRun, lay_down
+from tests.report.conftest import MakeRun, add_references, lay_down, set_preset
 
 PICK = ["dataset=credit", "model=fairlog,unfairlog", "tracking.enabled=false"]
 VOID = {"meta", "link", "img", "source", "br"}
@@ -138,7 +139,7 @@ def test_runs_side_by_side(make_run: MakeRun, tmp_path: Path, capsys: pytest.Cap
     words = ["compare", str(first), "2a0", "tracking.enabled=false", f"outputs_dir={tmp_path / 'outputs'}"]
     assert main(words) == 0
     told = capsys.readouterr().out
-    (better,) = (line for line in told.splitlines() if line.startswith("|  | 2 FairLog"))
+    (better,) = (line for line in told.splitlines() if line.startswith("| German") and "| 2 FairLog" in line)
     assert "F+ R+" in better.split("|")[4]
     assert "F− R−" in better.split("|")[5]
     assert r"|  | model.lambda\_ | 2.0 | 8.0 |" in told
@@ -154,3 +155,105 @@ def test_runs_side_by_side(make_run: MakeRun, tmp_path: Path, capsys: pytest.Cap
     (first / "DONE").unlink()
     assert main(words) == 1
     assert "unfinished" in capsys.readouterr().err
+
+
+def test_only_comparable_runs_are_compared(
+    make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["model=fairlog", "seeds=10"]
+    chosen = [
+        make_run(*words, "dataset=credit", shift=0.1, number=1),
+        make_run(*words, "dataset=compas", shift=0.5, number=2),
+        add_references(
+            make_run(*words, "dataset=credit", "model.lambda_=9", shift=0.3, number=3),
+            effective_utility=0.8, mean_utility=0.9, mean_dpu=0.0,
+        ),
+        make_run(*words, "dataset=credit", "cost.value=0.7", shift=0.6, number=4),
+        set_preset(make_run(*words, "dataset=credit", shift=0.7, number=5), "quick"),
+    ]  # fmt: skip
+    outputs = tmp_path / "outputs"
+    assert main(["compare", *map(str, chosen), "tracking.enabled=false", f"outputs_dir={outputs}"]) == 0
+    told = capsys.readouterr().out
+    differing = "data set (German Credit, COMPAS); cost (0.5, 0.7); preset (none, quick)."
+    assert f"\nNot compared across groups, which differ in {differing}" in told
+    table = told.split("### What tells them apart")[0]
+    lines = [line.split(" | ") for line in table.splitlines() if line.startswith(("| German", "| COMPAS"))]
+    credit, compas = (f"| {name}, c = 0.5, harsh initial policy" for name in ("German Credit", "COMPAS"))
+    assert [(line[0].removesuffix(", preset none"), line[1]) for line in lines] == [
+        (credit, "1 FairLog, 000000000001"),
+        (credit, "3 FairLog, 000000000003"),
+        (credit, "accept everybody"),
+        (compas, "2 FairLog, 000000000002"),
+        ("| German Credit, c = 0.7, harsh initial policy", "4 FairLog, 000000000004"),
+        (f"{credit}, preset quick", "5 FairLog, 000000000005 (quick: numbers mean nothing)"),
+    ]
+    # The third earns the most of its group and is the only one that can be told from another.
+    assert [("**" in line[3], "F+" in line[3]) for line in lines] == [
+        (False, False), (True, True), (False, False), (False, False), (False, False), (False, False),
+    ]  # fmt: skip
+    assert lines[2][2:4] == ["", "80.0"]
+    records = pd.read_csv(outputs / "comparison" / "tables" / "figures.csv", dtype={"run": str})
+    utility = records[records["measure"] == "effective_utility"].set_index("run")
+    assert set(utility.index[utility["p_against_best_other"].notna()]) == {"000000000001", "000000000003"}
+    assert utility.loc["accept_all", "mean"] == 0.8
+    assert utility.loc["accept_all", "group"] == utility.loc["000000000001", "group"]
+
+
+def test_what_a_shell_matches_beside_runs(
+    make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in (1, 2):
+        path = make_run("model=fairlog", "dataset=credit", "seeds=2", number=number)
+        path.with_suffix(".lock").write_text("process 1 on here")
+    folder = path.parent
+    words = ["tracking.enabled=false", f"outputs_dir={tmp_path / 'outputs'}"]
+    assert len(list(folder.iterdir())) == 4
+    assert main(["compare", *sorted(map(str, folder.iterdir())), *words]) == 0
+    assert "2 FairLog, 000000000002" in capsys.readouterr().out
+    (folder / "notes.txt").touch()
+    for other, said in (
+        (folder / "notes.txt", "notes.txt: a file, not the folder of a run\n"),
+        (folder, "credit: not the folder of a run, which is outputs/runs/METHOD/DATASET/ID\n"),
+        (path.with_suffix(".lock"), "compare needs at least two runs: folders, or ids of outputs/runs\n"),
+    ):
+        assert main(["compare", str(path), str(other), *words]) == 1
+        error = capsys.readouterr().err
+        assert error.endswith(said)
+        assert error.count("\n") == 1
+
+
+def test_runs_that_are_not_the_papers_are_listed(
+    make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outputs = tmp_path / "outputs"
+    words = ["dataset=credit", "model=fairlog", "tracking.enabled=false", f"outputs_dir={outputs}"]
+    own = make_run("model=fairlog", "dataset=credit", "cost.value=0.35", "seeds=1", shift=0.3, number=1)
+    set_preset(make_run("model=unfairlog", "dataset=credit", "seeds=2", number=2), "quick")
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("0 of the ")
+    assert "python -m fairall.report compare RUN RUN" in told
+    first, second = (
+        [text.strip() for text in line.split("  ") if text.strip()]
+        for line in told.splitlines()
+        if line.startswith("German")
+    )
+    utility = pd.read_csv(own / "metrics.csv")["effective_utility"].iloc[-1]
+    assert first[:6] == ["German Credit", "FairLog", "harsh", "0.35", "1", f"{100 * utility:.1f}"]
+    assert first[-1] == str(own)
+    assert second[:5] == ["German Credit", "UnfairLog (quick: numbers mean nothing)", "harsh", "0.5", "2"]
+    page = outputs / "report" / "index.html"
+    assert Page(page.read_text()).ids[0] == "other-runs"
+    assert str(own) in Page(page.read_text()).text
+    assert {path.suffix for path in page.parent.glob("tables/other_runs.*")} == {".md", ".tex", ".csv"}
+
+    # Beside one of the paper's: at the end of the page, and a line on the terminal.
+    make_run("model=fairlog", "dataset=credit", number=3)
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("1 of the ")
+    assert "\n2 other runs, listed at the end of the page; to compare runs: python -m" in told
+    assert "\nGerman" not in told
+    text = page.read_text()
+    assert Page(text).ids.index("other-runs") > Page(text).ids.index("hyperparameters")
+    assert "<details><summary>2 runs</summary>" in text

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
+from fairall.report.claims import REAL, judge
 from fairall.report.plan import find, plan
 from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
 from fairall.report.runs import collect
 from fairall.report.table import Table
-from tests.report.conftest import MakeRun, lay_down
+from tests.report.conftest import MakeRun, add_references, lay_down
 
 MODELS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
 LOWER = ("dpu", "tv", "cfu")
@@ -125,3 +126,50 @@ def test_synthetic_figures_stand_beside_readings(make_run: MakeRun, tmp_path: Pa
     lenient = {row.name: row.cells for row in synthetic_table(asked, "lenient", from_sampled=True).rows}
     assert lenient["OPT-FAIR"][1].paper == "17"
     assert lenient["FairLog"][1].paper is None
+
+
+def test_accept_everybody_stands_in_its_row_and_nowhere_else(
+    asked: list[Asked], make_run: MakeRun, tmp_path: Path
+) -> None:
+    for number, model in enumerate(MODELS):
+        path = make_run(f"model={model}", "dataset=credit", shift=0.1 + 0.04 * number, number=number)
+        if number > 0:  # a version of before measured the first
+            add_references(
+                path, effective_utility=0.9, effective_dpu=0.0, mean_utility=0.95, mean_utility_sampled=0.94
+            )
+    runs = collect(tmp_path / "outputs" / "runs").runs
+    with_row = [Asked(one.planned, find(one.planned, runs)) for one in asked]
+    for make in (
+        lambda some: effective_table(some, "harsh", "corrected"),
+        lambda some: temporal_table(some, "harsh", "corrected", from_sampled=False),
+        lambda some: temporal_table(some, "harsh", "corrected", from_sampled=True),
+    ):
+        before, after = make(asked), make(with_row)
+        assert after.rows[:-1] == before.rows
+        assert after.records[: len(before.records)] == before.records
+        assert (after.rows[-1].group, after.rows[-1].name) == ("German Credit", "accept everybody")
+        assert not any(cell.best or cell.marks or cell.beside for cell in after.rows[-1].cells)
+        assert "accepting nobody has 0 in every column" in after.note
+        assert "verybody" not in before.note
+    shown = [cell.ours for cell in effective_table(with_row, "harsh", "corrected").rows[-1].cells]
+    assert shown == ["", "90.0", "0.0"]
+    sampled = temporal_table(with_row, "harsh", "corrected", from_sampled=True)
+    assert [cell.ours for cell in sampled.rows[-1].cells] == ["", "", "94.0", "", ""]
+    (record,) = sampled.records[len(with_row) * 4 :]
+    assert {name: value for name, value in record.items() if value is not None} == {
+        "dataset": "credit", "model": "accept_all", "measure": "mean_utility_sampled", "mean": 0.94,
+    }  # fmt: skip
+    assert judge(REAL, with_row) == judge(REAL, asked)
+
+
+def test_accept_everybody_on_synthetic_data(make_run: MakeRun, tmp_path: Path) -> None:
+    path = make_run("model=fairlog", "dataset=synthetic")
+    add_references(path, mean_utility=0.14, mean_dpu=0.0, mean_utility_sampled=0.15)
+    runs = collect(tmp_path / "outputs" / "runs").runs
+    needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
+    asked = [Asked(one, find(one, runs)) for one in needed]
+    for sampled, said in ((False, ["", "14.0", "", "0.0", ""]), (True, ["", "15.0", "", "", ""])):
+        table = synthetic_table(asked, "harsh", from_sampled=sampled)
+        assert [row.name for row in table.rows][-2:] == ["OPT-UNFAIR", "accept everybody"]
+        assert [cell.ours for cell in table.rows[-1].cells] == said
+        assert [cell.paper for cell in table.rows[-1].cells] == [None] * 5

@@ -1,0 +1,134 @@
+"""Which runs can be compared with each other, and how the others differ."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairall.identity import determining, flattened
+from fairall.report import names
+from fairall.report.runs import Run
+
+RULE = (
+    "A group has the same data set, split, cost, initial policy, number of applicants and time steps, "
+    "evaluation and preset; its runs may differ in method, protocol, training, features used and seeds."
+)
+# What a comparison is about. Every other key of the configuration decides who is measured, or how.
+COMPARED = (
+    "model", "protocol", "seed", "seeds", "threads",
+    "schedule.phase1_epochs", "schedule.warm_up_epochs", "schedule.batches_per_epoch",
+    "evaluation.bootstrap",
+    # The cost and the initial policy in use have keys of their own.
+    "dataset.cost", "dataset.initial_policies",
+    "dataset.encoding", "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",
+    "dataset.observed",
+)  # fmt: skip
+WORDS = {"dataset.name": "data set", "cost.value": "cost", "initial_policy.name": "initial policy"}
+QUICK = "quick: numbers mean nothing"
+
+Conditions = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs under the same conditions.
+
+    Attributes:
+        title: data set, cost, initial policy, and the other keys in which groups differ.
+        runs: by the caller's names, in the caller's order.
+        conditions: values by dotted key.
+    """
+
+    title: str
+    runs: dict[str, Run]
+    conditions: Conditions
+
+
+def conditions(run: Run) -> Conditions:
+    """The values that two runs must share to be comparable, by dotted key.
+
+    All that determines a result except `COMPARED`: data set and split (a CSV by its path), cost, initial
+    policy, preset, `schedule.warm_up_applicants`, `schedule.applicants`, `schedule.time_steps`,
+    `evaluation.split`, `evaluation.window`, and `protocol.effective`, which defines the effective measures.
+    Keys without a value are left out.
+    """
+    flat = flattened(determining(run.config))
+    kept = {key: value for key, value in flat.items() if not _is_compared(key)}
+    kept["protocol.effective"] = run.config["protocol"].get("effective")
+    kept["dataset.path"] = run.config["dataset"].get("path")
+    return {key: value for key, value in kept.items() if value is not None}
+
+
+def grouped(runs: Mapping[str, Run]) -> list[Group]:
+    """Runs by their conditions, groups in the order of their first run."""
+    found: list[tuple[Conditions, dict[str, Run]]] = []
+    for name, run in runs.items():
+        own = conditions(run)
+        members = next((members for known, members in found if known == own), None)
+        if members is None:
+            found.append((own, {name: run}))
+        else:
+            members[name] = run
+    further = [key for key in _differing([own for own, _ in found]) if key not in WORDS]
+    return [Group(_title(own, further), members, own) for own, members in found]
+
+
+def difference(groups: Sequence[Group]) -> str:
+    """What groups, and the seeds of their runs, differ in, in one line; empty where they do not differ."""
+    every = [group.conditions for group in groups]
+    told = []
+    for key in _differing(every):
+        values = dict.fromkeys(_shown(key, own.get(key)) for own in every)
+        told.append(f"{WORDS.get(key, key)} ({', '.join(values)})")
+    said = [f"Not compared across groups, which differ in {'; '.join(told)}."] if told else []
+    seeds = dict.fromkeys(_range(run.seeds) for group in groups for run in group.runs.values())
+    if len(seeds) > 1:
+        said.append(f"Seeds differ ({'; '.join(seeds)}): tests pair those that both runs have.")
+    return " ".join(said)
+
+
+def marked(label: str, run: Run) -> str:
+    """A label that says so where the run was made with preset=quick."""
+    return f"{label} ({QUICK})" if run.config.get("preset") == "quick" else label
+
+
+def _is_compared(key: str) -> bool:
+    return any(key == own or key.startswith(f"{own}.") for own in COMPARED)
+
+
+def _differing(every: Sequence[Conditions]) -> list[str]:
+    """Keys in which some differ; those of a group of the configuration only where its name is the same."""
+    keys = dict.fromkeys(key for own in every for key in own)
+    pairs = list(itertools.combinations(every, 2))
+    return [
+        key for key in keys if any(a.get(key) != b.get(key) and not _explained(key, a, b) for a, b in pairs)
+    ]
+
+
+def _explained(key: str, a: Conditions, b: Conditions) -> bool:
+    """Whether two differ in a key only because another data set or initial policy has other values."""
+    group = key.split(".")[0]
+    causes = {"dataset": ("dataset.name",), "initial_policy": ("dataset.name", "initial_policy.name")}
+    return key not in WORDS and any(a.get(cause) != b.get(cause) for cause in causes.get(group, ()))
+
+
+def _title(own: Conditions, further: Sequence[str]) -> str:
+    parts = [
+        names.dataset(own["dataset.name"]),
+        f"c = {own['cost.value']:g}",
+        f"{own['initial_policy.name']} initial policy",
+    ]
+    return ", ".join([*parts, *(f"{key} {_shown(key, own.get(key))}" for key in further)])
+
+
+def _range(seeds: Sequence[int]) -> str:
+    """Seeds in words; those of a run follow each other."""
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+
+
+def _shown(key: str, value: Any) -> str:
+    if value is None:
+        return "none"
+    return names.dataset(value) if key == "dataset.name" else str(value)

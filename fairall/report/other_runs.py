@@ -1,0 +1,52 @@
+"""Runs that no table of the report is about: where they are, and their headline measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairall.report import names
+from fairall.report.comparable import marked
+from fairall.report.runs import Run
+from fairall.report.table import Cell, Row, Table, plus_minus
+
+COMPARE = "python -m fairall.report compare RUN RUN"
+MEASURES = (*names.EFFECTIVE, *(measure for measure in names.TEMPORAL if measure.key.startswith("mean_")))
+
+
+def other_runs(runs: Sequence[Run]) -> Table:
+    """A line per run: method, initial policy, cost, seeds, headline measures and folder, by data set."""
+    rows, records = [], []
+    for run in sorted(runs, key=lambda run: (run.name("dataset"), run.cost, run.name("model"), run.path)):
+        # What MLflow had of a run is gone when this is read: its id is left.
+        where = str(run.path) if run.path.is_dir() else run.path.name
+        values = {measure.key: run.per_seed(measure.key) for measure in MEASURES}
+        told = {
+            key: "" if series.empty else plus_minus(series.mean(), series.std() if len(series) > 1 else None)
+            for key, series in values.items()
+        }
+        setting = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds))]
+        cells = [Cell(text) for text in (*setting, *told.values(), where)]
+        name = marked(names.method(run.name("model")), run)
+        rows.append(Row(names.dataset(run.name("dataset")), name, cells))
+        records.append(
+            {
+                "dataset": run.name("dataset"),
+                "model": run.name("model"),
+                "initial_policy": run.name("initial_policy"),
+                "cost": run.cost,
+                "preset": run.config.get("preset"),
+                "seeds": len(run.seeds),
+                **{key: None if series.empty else float(series.mean()) for key, series in values.items()},
+                "folder": where,
+            }
+        )
+    headings = [measure.heading for measure in MEASURES]
+    return Table(
+        "other_runs",
+        "Runs that are not in the paper's tables and figures",
+        f"×100, mean (standard deviation over seeds). To compare runs: {COMPARE}",
+        ["initial policy", "cost", "seeds", *headings, "folder"],
+        rows,
+        "",
+        records=records,
+    )
