@@ -19,7 +19,6 @@ RULE = (
 COMPARED = (
     "model", "protocol", "seed", "seeds", "threads",
     "schedule.phase1_epochs", "schedule.warm_up_epochs", "schedule.batches_per_epoch",
-    "evaluation.bootstrap",
     # The cost and the initial policy in use have keys of their own.
     "dataset.cost", "dataset.initial_policies",
     "dataset.encoding", "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",

@@ -118,8 +118,8 @@ def plane(asked: Sequence[Asked], initial_policy: str) -> Drawing:
     return _drawing(
         f"plane_{initial_policy}",
         f"Utility against unfairness, {initial_policy} initial policy",
-        "Means over the time steps of evaluation.window on test people, with bootstrap 95 % intervals over "
-        "seeds. The dashed line joins the methods that no other beats in both (Pareto front).",
+        "Means over the time steps of evaluation.window on test people, with 95 % intervals over "
+        "seeds (Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
         "Figures: utility against unfairness",
         asked,
         lambda: plots.plane(_by_dataset(asked)),

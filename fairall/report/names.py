@@ -32,11 +32,6 @@ class Measure:
     higher: bool
 
     @property
-    def non_negative(self) -> bool:
-        """Whether it cannot be below 0: unfairness and variation over time, of which less is better."""
-        return not self.higher
-
-    @property
     def heading(self) -> str:
         """Its label and which way is better."""
         return f"{self.label} {'↑' if self.higher else '↓'}"

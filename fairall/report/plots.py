@@ -31,6 +31,7 @@ from fairall.report.figures import GREY
 from fairall.report.names import Measure
 from fairall.report.references import ACCEPT_ALL, accept_all
 from fairall.report.runs import Run
+from fairall.summary import bounds
 
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
 UTILITY_AND_DPU = (
@@ -89,7 +90,7 @@ def over_time(
 def _curve(axes: Axes, run: Run, measure: Measure, label: str, look: dict[str, Any]) -> None:
     curve = 100 * run.curve(measure.key)
     mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
-    low = (mean - std).clip(lower=0) if measure.non_negative else mean - std
+    low = (mean - std).clip(lower=100 * bounds(measure.key)[0])
     axes.plot(mean.index, mean, label=label, **look)
     axes.fill_between(mean.index, low, mean + std, color=look["color"], alpha=0.15, lw=0)
 
@@ -103,7 +104,8 @@ def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Mea
             ordered = sorted(runs, key=lambda run: run.cost)
             values = [100 * run.per_seed(measure.key) for run in ordered]
             means, stds = ([getattr(value, part)() for value in values] for part in ("mean", "std"))
-            below = [min(m, s) if measure.non_negative else s for m, s in zip(means, stds, strict=True)]
+            lowest = 100 * bounds(measure.key)[0]
+            below = [min(mean - lowest, std) for mean, std in zip(means, stds, strict=True)]
             axes.errorbar(
                 [run.cost for run in ordered],
                 means,
