@@ -51,9 +51,9 @@ def test_the_legend_is_inside_the_figure_and_under_the_panels(n: int, label: str
         assert box.y0 >= 0
     top = legend.get_window_extent().y1
     for axes in panels(figure):
-        box = axes.get_tightbbox()
-        assert box is not None
-        assert box.y0 >= top - 1
+        panel = axes.get_tightbbox()
+        assert panel is not None
+        assert panel.y0 >= top - 1
         assert axes.bbox.height > 0.7 * figure.dpi  # a panel is no smaller for a longer legend
 
 
