@@ -64,7 +64,7 @@ def write_result(
     summary["warnings"] = warnings_of(summary["per_seed"], config.protocol)
     folder.write_table(table)
     folder.write_summary(summary)
-    Policy(learned.learner, data.scaler).save(folder.path / "policy", plain)
+    Policy.of(learned.learner, data).save(folder.path / "policy", plain)
     _draw(learned, config, plain, data, table, folder)
     return summary
 
