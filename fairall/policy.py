@@ -80,19 +80,14 @@ class Policy:
                 another version of this package saved it, or the method is not there.
         """
         folder = Path(folder)
-        _refuse_damaged(folder)
-        other = FairAllError(f"{folder} was saved by another version of fairall: run it anew")
-        plain = json.loads((folder / FEATURES).read_text())
-        if plain["format"] != FORMAT:
-            raise other
+        reader = load_reader(folder)
+        stored = OmegaConf.load(folder / CONFIG)
         try:
-            stored = OmegaConf.load(folder / CONFIG)
             typed = with_typed_model(cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), stored)))
             config = cast(Config, OmegaConf.to_object(typed))
         except OmegaConfBaseException as error:
-            raise other from error
+            raise _other_version(folder) from error
         learner_class = target_class(config.model, "model")
-        reader = PeopleReader.from_plain(plain, config.dataset.encoding)
         learner = learner_class(config.model, Setting.of(reader.schema, config))
         tensors = load_tensors(folder / WEIGHTS)
         try:
@@ -103,7 +98,6 @@ class Policy:
             ) from error
         return cls(learner, reader, tensors["points"])
 
-    @torch.no_grad()
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy.
 
@@ -134,13 +128,27 @@ class Policy:
         streams = FixedSamples(seeds, self.points)
         per_person = 2 * self.points.shape[1] if len(self.points) else 0  # for each of two ũ
         rows = max(1, SAMPLES_AT_ONCE // (len(seeds) * per_person)) if per_person else None
-        propensity = in_chunks(
-            lambda x, s: self.learner.propensity(x, s, streams),
-            x.expand(len(seeds), -1, -1),
-            s.expand(len(seeds), -1),
-            rows=rows,
-        )
+        stacked = x.expand(len(seeds), -1, -1), s.expand(len(seeds), -1)
+        with torch.no_grad():
+            propensity = in_chunks(lambda x, s: self.learner.propensity(x, s, streams), *stacked, rows=rows)
         return propensity.numpy()
+
+
+def load_reader(folder: Path) -> PeopleReader:
+    """The `Policy.reader` of a saved policy, without its learner.
+
+    Raises:
+        FairAllError: as `Policy.load`, but where the method is not there.
+    """
+    _refuse_damaged(folder)
+    plain = json.loads((folder / FEATURES).read_text())
+    if plain["format"] != FORMAT:
+        raise _other_version(folder)
+    return PeopleReader.from_plain(plain, OmegaConf.load(folder / CONFIG).dataset.encoding)
+
+
+def _other_version(folder: Path) -> FairAllError:
+    return FairAllError(f"{folder} was saved by another version of fairall; run it anew")
 
 
 def _refuse_damaged(folder: Path) -> None:

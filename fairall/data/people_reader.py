@@ -57,6 +57,12 @@ class PeopleReader:
         lowest, highest = raw(x.min(0).values), raw(x.max(0).values)
         return cls(data.schema, data.scaler, lowest, highest, data.pool_table.sensitive)
 
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that `read` looks at: the features and those of the sensitive attribute."""
+        raw = [] if self.sensitive is None else [self.sensitive.column]
+        return list(dict.fromkeys([*self.schema.names, CODED, *raw]))
+
     def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
         """Features and sensitive attribute of raw people.
 
@@ -140,40 +146,33 @@ class PeopleReader:
         lacking = [name for name in self.schema.names if name not in people]
         if lacking:
             others = [str(name) for name in people if name not in needed]
-            close = difflib.get_close_matches(lacking[0], others, n=1)
+            close = [match for name in lacking for match in difflib.get_close_matches(name, others, n=1)]
             hint = f"; did you mean {close[0]!r}?" if close else ""
             which, them = ("column", "it") if len(lacking) == 1 else ("columns", "them")
             names = ", ".join(map(repr, lacking))
             raise FairAllError(f"the table lacks the {which} {names} and needs {them}{hint}")
-        needed |= {CODED} if self.sensitive is None else {CODED, self.sensitive.column}
         for name in people.columns[people.columns.duplicated()]:
-            if name in needed:
+            if name in self.columns:
                 raise FairAllError(f"the table has more than one column {name!r}")
 
     def _sensitive(self, people: pd.DataFrame) -> np.ndarray:
         """S in {−1, +1} of each row, from the column `s` or, in a table without it, from the raw column."""
-        own: dict[str, float] = {}
-        name, needed = CODED, f"a column {CODED!r} of −1 and +1"
-        if self.sensitive is not None:
-            own = dict.fromkeys(self.sensitive.advantaged, 1.0)
-            own |= dict.fromkeys(self.sensitive.disadvantaged, -1.0)
-            name = self.sensitive.column
-            needed += f", or {name!r} in the words of the raw file"
-        allowed = ", ".join(f"{word} ({'dis' if side < 0 else ''}advantaged)" for word, side in own.items())
-        if CODED in people:
-            own = CODES | own if name == CODED else CODES
-            allowed = f"−1 or +1, or one of {allowed}," if name == CODED and allowed else "−1 or +1"
-            name = CODED
-        elif name not in people:
-            raise FairAllError(f"the table lacks the sensitive attribute and needs it: {needed}")
-        else:
-            allowed = f"one of {allowed},"
-        s, unknown = _recognised(people[name], _of_words(own))
+        name, meaning, allowed = CODED, CODES, "−1 or +1"
+        raw = self.sensitive
+        if raw is not None and (CODED not in people or raw.column == CODED):
+            name, words = raw.column, raw.meaning
+            meaning = CODES | words if name == CODED else words
+            allowed = ", ".join(f"{word} (S = {'+1' if side > 0 else '−1'})" for word, side in words.items())
+        if name not in people:
+            own = f" or {name!r} of {allowed}" if name != CODED else ""
+            raise FairAllError(
+                f"the table lacks the sensitive attribute and needs it: a column {CODED!r} of −1 and +1{own}"
+            )
+        s, unknown = _recognised(people[name], _of_words(meaning))
         unknown |= np.isnan(s)
         if unknown.any():
             raise FairAllError(
-                f"column {name!r} holds the sensitive attribute and must be {allowed} in every row; "
-                f"{_told(people[name], unknown)}"
+                f"{_told(people[name], unknown)}; it is the sensitive attribute, which must be {allowed}"
             )
         return s
 
@@ -290,6 +289,6 @@ def _recognised(column: pd.Series, recognise: Recognise) -> tuple[np.ndarray, np
 
 def _told(column: pd.Series, rows: np.ndarray) -> str:
     """How many rows of a column, and some of their values."""
-    values = sorted({str(value) for value in column[rows].unique()})
+    values = sorted({"no value" if pd.isna(value) else str(value) for value in column[rows].unique()})
     told = ", ".join(repr(shown(value, 20)) for value in values[:5]) + (", ..." if len(values) > 5 else "")
     return f"column {column.name!r}: {rows.sum()} of {len(rows)} rows hold {told}"

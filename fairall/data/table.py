@@ -42,6 +42,11 @@ class Sensitive:
     advantaged: tuple[str, ...]
     disadvantaged: tuple[str, ...]
 
+    @property
+    def meaning(self) -> dict[str, float]:
+        """S of each value."""
+        return dict.fromkeys(self.advantaged, 1.0) | dict.fromkeys(self.disadvantaged, -1.0)
+
     @classmethod
     def of(cls, column: pd.Series, s: np.ndarray) -> Sensitive:
         """The values that each group has in `column`, given s (N,) of its rows."""
