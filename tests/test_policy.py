@@ -21,9 +21,10 @@ from fairall.data.prepare import PreparedData
 from fairall.errors import FairAllError
 from fairall.experiment import checked
 from fairall.models.fairall import FairAll
-from fairall.models.latent_policies import POLICIES
+from fairall.models.latent_policies import POLICIES, NetPolicy
 from fairall.models.learner import Setting
 from fairall.nn.chunks import in_chunks
+from fairall.nn.stacked import StackedLinear
 from fairall.policy import POINTS, SUMS, Policy
 from fairall.randomness import FixedSamples, SeedStreams, normal_points
 
@@ -54,7 +55,7 @@ def sharpened(learner: FairAll, gain: float) -> FairAll:
     """The same with a steeper policy."""
     with torch.no_grad():
         for layer in learner.policy.net.layers:  # type: ignore[union-attr]
-            layer.weight.mul_(gain)  # type: ignore[operator, union-attr]
+            layer.weight.mul_(gain)
     return learner
 
 
@@ -147,9 +148,11 @@ def test_points_are_as_good_as_very_many_draws(size: int, gain: float, credit: P
     many = sharpened(FairAll(replace(config.model, propensity_samples=2**15), given), gain)
     x, s = credit.test.x[:6].expand(2, -1, -1), credit.test.s[:6].expand(2, -1)
     with torch.no_grad():  # so that probabilities lie on both sides of ½, where errors are largest
-        net = many.policy.net  # type: ignore[union-attr]
-        logit = net(many.model.latent_mean(x, s))  # type: ignore[operator]
-        net.layers[-1].bias.sub_(logit.median(1, keepdim=True).values)  # type: ignore[union-attr, operator]
+        assert isinstance(many.policy, NetPolicy)
+        logit = many.policy.net(many.model.latent_mean(x, s))
+        last = many.policy.net.layers[-1]
+        assert isinstance(last, StackedLinear)
+        last.bias.sub_(logit.median(1, keepdim=True).values)
 
     def by(streams: SeedStreams) -> Tensor:
         return in_chunks(lambda x, s: many.propensity(x, s, streams), x, s, rows=1)
@@ -280,7 +283,7 @@ def test_columns_that_are_not_there(policy: Policy, people: pd.DataFrame) -> Non
     assert "a column 's' of −1 and +1 or 'sex' of male (S = +1), female (S = −1)" in lacking
     assert "more than one column 'town'" in refusal(policy, pd.concat([people, people[["town"]]], axis=1))
     with pytest.raises(FairAllError, match="must be a pandas DataFrame, a row per person, not dict"):
-        policy.propensity(people.to_dict())  # type: ignore[arg-type]
+        policy.propensity(people.to_dict())
 
 
 def test_single_unknown_levels_are_stood_in_for_with_a_warning(policy: Policy, people: pd.DataFrame) -> None:
@@ -310,7 +313,7 @@ def test_a_level_for_all_others_takes_them(loans: list[str], people: pd.DataFram
 
 def test_missing_values_are_stood_in_for_as_in_training(policy: Policy, people: pd.DataFrame) -> None:
     lacking = people.assign(town=[None, *people["town"][1:]], income=["NA", *people["income"][1:]])
-    median = float(np.median(policy.reader.schema[0].fill))  # type: ignore[arg-type]
+    median = float(np.median(policy.reader.schema[0].fill))
     filled = people.assign(town=["Hull", *people["town"][1:]], income=[median, *people["income"][1:]])
     np.testing.assert_array_equal(policy.propensity(lacking), policy.propensity(filled))
     empty = people.assign(income=None)
