@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -88,6 +88,31 @@ def sha256(path: Path) -> str:
     """The checksum of a file, 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_sums(listing: Path, names: Sequence[str]) -> None:
+    """Lists the checksums of files, as `sha256sum -c` reads them.
+
+    Args:
+        listing: the file to write.
+        names: of the files, relative to the folder of `listing`.
+    """
+    lines = [f"{sha256(listing.parent / name)}  {name}\n" for name in names]
+    with atomic(listing) as temporary:
+        temporary.write_text("".join(lines))
+
+
+def damaged(listing: Path) -> list[str]:
+    """Names of files that are missing or differ from what `write_sums` listed, or of `listing` itself."""
+    try:
+        lines = listing.read_text().splitlines()
+        sums = {name: known for known, name in (line.split("  ", 1) for line in lines)}
+    except (OSError, ValueError):
+        return [listing.name]
+    if not sums:
+        return [listing.name]
+    paths = {name: listing.parent / name for name in sums}
+    return [name for name, path in paths.items() if not path.is_file() or sha256(path) != sums[name]]
 
 
 def _reach_the_disk(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -41,6 +42,20 @@ class SeedStreams:
         """
         return self._fill(Tensor.uniform_, shape, counts)
 
+    def normal_samples(self, n: int, size: int, n_samples: int) -> Tensor:
+        """Standard normal ε for averages over a normal variable, antithetic: in pairs of ε and −ε.
+
+        Args:
+            n: rows (people).
+            size: dimensions of the variable.
+            n_samples: ε per row; even.
+
+        Returns:
+            Shape (E, n, size, n_samples); `FixedSamples` has its own number of samples.
+        """
+        noise = self.normal(n, size, n_samples // 2)
+        return torch.cat([noise, -noise], dim=-1)
+
     def permutations(self, n: int) -> Tensor:
         """A permutation of 0..n−1 per seed, shape (E, n)."""
         return torch.stack([torch.randperm(n, generator=generator) for generator in self.generators])
@@ -52,7 +67,7 @@ class SeedStreams:
 
     def copy(self) -> SeedStreams:
         """Streams that will draw the same numbers, apart from these."""
-        twin = SeedStreams([], "")
+        twin = copy.copy(self)
         twin.generators = [generator.clone_state() for generator in self.generators]
         return twin
 
@@ -77,6 +92,44 @@ class SeedStreams:
         for own, count, generator in zip(drawn, counts, self.generators, strict=True):
             draw(own[:count], generator=generator)
         return drawn
+
+
+class FixedSamples(SeedStreams):
+    """Streams of a deployed policy: averages over a normal variable use the same points for every row.
+
+    A probability that draws nothing but `normal_samples` is then a function of the person alone. All other
+    draws are those of `SeedStreams` and depend on the row.
+
+    Args:
+        seeds: the E seeds, one per replicate.
+        points: standard normal points, shape (size, n).
+    """
+
+    def __init__(self, seeds: Sequence[int], points: Tensor) -> None:
+        super().__init__(seeds, "deployment")
+        self.points = points
+
+    def normal_samples(self, n: int, size: int, n_samples: int) -> Tensor:
+        """The points, expanded to shape (E, n, size, number of points), whatever `n_samples` is."""
+        if size != len(self.points):
+            raise ValueError(f"{size} dimensions are asked for; Learner.noise_size() said {len(self.points)}")
+        return self.points.expand(len(self), n, -1, -1)
+
+
+def normal_points(size: int, n: int) -> Tensor:
+    """Scrambled Sobol points through the normal quantile function, shape (size, n), always the same.
+
+    Their average of a smooth function of a standard normal variable is nearer to its expectation than that of
+    as many independent draws.
+
+    Args:
+        size: dimensions; 0 gives no points.
+        n: a power of two, for which the points are balanced.
+    """
+    if size == 0:
+        return torch.zeros(0, n)
+    uniform = torch.quasirandom.SobolEngine(size, scramble=True, seed=0).draw(n, dtype=torch.float64)
+    return torch.special.ndtri(uniform).T.to(torch.float32).contiguous()
 
 
 def _generator(seed: int, purpose: str) -> torch.Generator:

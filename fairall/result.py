@@ -74,7 +74,7 @@ def write_result(
     ]
     folder.write_table(table)
     folder.write_summary(summary)
-    Policy(learned.learner, data.scaler).save(folder.path / "policy", plain)
+    Policy.of(learned.learner, data).save(folder.path / "policy", plain)
     _draw(learned, config, plain, data, table, summary["references"], folder)
     return summary
 

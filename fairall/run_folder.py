@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from fairall.checkpoint import Checkpoint
 from fairall.errors import FairAllError
-from fairall.files import Say, atomic, locked, remove_leftovers, sha256, unheard
+from fairall.files import Say, atomic, damaged, locked, remove_leftovers, unheard, write_sums
 from fairall.identity import determining, flattened
 
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")  # of a result
@@ -84,14 +84,7 @@ class RunFolder:
 
     def damaged(self) -> list[str]:
         """Files of a result that are not what DONE says they were, or not there any more."""
-        try:
-            lines = (self.path / "DONE").read_text().splitlines()
-            sums = {name: known for known, name in (line.split("  ", 1) for line in lines)}
-        except ValueError:
-            return ["DONE"]
-        if not sums:
-            return ["DONE"]
-        return [name for name, known in sums.items() if self._sum(name) != known]
+        return damaged(self.path / "DONE")
 
     def reopen(self) -> None:
         """The result is to be made again; checkpoints stay."""
@@ -129,11 +122,7 @@ class RunFolder:
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
         files = [path for path in (self.path / name for name in FILES) if path.is_file()]
         names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
-        self.write_text("DONE", "".join(f"{self._sum(name)}  {name}\n" for name in names))
-
-    def _sum(self, name: str) -> str | None:
-        path = self.path / name
-        return sha256(path) if path.is_file() else None
+        write_sums(self.path / "DONE", names)
 
 
 def _sha256(text: str) -> str:

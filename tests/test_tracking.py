@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+import numpy as np
 import pandas as pd
 import pytest
+from mlflow.exceptions import MlflowException
 from omegaconf import OmegaConf
 
 from fairall.data.credit import MALE, raw_applicants
+from fairall.policy import Policy
 from fairall.run_folder import RunFolder
 from fairall.stopping import Stopped
 from fairall.tracking.records import Records, Told
@@ -109,6 +112,50 @@ def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) 
     assert list(predicted.columns) == ["seed_0", "seed_1"]
     assert predicted.shape == (5, 2)
     assert ((predicted >= 0) & (predicted <= 1)).all(axis=None)
+
+
+def test_the_model_says_what_it_takes_and_gives(client: mlflow.MlflowClient, outputs: Path) -> None:
+    parent, _ = runs(client)
+    model = mlflow.pyfunc.load_model(f"runs:/{parent.info.run_id}/policy")
+    signature = model.metadata.signature
+    assert {"age", "purpose", "s", "personal_status"} <= set(signature.inputs.input_names())
+    assert signature.outputs.input_names() == ["seed_0", "seed_1"]
+    example = model.input_example
+    assert set(example) == set(signature.inputs.input_names()) - {"s"}
+    assert model.predict(example, params={"strict": True}).shape == (2, 2)
+    raw = raw_applicants()[list(example)]
+    merged = example.astype(str).merge(raw.astype(str), how="inner")
+    assert merged.empty, "the example is nobody of the data"
+    (folder,) = outputs.glob("runs/*/*/*/policy")
+    for people in (raw.head(5), raw.head(5).astype(str), raw.head(5).astype({"age": "float32"})):
+        expected = Policy.load(folder).propensity(people)
+        np.testing.assert_allclose(model.predict(people).T, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"age": None}, "the table lacks the column 'age' and needs it"),
+        ({"age": "old"}, "column 'age', row 1: 'old' is not possible; it must be a finite number"),
+        ({"number_of_credits": 1.5}, "column 'number_of_credits', row 1: 1.5 is not possible"),
+        ({"telephone": "yes"}, "column 'telephone': 5 of 5 rows hold 'yes'"),
+        ({"personal_status": None}, "the table lacks the sensitive attribute and needs it"),
+    ],
+)
+def test_people_that_the_model_cannot_take_are_one_line(
+    change: dict[str, Any], said: str, client: mlflow.MlflowClient
+) -> None:
+    parent, _ = runs(client)
+    model = mlflow.pyfunc.load_model(f"runs:/{parent.info.run_id}/policy")
+    people = raw_applicants().head(5).drop(columns="credit")
+    for name, value in change.items():
+        people = people.drop(columns=name) if value is None else people.assign(**{name: value})
+    with pytest.raises(MlflowException) as caught:
+        model.predict(people)
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
+    assert caught.value.error_code == "INVALID_PARAMETER_VALUE"
+    assert caught.value.__suppress_context__
 
 
 def test_two_different_runs_at_once_in_a_new_folder_are_both_recorded(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw_table import RawTableDataset, label_of
-from fairall.data.table import Table
+from fairall.data.table import Sensitive, Table
 
 FEATURES = [
     Feature.discrete("age_cat", ["Less than 25", "25 - 45", "Greater than 45"], first_code=0),
@@ -38,9 +38,11 @@ class Compas(RawTableDataset):
             & raw["race"].isin(RACE)
         ]
         schema = Schema(FEATURES, self.config.encoding)
+        s = kept["race"].map(RACE).to_numpy()
         return Table.fully_labelled(
             schema,
             schema.encode(kept),
-            s=kept["race"].map(RACE).to_numpy(),
+            s,
             label=1 - label_of(kept["two_year_recid"]),
+            sensitive=Sensitive.of(kept["race"], s),
         )

@@ -9,7 +9,7 @@ import pandas as pd
 
 from fairall.data.dataset import FixedTableDataset
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.table import Table
+from fairall.data.table import Sensitive, Table
 
 COLUMNS = [
     "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
@@ -46,9 +46,11 @@ class Credit(FixedTableDataset):
         features += [Feature(name, Kind.COUNT) for name in COUNT]
         features += [Feature.discrete(name, sorted(raw[name].unique())) for name in CATEGORICAL]
         schema = Schema(features, self.config.encoding)
+        s = np.where(raw["personal_status"].isin(MALE), 1, -1)
         return Table.fully_labelled(
             schema,
             schema.encode(raw),
-            s=np.where(raw["personal_status"].isin(MALE), 1, -1),
+            s,
             label=(raw["credit"] == 1).to_numpy().astype(int),
+            sensitive=Sensitive.of(raw["personal_status"], s),
         )

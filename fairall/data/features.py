@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -107,9 +107,9 @@ class Feature:
         A text is its own level. What a reader has made a number or a truth of is the level that spells it.
         """
         known = dict(zip(self.levels, self.codes, strict=True))
-        spelt = {_spelt(level): code for level, code in known.items()}
+        spelt = by_spelling(known)
         return {
-            value: known.get(value, np.nan) if isinstance(value, str) else spelt.get(_spelt(value), np.nan)
+            value: known.get(value, np.nan) if isinstance(value, str) else spelt.get(spelling(value), np.nan)
             for value in values
         }
 
@@ -128,10 +128,22 @@ class Feature:
         )
 
 
-def _spelt(value: object) -> float | str:
-    """The number a value is or spells, else its text in lower case."""
-    number = as_number(str(value))
-    return str(value).casefold() if number is None else number
+def spelling(value: Any) -> float | str:
+    """What is the same for all spellings of a value: its number, else its text without case and spare blanks.
+
+    True and "true" are 1, False and "false" 0.
+    """
+    text = " ".join(str(value).split()).casefold()
+    number = {"true": 1.0, "false": 0.0}.get(text, as_number(text))
+    return text if number is None or not np.isfinite(number) else number
+
+
+def by_spelling(meaning: Mapping[str, float]) -> dict[float | str, float]:
+    """What texts mean, by `spelling`; without those that spell one thing and mean two."""
+    found: dict[float | str, set[float]] = {}
+    for text, means in meaning.items():
+        found.setdefault(spelling(text), set()).add(means)
+    return {spelt: means.pop() for spelt, means in found.items() if len(means) == 1}
 
 
 class Schema(Sequence[Feature]):

@@ -8,7 +8,7 @@ import pandas as pd
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw_table import RawTableDataset, label_of
-from fairall.data.table import Table
+from fairall.data.table import Sensitive, Table
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
 ALWAYS_ANSWERED = {
@@ -63,11 +63,13 @@ class Meps(RawTableDataset):
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
         schema = Schema(features, self.config.encoding)
+        s = np.where(kept["RACE"] == "White", 1, -1)
         return Table.fully_labelled(
             schema,
             schema.encode(kept),
-            s=np.where(kept["RACE"] == "White", 1, -1),
+            s,
             label=label_of(kept["UTILIZATION"]),
+            sensitive=Sensitive.of(kept["RACE"], s),
         )
 
 

@@ -19,7 +19,7 @@ from fairall.data.infer import LeftOut, Limits, infer_feature
 from fairall.data.propensity import estimated_propensity
 from fairall.data.selective_labels import overlap_warnings, weighting
 from fairall.data.splits import Splits, split_alike, split_by_column
-from fairall.data.table import Logged, Table
+from fairall.data.table import Logged, Sensitive, Table
 from fairall.errors import FairAllError
 from fairall.wording import count
 
@@ -60,7 +60,8 @@ class OwnCsv(TableDataset):
         splits = _splits(raw, s, label, labelled, config)
         schema, left_out = _schema(raw.drop(columns=list(roles)), splits.train, config)
         missing = {name: int(raw[name].isna().sum()) for name in schema.names}
-        table = Table(schema, schema.encode(raw), s, label, labelled, missing=missing)
+        sensitive = Sensitive.of(raw[config.sensitive], s)
+        table = Table(schema, schema.encode(raw), s, label, labelled, missing=missing, sensitive=sensitive)
         if accepted is not None:
             table = replace(table, logged=_logged(raw, accepted, table, splits, config))
         notes += [

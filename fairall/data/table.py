@@ -31,6 +31,33 @@ class Logged:
 
 
 @dataclass(frozen=True)
+class Sensitive:
+    """The raw column that s was read from.
+
+    Attributes:
+        column: its name.
+        advantaged: its values that mean S = +1, as text.
+        disadvantaged: its values that mean S = −1, as text.
+    """
+
+    column: str
+    advantaged: tuple[str, ...]
+    disadvantaged: tuple[str, ...]
+
+    @property
+    def meaning(self) -> dict[str, float]:
+        """S of each value."""
+        return dict.fromkeys(self.advantaged, 1.0) | dict.fromkeys(self.disadvantaged, -1.0)
+
+    @classmethod
+    def of(cls, column: pd.Series, s: np.ndarray) -> Sensitive:
+        """The values that each group has in `column`, given s (N,) of its rows."""
+        values = column.astype(str).to_numpy()
+        advantaged, disadvantaged = (tuple(sorted(set(values[s == side]))) for side in (1, -1))
+        return cls(str(column.name), advantaged, disadvantaged)
+
+
+@dataclass(frozen=True)
 class Table:
     """N rows in their raw order.
 
@@ -42,6 +69,7 @@ class Table:
         labelled: whose label is known, shape (N,), bool.
         logged: decisions in the raw data, where it has them.
         missing: how many values of a feature were missing and stood in for, by name; none where not named.
+        sensitive: the raw column of s, where there is one.
     """
 
     schema: Schema
@@ -51,11 +79,19 @@ class Table:
     labelled: np.ndarray
     logged: Logged | None = None
     missing: dict[str, int] = field(default_factory=dict)
+    sensitive: Sensitive | None = None
 
     @classmethod
-    def fully_labelled(cls, schema: Schema, x: pd.DataFrame, s: np.ndarray, label: np.ndarray) -> Table:
+    def fully_labelled(
+        cls,
+        schema: Schema,
+        x: pd.DataFrame,
+        s: np.ndarray,
+        label: np.ndarray,
+        sensitive: Sensitive | None = None,
+    ) -> Table:
         """A table in which every label is known."""
-        return cls(schema, x, s, label, np.ones(len(x), dtype=bool))
+        return cls(schema, x, s, label, np.ones(len(x), dtype=bool), sensitive=sensitive)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -92,7 +128,13 @@ class Table:
         if logged is not None:
             logged = Logged(logged.accepted[index], logged.propensity[index], logged.estimated)
         return Table(
-            self.schema, self.x.iloc[index], self.s[index], self.label[index], self.labelled[index], logged
+            self.schema,
+            self.x.iloc[index],
+            self.s[index],
+            self.label[index],
+            self.labelled[index],
+            logged,
+            sensitive=self.sensitive,
         )
 
     def to_aif360(self) -> StandardDataset:

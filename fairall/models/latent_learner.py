@@ -170,6 +170,10 @@ class LatentLearner(Learner):
         )
         return as_decided(probability, self.config.decision, threshold=self.policy.threshold)
 
+    def noise_size(self) -> int:
+        """The size of the latent, over which policies average."""
+        return self.config.latent_size
+
     @torch.no_grad()
     def representation(self, x: Tensor, s: Tensor) -> Tensor:
         """E[z | x, s], shape (E, B, Z)."""

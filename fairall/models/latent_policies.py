@@ -50,8 +50,8 @@ class LatentPolicy(nn.Module, ABC):
             model: of people.
             x: features, shape (E, B, D).
             s: sensitive attribute, shape (E, B).
-            streams: draws z.
-            n_samples: z per person and ũ, for a policy that averages over z; even.
+            streams: draws z; `FixedSamples` for a deployed policy.
+            n_samples: z per person and ũ, for a policy that averages over drawn z; even.
         """
 
     def loss(self, model: SemiSupervisedVAE, batch: Decided, streams: SeedStreams) -> Tensor:
@@ -202,13 +202,12 @@ def _averaged(
 ) -> Tensor:
     """E over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples, of `accepts`, shape (E, B).
 
-    Samples are antithetic, in pairs m + σ·ε and m − σ·ε: what is odd in ε leaves no error, which halves the
-    number of samples that a given error takes (docs/protocols.md).
+    Both branches use the same ε, in training antithetic ones: what is odd in ε leaves no error, which halves
+    the number of samples that a given error takes (docs/protocols.md).
     `accepts` maps samples of z (E, B, Z, L) to probabilities (E, B, L).
     """
     loc, scale = model.posteriors(x, s)
-    noise = streams.normal(x.shape[1], loc.shape[-1], n_samples // 2)
-    noise = torch.cat([noise, -noise], dim=-1)
+    noise = streams.normal_samples(x.shape[1], loc.shape[-1], n_samples)
     z = torch.cat([samples(loc[:, :, branch], scale[:, :, branch], noise) for branch in (0, 1)], dim=-1)
     by_branch = accepts(z).unflatten(-1, (2, -1)).mean(-1)
     good = torch.sigmoid(model.classify(x, s))

@@ -102,11 +102,20 @@ class Learner(nn.Module, ABC):
         Args:
             x: features, shape (E, B, D).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            streams: draws whatever the policy averages over; equal streams give common random numbers.
+            streams: draws whatever the policy averages over; equal streams give common random numbers. A
+                deployed policy gets `FixedSamples`, see `noise_size`.
 
         Returns:
             Shape (E, B), in [0, 1].
         """
+
+    def noise_size(self) -> int:
+        """Dimensions of what `propensity` draws with `streams.normal_samples`; 0 if it never does.
+
+        A deployed policy has fixed points of that size. What `propensity` draws in any other way changes with
+        the row a person stands in.
+        """
+        return 0
 
     @abstractmethod
     def update(self, decided: Decided) -> None:

@@ -14,8 +14,18 @@ AT_ONCE = (
 MULTIPLE = 16
 
 
-def in_chunks(compute: Callable[..., Tensor], *people: Tensor) -> Tensor:
-    """What `compute` gives for people (E, N, ...), shape (E, N, ...), called with some `AT_ONCE` of them."""
-    per_replicate = max(1, AT_ONCE // len(people[0]) // MULTIPLE) * MULTIPLE
-    parts = zip(*(values.split(per_replicate, dim=1) for values in people), strict=True)
+def in_chunks(compute: Callable[..., Tensor], *people: Tensor, rows: int | None = None) -> Tensor:
+    """Apply `compute` to some people at a time.
+
+    Args:
+        compute: maps people (E, B, ...) to values (E, B, ...).
+        people: shape (E, N, ...) each.
+        rows: B, people of each replicate at a time; some `AT_ONCE` over all replicates unless given.
+
+    Returns:
+        Shape (E, N, ...).
+    """
+    if rows is None:
+        rows = max(1, AT_ONCE // len(people[0]) // MULTIPLE) * MULTIPLE
+    parts = zip(*(values.split(rows, dim=1) for values in people), strict=True)
     return torch.cat([compute(*part) for part in parts], dim=1)

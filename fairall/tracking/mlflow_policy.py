@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import mlflow
 import pandas as pd
+from mlflow.exceptions import MlflowException
+from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
+from fairall.errors import FairAllError
 from fairall.policy import Policy
 
 
 class MLflowPolicy(mlflow.pyfunc.PythonModel):
-    """Acceptance probabilities, one column per seed, of a table of raw features and `s`."""
+    """Acceptance probabilities, a column per seed, of a table of raw features and the sensitive attribute."""
 
     def load_context(self, context: Any) -> None:
-        """Loads the policy folder that travels with the model."""
-        self.policy = Policy.load(Path(context.artifacts["policy"]))
+        """Loads the policy folder that travels with the model; MlflowException where it is damaged."""
+        try:
+            self.policy = Policy.load(context.artifacts["policy"])
+        except FairAllError as error:
+            raise MlflowException(str(error)) from None
 
-    def predict(self, context: Any, model_input: pd.DataFrame, params: Any = None) -> pd.DataFrame:
-        """Shape (N, E); see `Policy.propensity`."""
-        seeds = self.policy.learner.setting.seeds
-        columns = [f"seed_{seed}" for seed in seeds]
-        return pd.DataFrame(self.policy.propensity(model_input).T, columns=columns, index=model_input.index)
+    def predict(
+        self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None
+    ) -> pd.DataFrame:
+        """Probabilities of N people by E seeds, shape (N, E); see `Policy.propensity`.
+
+        Args:
+            context: not used.
+            model_input: the people.
+            params: `strict`, see `Policy.propensity`.
+
+        Raises:
+            MlflowException: where a column or a value is not as the policy needs it, in one line.
+        """
+        try:
+            propensity = self.policy.propensity(model_input, strict=bool((params or {}).get("strict")))
+        except FairAllError as error:
+            raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from None
+        columns = [f"seed_{seed}" for seed in self.policy.learner.setting.seeds]
+        return pd.DataFrame(propensity.T, columns=columns, index=model_input.index)
 
 
 mlflow.models.set_model(MLflowPolicy())

@@ -6,15 +6,21 @@ import json
 import time
 from importlib.metadata import requires
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fairall.data.people_reader import PeopleReader
+from fairall.errors import FairAllError
 from fairall.identity import flattened
+from fairall.policy import load_reader
 from fairall.processes import this_process
 from fairall.run_folder import FILES
 from fairall.summary import MEASURES
 from fairall.tracking.store import KIND_TAG, PROCESS_TAG, Store, allowed
+
+if TYPE_CHECKING:
+    from mlflow.models import ModelSignature
 
 BATCH = 1000  # the most metrics MLflow takes in one call
 COMMAND = "command"  # `KIND_TAG` of a parent run
@@ -127,11 +133,21 @@ class RunTracker:
         for name in FILES:
             self._client.log_artifact(parent, str(folder / name))
         self._client.log_artifacts(parent, str(folder / "figures"), "figures")
-        with self._mlflow.start_run(run_id=parent):
+        self._log_policy(parent, folder / "policy", [of_seed["seed"] for of_seed in summary["per_seed"]])
+
+    def _log_policy(self, run: str, folder: Path, seeds: list[int]) -> None:
+        """Logs the policy as a model, unless another version of this package saved it."""
+        try:
+            reader = load_reader(folder)
+        except FairAllError:
+            return
+        with self._mlflow.start_run(run_id=run):
             self._mlflow.pyfunc.log_model(
                 name="policy",
                 python_model=str(Path(__file__).with_name("mlflow_policy.py")),
-                artifacts={"policy": str(folder / "policy")},
+                artifacts={"policy": str(folder)},
+                signature=_signature(reader, seeds),
+                input_example=reader.example(),
                 # What the policy runs on; this package itself is on no index and has to be installed.
                 pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
             )
@@ -152,3 +168,20 @@ class RunTracker:
         ]
         for start in range(0, len(batch), BATCH):
             self._client.log_batch(run, metrics=batch[start : start + BATCH])
+
+
+def _signature(reader: PeopleReader, seeds: list[int]) -> ModelSignature:
+    """What the model takes and gives.
+
+    The types of columns are free and none is required for MLflow, since the policy itself checks them, with
+    messages of one line, and takes numbers as text and codes as numbers too.
+    """
+    from mlflow.models import ModelSignature
+    from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
+    from mlflow.types.schema import AnyType
+
+    return ModelSignature(
+        inputs=Schema([ColSpec(AnyType(), name, required=False) for name in reader.columns]),
+        outputs=Schema([ColSpec(DataType.float, f"seed_{seed}") for seed in seeds]),
+        params=ParamSchema([ParamSpec("strict", DataType.boolean, False)]),
+    )

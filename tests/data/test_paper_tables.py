@@ -9,7 +9,7 @@ import pytest
 from fairall.compose import load_dataset, typed_config
 from fairall.data.features import DISCRETE, Kind
 from fairall.data.prepare import PreparedData
-from fairall.data.table import Table
+from fairall.data.table import Sensitive, Table
 from fairall.initial_policy import LogisticPolicy
 
 NAMES = ["compas", "credit", "meps"]
@@ -54,6 +54,15 @@ def test_groups_and_labels(loaded: Loaded) -> None:
     }
     assert counts == expected[loaded.name]
     assert table.labelled.all()
+
+
+def test_the_raw_column_of_the_sensitive_attribute(loaded: Loaded) -> None:
+    expected = {
+        "compas": Sensitive("race", ("Caucasian",), ("African-American",)),
+        "credit": Sensitive("personal_status", ("A91", "A93", "A94"), ("A92",)),
+        "meps": Sensitive("RACE", ("White",), ("Non-White",)),
+    }
+    assert loaded.table.sensitive == loaded.data.pool_table.sensitive == expected[loaded.name]
 
 
 def test_split_sizes(loaded: Loaded) -> None:

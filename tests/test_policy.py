@@ -1,0 +1,417 @@
+"""What a saved policy says of raw people, and what it refuses."""
+
+import random
+import shutil
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from fairall.compose import compose_config, typed_config
+from fairall.data.dataset import dataset
+from fairall.data.people_reader import PeopleReader
+from fairall.data.prepare import PreparedData
+from fairall.errors import FairAllError
+from fairall.experiment import checked
+from fairall.models.fairall import FairAll
+from fairall.models.latent_policies import POLICIES, NetPolicy
+from fairall.models.learner import Setting
+from fairall.nn.chunks import in_chunks
+from fairall.nn.stacked import StackedLinear
+from fairall.policy import POINTS, SUMS, Policy
+from fairall.randomness import FixedSamples, SeedStreams, normal_points
+
+TOWNS = ["Bath", "Hull", "York"]
+WORDS = [
+    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "seeds=2",
+    "dataset.advantaged=male", "model.latent_size=4", "protocol.vae_start=random",
+]  # fmt: skip
+
+
+def crowd(n: int = 200) -> pd.DataFrame:
+    """People as text in a file; there are no towns in an empty cell, and most live in Hull."""
+    draw = random.Random(5)
+    return pd.DataFrame(
+        {
+            "income": [round(draw.uniform(10.5, 90.5), 2) for _ in range(n)],
+            "children": [draw.randrange(5) for _ in range(n)],
+            "owner": [draw.choice([True, False]) for _ in range(n)],
+            "town": draw.choices(TOWNS, [1, 3, 1], k=n),
+            "rooms": draw.choices([1, 2, 3], k=n),
+            "sex": draw.choices(["male", "female"], k=n),
+            "repaid": draw.choices(["yes", "no"], k=n),
+        }
+    )
+
+
+def sharpened(learner: FairAll, gain: float) -> FairAll:
+    """The same with a steeper policy."""
+    with torch.no_grad():
+        for layer in learner.policy.net.layers:  # type: ignore[union-attr]
+            layer.weight.mul_(gain)
+    return learner
+
+
+def built(*words: str, gain: float = 1.5, policy: str = "z_dec") -> tuple[Policy, dict[str, Any]]:
+    """A policy of untrained nets, and the configuration to save it with."""
+    config, plain = checked(compose_config(*words, f"model.policy={policy}"))
+    data = dataset(config.dataset).prepare()
+    learner = FairAll(config.model, Setting.of(data.schema, config))
+    if policy.startswith("z"):
+        sharpened(learner, gain)
+    return Policy.of(learner, data), plain
+
+
+@pytest.fixture(scope="module")
+def loans(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The words of a data set of one's own."""
+    path = tmp_path_factory.mktemp("loans") / "loans.csv"
+    crowd().to_csv(path, index=False)
+    return [*WORDS, f"dataset.path={path}", "dataset.kinds={rooms: categorical}"]
+
+
+@pytest.fixture(scope="module")
+def saved(loans: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("saved") / "policy"
+    policy, plain = built(*loans)
+    policy.save(folder, plain)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def policy(saved: Path) -> Policy:
+    return Policy.load(saved)
+
+
+@pytest.fixture
+def people() -> pd.DataFrame:
+    return crowd(12).drop(columns="repaid")
+
+
+def told(policy: Policy, people: pd.DataFrame, **options: bool) -> str:
+    """The one warning of a decision."""
+    with pytest.warns(UserWarning, match="row") as caught:
+        policy.propensity(people, **options)
+    (warning,) = caught
+    assert warning.filename == __file__
+    return str(warning.message)
+
+
+def refusal(policy: Policy, people: pd.DataFrame, **options: bool) -> str:
+    with pytest.raises(FairAllError) as caught:
+        policy.propensity(people, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# A function of the person
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_probability_depends_on_the_person_alone(name: str, loans: list[str]) -> None:
+    policy, _ = built(*loans, policy=name)
+    people = crowd(40)
+    expected = policy.propensity(people)
+    assert expected.std(axis=1).min() > 1e-3
+    order = np.random.default_rng(0).permutation(40)
+    repeated = people.iloc[[7] * 30]
+    alone = np.concatenate([policy.propensity(people.iloc[[i]]) for i in range(40)], axis=1)
+    np.testing.assert_allclose(policy.propensity(people.iloc[order]), expected[:, order], atol=1e-6)
+    np.testing.assert_allclose(policy.propensity(repeated), expected[:, [7] * 30], atol=1e-6)
+    np.testing.assert_allclose(alone, expected, atol=1e-6)
+
+
+def test_nobody_is_decided_on(policy: Policy, people: pd.DataFrame) -> None:
+    assert policy.propensity(people.head(0)).shape == (2, 0)
+
+
+def test_a_saved_policy_keeps_its_points(saved: Path, loans: list[str], people: pd.DataFrame) -> None:
+    policy = Policy.load(saved)
+    assert policy.points.shape == (4, POINTS)
+    np.testing.assert_array_equal(built(*loans)[0].propensity(people), policy.propensity(people))
+    other = Policy(policy.learner, policy.reader, -policy.points)
+    assert (other.propensity(people) != policy.propensity(people)).any(), "the points are those of the folder"
+
+
+@pytest.mark.parametrize("size", [2, 12, 20])
+@pytest.mark.parametrize("gain", [1.0, 2.0])
+def test_points_are_as_good_as_very_many_draws(size: int, gain: float, credit: PreparedData) -> None:
+    config = typed_config("seeds=2", f"model.latent_size={size}", "protocol.vae_start=random")
+    given = Setting.of(credit.schema, config)
+    many = sharpened(FairAll(replace(config.model, propensity_samples=2**15), given), gain)
+    x, s = credit.test.x[:6].expand(2, -1, -1), credit.test.s[:6].expand(2, -1)
+    with torch.no_grad():  # so that probabilities lie on both sides of ½, where errors are largest
+        assert isinstance(many.policy, NetPolicy)
+        logit = many.policy.net(many.model.latent_mean(x, s))
+        last = many.policy.net.layers[-1]
+        assert isinstance(last, StackedLinear)
+        last.bias.sub_(logit.median(1, keepdim=True).values)
+
+    def by(streams: SeedStreams) -> Tensor:
+        return in_chunks(lambda x, s: many.propensity(x, s, streams), x, s, rows=1)
+
+    error = by(FixedSamples([0, 1], normal_points(size, POINTS))) - by(SeedStreams([0, 1], "truth"))
+    assert error.square().mean().sqrt() <= 0.005
+    few = by(FixedSamples([0, 1], normal_points(size, 16))) - by(SeedStreams([0, 1], "truth"))
+    assert few.square().mean() > 4 * error.square().mean(), "the number of points matters here"
+
+
+def test_points_are_finite_standard_normal_and_always_the_same() -> None:
+    points = normal_points(20, POINTS)
+    assert points.isfinite().all()
+    torch.testing.assert_close(points.mean(1), torch.zeros(20), atol=0.002, rtol=0)
+    torch.testing.assert_close(torch.cov(points), torch.eye(20), atol=0.05, rtol=0)
+    assert torch.equal(points, normal_points(20, POINTS))
+    assert normal_points(0, POINTS).shape == (0, POINTS)
+
+
+class Drawing(FairAll):
+    """A method that draws in a way of its own."""
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return streams.uniform(x.shape[1])
+
+
+class Averaging(FairAll):
+    """A method that averages over a normal variable of its own."""
+
+    def noise_size(self) -> int:
+        return 3
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        noise = streams.normal_samples(x.shape[1], 3, 8)
+        return torch.sigmoid(x[..., :1] + 5 * noise.sum(-2)).mean(-1)
+
+
+def of_method(method: type[FairAll], words: list[str]) -> Policy:
+    config = typed_config(*words)
+    data = dataset(config.dataset).prepare()
+    return Policy.of(method(config.model, Setting.of(data.schema, config)), data)
+
+
+def test_methods_of_ones_own(loans: list[str], people: pd.DataFrame) -> None:
+    alike = people.iloc[[0] * 5]
+    drawing, averaging = of_method(Drawing, loans), of_method(Averaging, loans)
+    assert drawing.propensity(people).shape == (2, 12)
+    assert np.ptp(averaging.propensity(alike), axis=1).max() <= 1e-6
+    z = averaging.points.sum(0) * 5 + averaging.reader.read(people)[0][:, :1]
+    np.testing.assert_allclose(averaging.propensity(people)[0], torch.sigmoid(z).mean(-1), atol=1e-5)
+
+
+# What people may look like
+
+
+@pytest.mark.parametrize(
+    "respelt",
+    [
+        {"owner": lambda value: int(value)},
+        {"owner": lambda value: float(value)},
+        {"owner": lambda value: str(float(value))},
+        {"owner": lambda value: str(value).lower()},
+        {"owner": lambda value: f" {value} ".upper()},
+        {"rooms": str, "children": str, "income": str},
+        {"rooms": float, "children": float},
+        {"rooms": lambda value: f"{value}.0"},
+        {"town": lambda value: f"  {value.upper()}"},
+        {"sex": lambda value: value.title()},
+    ],
+    ids=lambda respelt: ", ".join(respelt),
+)
+def test_other_spellings_are_the_same_people(
+    respelt: dict[str, Callable[[Any], Any]], policy: Policy, people: pd.DataFrame
+) -> None:
+    expected = policy.propensity(people)
+    spelt = people.assign(**{name: people[name].map(respell) for name, respell in respelt.items()})
+    np.testing.assert_array_equal(policy.propensity(spelt, strict=True), expected)
+
+
+def test_types_of_columns_do_not_matter(policy: Policy, people: pd.DataFrame) -> None:
+    expected = policy.propensity(people)
+    for other in (
+        people.astype(str),
+        people.astype("category"),
+        people.convert_dtypes(),
+        people.astype(object),
+    ):
+        np.testing.assert_array_equal(policy.propensity(other), expected)
+
+
+def test_a_value_matters(policy: Policy, people: pd.DataFrame) -> None:
+    expected = policy.propensity(people)
+    for change in ({"owner": True}, {"town": "York"}, {"rooms": 3}, {"income": 40.0}, {"children": 4}):
+        assert (policy.propensity(people.assign(**change)) != expected).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("owner", "maybe", ["'owner'", "12 of 12", "'maybe'", "one of False, True"]),
+        ("owner", [True] * 11 + [2], ["'owner'", "1 of 12", "'2'", "one of False, True"]),
+        ("town", "Paris", ["'town'", "12 of 12", "'Paris'", "one of Bath, Hull, York"]),
+        ("rooms", 0.5, ["'rooms'", "'0.5'", "one of 1, 2, 3"]),
+        ("children", -1, ["'children', row 1", "-1", "whole number from 0"]),
+        ("children", [1] * 11 + [1.5], ["'children', row 12", "1.5", "whole number from 0"]),
+        ("children", "two", ["'children', row 1", "'two'", "finite number"]),
+        ("income", np.inf, ["'income', row 1", "inf", "finite number"]),
+        ("income", pd.Timestamp("2020-01-01"), ["'income', row 1", "finite number"]),
+        ("town", [["York"]] * 12, ["'town'", "numbers or texts"]),
+        ("sex", "x", ["'sex'", "12 of 12", "'x'", "male (S = +1), female (S = −1)"]),
+        ("sex", ["male"] * 11 + [None], ["'sex'", "1 of 12", "no value"]),
+        ("s", 0, ["'s'", "'0'", "−1 or +1"]),
+    ],
+)
+def test_what_cannot_be_is_one_line(
+    name: str, values: Any, expected: list[str], policy: Policy, people: pd.DataFrame
+) -> None:
+    message = refusal(policy, people.assign(**{name: values}))
+    assert [part for part in expected if part not in message] == []
+
+
+def test_columns_that_are_not_there(policy: Policy, people: pd.DataFrame) -> None:
+    assert refusal(policy, people.drop(columns="town")) == "the table lacks the column 'town' and needs it"
+    renamed = people.rename(columns={"town": "Town"})
+    assert refusal(policy, renamed).endswith("needs it; did you mean 'Town'?")
+    assert "'income', 'owner'" in refusal(policy, people.drop(columns=["income", "owner"]))
+    lacking = refusal(policy, people.drop(columns="sex"))
+    assert "a column 's' of −1 and +1 or 'sex' of male (S = +1), female (S = −1)" in lacking
+    assert "more than one column 'town'" in refusal(policy, pd.concat([people, people[["town"]]], axis=1))
+    with pytest.raises(FairAllError, match="must be a pandas DataFrame, a row per person, not dict"):
+        policy.propensity(people.to_dict())
+
+
+def test_single_unknown_levels_are_stood_in_for_with_a_warning(policy: Policy, people: pd.DataFrame) -> None:
+    towns, rooms = ["Paris", "Rome", *people["town"][2:]], [9, *people["rooms"][1:]]
+    unknown = people.assign(town=towns, rooms=rooms)
+    message = told(policy, unknown)
+    assert "column 'town': 2 of 12 rows hold 'Paris', 'Rome', not known from training" in message
+    assert "taken as 'Hull'" in message
+    assert "column 'rooms': 1 of 12 rows hold '9'" in message
+    level = message.rsplit("'", 2)[1]
+    stood_in = people.assign(town=["Hull", "Hull", *towns[2:]], rooms=[int(level), *rooms[1:]])
+    with pytest.warns(UserWarning, match="not known"):
+        found = policy.propensity(unknown)
+    np.testing.assert_array_equal(found, policy.propensity(stood_in))
+    assert "'town': 2 of 12 rows" in refusal(policy, unknown, strict=True)
+
+
+def test_a_level_for_all_others_takes_them(loans: list[str], people: pd.DataFrame) -> None:
+    policy, _ = built(*loans, "dataset.max_categories=2")
+    elsewhere = people.assign(town="Paris")
+    assert "12 of 12 rows hold 'Paris', not known from training and taken as '(other)'" in told(
+        policy, elsewhere
+    )
+    assert "'Paris'" in refusal(policy, elsewhere, strict=True)
+    policy.propensity(people.assign(town="(other)", rooms="(other)"), strict=True)
+
+
+def test_missing_values_are_stood_in_for_as_in_training(policy: Policy, people: pd.DataFrame) -> None:
+    lacking = people.assign(town=[None, *people["town"][1:]], income=["NA", *people["income"][1:]])
+    median = float(np.median(policy.reader.schema[0].fill))
+    filled = people.assign(town=["Hull", *people["town"][1:]], income=[median, *people["income"][1:]])
+    np.testing.assert_array_equal(policy.propensity(lacking), policy.propensity(filled))
+    empty = people.assign(income=None)
+    assert "column 'income' has no value in any row, taken as" in told(policy, empty)
+    assert "'income' has no value in any row" in refusal(policy, empty, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "ordinary", "far"), [("income", [-60, 160], [-80, 180]), ("children", [0, 8], [9, 1e6])]
+)
+def test_numbers_far_outside_the_training_range(
+    name: str, ordinary: list[float], far: list[float], policy: Policy, people: pd.DataFrame
+) -> None:
+    for value in ordinary:
+        policy.propensity(people.assign(**{name: value}))
+    for value in far:
+        message = told(policy, people.assign(**{name: [value, *people[name][1:]]}))
+        assert f"column '{name}': 1 of 12 rows hold '{value}" in message
+        assert "far outside the training range" in message
+
+
+def test_the_sensitive_attribute_by_its_own_name_or_as_s(policy: Policy, people: pd.DataFrame) -> None:
+    by_name = policy.propensity(people)
+    coded = people.drop(columns="sex").assign(s=np.where(people["sex"] == "male", 1, -1))
+    np.testing.assert_array_equal(policy.propensity(coded), by_name)
+    np.testing.assert_array_equal(policy.propensity(coded.assign(s=coded["s"].map("{:+d}".format))), by_name)
+    # `s` goes first: somebody asks what the policy would say to others.
+    turned = policy.propensity(people.assign(s=-coded["s"]))
+    assert (turned != by_name).any()
+
+
+def test_a_raw_column_that_is_called_s(loans: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    crowd().rename(columns={"sex": "s"}).to_csv(path, index=False)
+    policy, _ = built(*loans, f"dataset.path={path}", "dataset.sensitive=s")
+    words = crowd(12).rename(columns={"sex": "s"})
+    coded = words.assign(s=words["s"].map({"male": 1, "female": -1}))
+    np.testing.assert_array_equal(policy.propensity(words), policy.propensity(coded))
+
+
+def test_the_example_is_somebody_whom_the_policy_takes(policy: Policy, credit: PreparedData) -> None:
+    example = policy.reader.example()
+    assert policy.propensity(example, strict=True).shape == (2, 2)
+    assert set(example) == set(policy.reader.columns) - {"s"}
+    reader = PeopleReader.of(credit)
+    _, s = reader.read(reader.example(), strict=True)
+    assert s.tolist() == [1, -1]
+
+
+# The folder
+
+
+def test_a_folder_may_be_a_text(saved: Path, policy: Policy, people: pd.DataFrame) -> None:
+    np.testing.assert_array_equal(Policy.load(str(saved)).propensity(people), policy.propensity(people))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def edited(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "features.json", "weights.pt"])
+@pytest.mark.parametrize("damage", [cut, edited, Path.unlink])
+def test_a_damaged_folder_is_one_line(
+    name: str, damage: Callable[[Path], None], saved: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(saved, tmp_path / "policy")
+    damage(folder / name)
+    with pytest.raises(FairAllError) as caught:
+        Policy.load(folder)
+    assert str(folder / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_sums_are_those_of_the_command_line(saved: Path) -> None:
+    lines = (saved / SUMS).read_text().splitlines()
+    assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.pt"]
+
+
+def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(FairAllError, match="is no folder"):
+        Policy.load(tmp_path / "nowhere")
+    with pytest.raises(FairAllError, match=r"is no policy: .*config\.yaml is missing"):
+        Policy.load(tmp_path)
+    with pytest.raises(FairAllError, match=r"did you mean .*policy\?"):
+        Policy.load(saved.parent)
+    folder = shutil.copytree(saved, tmp_path / "policy")
+    (folder / SUMS).unlink()
+    with pytest.raises(FairAllError, match=r"another version of fairall saved the policy.*run it anew"):
+        Policy.load(folder)
+
+
+def test_no_warning_where_there_is_nothing_to_warn_of(policy: Policy, people: pd.DataFrame) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        policy.propensity(people, strict=True)
