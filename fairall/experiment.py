@@ -188,6 +188,11 @@ def _learn(
     )
     checkpoint = folder.checkpoint(seconds=config.checkpoint_seconds, say=display.say)
     curves, warmed_up, epochs = None, 0, learner.warm_up_epochs()
+    time_steps = config.schedule.time_steps
+    phases = {"Phase I": learner.pretrain_units(), "Warm-up": epochs, "Phase II": time_steps}
+    if phases["Phase I"] != config.schedule.phase1_epochs:
+        del phases["Phase I"]  # its units are no epochs, and say nothing about the other phases
+    display.run_of(phases)
     begun = checkpoint.load()
     if begun is None:
         curves = _pretrain(learner, config, data, display)
@@ -206,7 +211,6 @@ def _learn(
                 advance(**learner.warm_up_epoch(decided, warmed_up))
                 warmed_up += 1
                 checkpoint.offer(state)
-        time_steps = config.schedule.time_steps
         with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
             history = online.run(time_steps, advance, lambda: checkpoint.offer(state))
         checkpoint.keep(state)
