@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall import stopping
 from fairall.cache import Cache
-from fairall.config import Config
+from fairall.config import SCHEMAS, Config
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
@@ -35,7 +35,7 @@ from fairall.summary import FIGURES
 from fairall.target import target_class
 from fairall.tracking.records import Records
 from fairall.tracking.store import how_to_look
-from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, validate
+from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, refuse_untyped, validate
 from fairall.wording import count
 
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
@@ -74,6 +74,8 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
         FairAllError: where it asks for something impossible.
     """
     refuse_deleted(composed)
+    for group in SCHEMAS:
+        refuse_untyped(composed[group], group)
     composed = with_typed_model(composed)
     refuse_unknown(composed)
     plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))

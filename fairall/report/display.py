@@ -42,7 +42,7 @@ class Display:
         self._time_left = TimeLeft({})
 
     def run_of(self, units: dict[str, int]) -> None:
-        """Names the phases of a run in their order with the units of each, so that its end is estimated too."""
+        """Names the phases of a run in their order, with the units of each: its end is estimated then."""
         self._time_left = TimeLeft(units)
 
     @contextmanager

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from fairall.report.durations import in_words
 
-# Time of a unit of a phase, in epochs of Phase I. Measured for FairAll and FairLab on three data sets: 0.4 to 6
-# in the warm-up, 2.6 to 6 in Phase II. Only for phases still to come; the current one is measured.
+# Time of a unit of a phase, in epochs of Phase I. Measured for FairAll and FairLab on three data sets: 0.4 to
+# 6 in the warm-up, 2.6 to 6 in Phase II. Only for phases still to come; the current one is measured.
 RELATIVE = {"Phase I": 1.0, "Warm-up": 2.0, "Phase II": 4.0}
 
 
@@ -16,7 +16,7 @@ class TimeLeft:
     """Time left of a phase, and of the phases of a run together.
 
     Args:
-        phases: by name the units of each, in their order; without an estimate of the whole in any other phase.
+        phases: by name the units of each, in their order; in any other phase the whole is not estimated.
         clock: seconds.
     """
 
