@@ -33,7 +33,7 @@ from fairall.result import Learned, write_result
 from fairall.run_folder import RunFolder
 from fairall.summary import FIGURES
 from fairall.target import target_class
-from fairall.tracking.records import Records
+from fairall.tracking.records import Records, Told
 from fairall.tracking.store import how_to_look
 from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, refuse_untyped, validate
 from fairall.wording import count
@@ -131,23 +131,23 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
     display = display or Display()
     for note in (*data.notes, *_untuned(config)):
         display.say(f"Note: {note}.")
-    records = Records(plain, folder.path, display.say)
     with folder.claimed(say=display.say):
         folder.refuse_others(plain)
-        if config.force:
-            folder.clear()
-        if _whole(folder, display):
+        if _whole(folder, display) and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
+            Records(plain, folder.path, display.say).settle()
         else:
-            with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
-                folder.write_config(plain)
-                end_start_up()
-                learned = _learn(asked.learner, config, data, decided, folder, display)
-                summary = write_result(learned, config, plain, data, folder)
-            records.result_made(cpu_seconds=time.process_time())
-            folder.finish()
-        records.settle()
+            with folder.making(anew=config.force, say=display.say) as making:
+                records = Records(plain, making.path, display.say)
+                with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
+                    making.write_config(plain)
+                    end_start_up()
+                    learned = _learn(asked.learner, config, data, decided, making, display)
+                    summary = write_result(learned, config, plain, data, making)
+                records.result_made(cpu_seconds=time.process_time())
+                making.finish()
+                records.settle()
     _tell(plain, summary, folder.path, display)
     return summary, folder.path
 
@@ -265,5 +265,5 @@ def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {folder}")
     look = how_to_look(plain)
-    if look is not None:
+    if look is not None and Told.read(folder).result:
         display.say(f"MLflow:  {look}")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_config import NEEDED
 from tests.test_fuzz import typed
 
 
