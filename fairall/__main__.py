@@ -5,11 +5,12 @@ import os
 import sys
 from pathlib import Path
 
-from fairall import stopping
+from fairall import stopping, terminal
 
 
 def main() -> None:
     """Runs the command line; a mistake of the user's ends in one line and exit code 1."""
+    terminal.prepare()
     # Before numpy and torch are imported, which read it once: one thread unless the user says otherwise.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     # What start-up makes, stays: the collector would walk all of it again and again, a quarter of the time

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
-import logging
 import math
 import os
 import shlex
@@ -20,11 +20,12 @@ from hydra.core.plugins import Plugins
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from fairall import stopping
+import fairall
+from fairall import stopping, terminal
 from fairall.config import register_schemas, register_sweeps
 from fairall.errors import FairAllError
 from fairall.explain import MISTAKES, tell
-from fairall.help import help_text
+from fairall.help import help_text, list_text
 from fairall.resources import configuration_root, sweeps_folder
 from fairall.sweeps.sweeper import TARGET as SWEEPER
 from fairall.sweeps.sweeper import register_sweeper
@@ -36,6 +37,7 @@ GRID = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 def _task(composed: DictConfig) -> float | dict[str, Any]:
     """One job; returns what the sweeper wants of it: the outcome of a trial, or the objective."""
     stopping.listen()  # in a process of a launcher's, too
+    terminal.prepare()
     hydra_config = HydraConfig.get()
     if hydra_config.mode == RunMode.MULTIRUN and hydra_config.sweeper._target_ == SWEEPER:
         from fairall.sweeps.trial import outcome
@@ -83,15 +85,20 @@ def main() -> int:
     """Runs the command line; returns the exit code."""
     # Hydra then raises what it would otherwise print over many lines.
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    # A sweep's log is for its trials; the database library beneath it tells of each of its parts.
-    logging.getLogger("alembic").setLevel(logging.WARNING)
     register_schemas()
     register_sweeps(sweeps_folder())
     try:
-        if {"-h", "--help"} & set(sys.argv):
-            print(help_text(sys.argv[1:]))
+        arguments = _parsed(sys.argv[1:])
+        if arguments.help:
+            print(help_text(arguments.overrides, arguments.config_dir))
             return 0
-        sys.argv[1:] = _options_first(sys.argv[1:])
+        if arguments.overrides == ["list"]:
+            print(list_text(arguments.config_dir))
+            return 0
+        if "--version" in sys.argv:
+            print(f"fairall {fairall.__version__}")
+            return 0
+        sys.argv[1:] = _options_first(sys.argv[1:], arguments.overrides)
         register_sweeper()
         with _returned_by_jobs() as returned:
             _task()
@@ -104,20 +111,23 @@ def main() -> int:
     return 1 if any(isinstance(value, float) and math.isinf(value) for value in returned) else 0
 
 
-def _options_first(words: list[str]) -> list[str]:
-    """The words of the command line as Hydra's parser wants them: options first, then the configuration's.
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """The options of a command line, and its `overrides`.
 
     Raises:
-        FairAllError: where it would show its usage over many lines.
+        FairAllError: where Hydra's parser would show its usage over many lines.
     """
+    parser = get_args_parser()
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            overrides = get_args_parser().parse_intermixed_args(words).overrides
+            return parser.parse_intermixed_args([word for word in words if word != "--version"])
     except SystemExit as end:
-        if end.code:
-            raise FairAllError(said.getvalue().strip().split("error: ")[-1] + "; see --help") from end
-        raise
+        raise FairAllError(said.getvalue().strip().split("error: ")[-1] + "; see --help") from end
+
+
+def _options_first(words: list[str], overrides: list[str]) -> list[str]:
+    """The words of the command line as Hydra's parser wants them: options first, then the configuration's."""
     options = list(words)
     for word in overrides:
         options.remove(word)

@@ -52,8 +52,9 @@ def dataset_config(name: str, *overrides: str) -> DatasetConfig:
 
 def checked_dataset(composed: DictConfig) -> DatasetConfig:
     """The `dataset` node of a configuration; raises as `load_dataset`."""
-    from fairall.validation import refuse_not_finite, refuse_unknown, validate_dataset
+    from fairall.validation import refuse_not_finite, refuse_unknown, refuse_untyped, validate_dataset
 
+    refuse_untyped(composed.dataset, "dataset")
     refuse_unknown(composed.dataset, "dataset.")
     config = cast(DatasetConfig, OmegaConf.to_object(composed.dataset))
     refuse_not_finite(OmegaConf.to_container(composed.dataset), "dataset")

@@ -288,22 +288,31 @@ class Config:
     checkpoint_seconds: float = MISSING
 
 
+SCHEMAS: dict[str, dict[str, type]] = {
+    "dataset": {
+        "table": TableConfig,
+        "raw_table": RawTableConfig,
+        "csv": CsvConfig,
+        "synthetic": SyntheticConfig,
+    },
+    "initial_policy": {
+        "random": RandomPolicyConfig,
+        "logistic": LogisticPolicyConfig,
+        "logged": LoggedPolicyConfig,
+    },
+}
+"""By group, the types that its files inherit from as `<name>_schema`."""
+
+
 def register_schemas() -> None:
     """Makes the types known to Hydra, under the names that the files of conf/ inherit from."""
     from hydra.core.config_store import ConfigStore
 
     store = ConfigStore.instance()
     store.store(name="schema", node=Config)
-    for group, name, node in (
-        ("dataset", "table", TableConfig),
-        ("dataset", "raw_table", RawTableConfig),
-        ("dataset", "csv", CsvConfig),
-        ("dataset", "synthetic", SyntheticConfig),
-        ("initial_policy", "logistic", LogisticPolicyConfig),
-        ("initial_policy", "random", RandomPolicyConfig),
-        ("initial_policy", "logged", LoggedPolicyConfig),
-    ):
-        store.store(group=group, name=name + SCHEMA_SUFFIX, node=_opened(OmegaConf.structured(node)))
+    for group, types in SCHEMAS.items():
+        for name, node in types.items():
+            store.store(group=group, name=name + SCHEMA_SUFFIX, node=_opened(OmegaConf.structured(node)))
 
 
 def _opened(node: DictConfig) -> DictConfig:

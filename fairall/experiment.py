@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall import stopping
 from fairall.cache import Cache
-from fairall.config import Config
+from fairall.config import SCHEMAS, Config
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.people import Decided
 from fairall.data.prepare import PreparedData
@@ -33,9 +33,9 @@ from fairall.result import Learned, write_result
 from fairall.run_folder import RunFolder
 from fairall.summary import FIGURES
 from fairall.target import target_class
-from fairall.tracking.records import Records
+from fairall.tracking.records import Records, Told
 from fairall.tracking.store import how_to_look
-from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, validate
+from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, refuse_untyped, validate
 from fairall.wording import run_title
 
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
@@ -74,6 +74,8 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
         FairAllError: where it asks for something impossible.
     """
     refuse_deleted(composed)
+    for group in SCHEMAS:
+        refuse_untyped(composed[group], group)
     composed = with_typed_model(composed)
     refuse_unknown(composed)
     plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
@@ -130,23 +132,23 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
     untuned = _untuned(config) if asked.learner.learns else []
     for note in (*data.notes, *untuned):
         display.say(f"Note: {note}.")
-    records = Records(plain, folder.path, display.say)
     with folder.claimed(say=display.say):
         folder.refuse_others(plain)
-        if config.force:
-            folder.clear()
-        if _whole(folder, display):
+        if _whole(folder, display) and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
+            Records(plain, folder.path, display.say).settle()
         else:
-            with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
-                folder.write_config(plain)
-                end_start_up()
-                learned = _learn(asked.learner, config, data, decided, folder, display)
-                summary = write_result(learned, config, plain, data, folder)
-            records.result_made(cpu_seconds=time.process_time())
-            folder.finish()
-        records.settle()
+            with folder.making(anew=config.force, say=display.say) as making:
+                records = Records(plain, making.path, display.say)
+                with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
+                    making.write_config(plain)
+                    end_start_up()
+                    learned = _learn(asked.learner, config, data, decided, making, display)
+                    summary = write_result(learned, config, plain, data, making)
+                records.result_made(cpu_seconds=time.process_time())
+                making.finish()
+                records.settle()
     _tell(plain, summary, folder.path, display)
     return summary, folder.path
 
@@ -190,6 +192,11 @@ def _learn(
     )
     checkpoint = folder.checkpoint(seconds=config.checkpoint_seconds, say=display.say)
     curves, warmed_up, epochs = None, 0, learner.warm_up_epochs()
+    time_steps = config.schedule.time_steps
+    phases = {"Phase I": learner.pretrain_units(), "Warm-up": epochs, "Phase II": time_steps}
+    if phases["Phase I"] != config.schedule.phase1_epochs:
+        del phases["Phase I"]  # its units are no epochs, and say nothing about the other phases
+    display.run_of(phases)
     begun = checkpoint.load()
     if begun is None:
         curves = _pretrain(learner, config, data, display)
@@ -208,7 +215,6 @@ def _learn(
                 advance(**learner.warm_up_epoch(decided, warmed_up))
                 warmed_up += 1
                 checkpoint.offer(state)
-        time_steps = config.schedule.time_steps
         with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
             history = online.run(time_steps, advance, lambda: checkpoint.offer(state))
         checkpoint.keep(state)
@@ -258,5 +264,5 @@ def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {folder}")
     look = how_to_look(plain)
-    if look is not None:
+    if look is not None and Told.read(folder).result:
         display.say(f"MLflow:  {look}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import errno
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 
 from hydra.errors import (
     ConfigCompositionException,
@@ -23,8 +24,10 @@ from omegaconf.errors import (
 
 from fairall import stopping
 from fairall.compose import compose_config
-from fairall.config import SCHEMA_SUFFIX
+from fairall.config import SCHEMA_SUFFIX, SCHEMAS
 from fairall.errors import FairAllError
+from fairall.help import choices_of_groups
+from fairall.spelling import nearest, not_an_override, unreadable
 
 # What a user can mend; anything else is a defect, and its traceback is wanted.
 MISTAKES = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
@@ -35,6 +38,9 @@ EXTRAS = {
     ("hydra/launcher", "submitit_slurm"): "launchers",
     ("hydra/launcher", "ray"): "ray",
 }
+# How Hydra's messages begin that are not told apart by their types.
+IN_FILE = re.compile(r"In '[^']*': \w+ raised while composing config")
+SEVERAL = re.compile(r"(Ambiguous value for argument|Sweep parameters) '")
 GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
 
 
@@ -74,15 +80,19 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this: fewer seeds, or smaller nets"
     if isinstance(error, OverrideParseException):
-        return f"cannot read {error.override!r}: {_first_line(error.message)}"
+        return _unreadable(error, overrides)
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _unknown_choice(error)
     if isinstance(cause, MissingMandatoryValue):
         return f"{cause.full_key!s} has no value: give it one with {cause.full_key!s}=VALUE"
+    if IN_FILE.match(str(error)) and isinstance(error.__context__, OmegaConfBaseException):
+        return _in_file(error, error.__context__)
     if isinstance(error, ConfigCompositionException) and isinstance(
         cause, ConfigKeyError | ConfigAttributeError
     ):
         return _unknown_key(str(cause.full_key), overrides)
+    if isinstance(error, ConfigCompositionException) and SEVERAL.match(str(error)):
+        return _several(str(error).split("'")[1])
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
         return f"{_first_line(error).removeprefix('Error merging override ')}: {_first_line(cause)}"
     return _first_line(error)
@@ -102,13 +112,44 @@ def _unknown_choice(error: MissingConfigException) -> str:
         return f"{group}={choice}: not installed yet; pip install 'fairall[{EXTRAS[group, choice]}]'"
     options = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
     choices = [option for option in options if not option.startswith("_")]
+    if choice.endswith(SCHEMA_SUFFIX):
+        choices = [name + SCHEMA_SUFFIX for name in SCHEMAS.get(group, {})]
     listed = f"there are {', '.join(choices)}" if choices else "there are none yet"
-    return f"{group}={choice}: no such {group}{_nearest(choice, choices)}; {listed}"
+    return f"{group}={choice}: no such {group}{nearest(choice, choices, group)}; {listed}"
+
+
+def _unreadable(error: OverrideParseException, overrides: Sequence[str]) -> str:
+    word = error.override
+    if "=" not in word.lstrip("=") and not word.startswith("~"):
+        return not_an_override(word, overrides, choices_of_groups())
+    return unreadable(word) or f"cannot read {word!r}: {_first_line(error.message)}"
+
+
+def _several(word: str) -> str:
+    """On a word with several values, each of which would be a run."""
+    key, _, values = word.partition("=")
+    hint = f"{word}: several values are several runs: add --multirun"
+    if key in choices_of_groups() or "(" in values:
+        return hint
+    return f"{hint}; a list is '{key}=[{values}]', one value with commas '{key}=\"{values}\"'"
+
+
+def _in_file(error: Exception, cause: OmegaConfBaseException) -> str:
+    """On a key or a value in a YAML file that its schema does not know."""
+    file = str(error).split("'")[1]
+    if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        return f"{file}.yaml: {cause.full_key}: {_first_line(cause)}"
+    known = [field.name for field in fields(cause.object_type)] if is_dataclass(cause.object_type) else []
+    key = str(cause.full_key)
+    there = f"; there are {', '.join(sorted(known))}" if known else ""
+    of_group = cause.object_type in SCHEMAS.get(file.partition("/")[0], {}).values()
+    then = "; what only your class needs goes into the class" if of_group else ""
+    return f"{file}.yaml: {key}: no such key{nearest(key.rpartition('.')[2], known)}{there}{then}"
 
 
 def _unknown_key(key: str, overrides: Sequence[str]) -> str:
     known = [*_keys(_compose_without(key, overrides)), *GROUPS_ONLY]
-    return f"{key}: no such key{_nearest(key, known)}; --help lists them all"
+    return f"{key}: no such key{nearest(key, known)}; --help lists them all"
 
 
 def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
@@ -126,11 +167,6 @@ def _keys(node: DictConfig, prefix: str = "") -> Iterator[str]:
         child = node._get_node(key)
         if isinstance(child, DictConfig) and not child._is_missing() and not child._is_none():
             yield from _keys(child, f"{prefix}{key}.")
-
-
-def _nearest(name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f", did you mean {close[0]}?" if close else ""
 
 
 def _first_line(message: object) -> str:

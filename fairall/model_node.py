@@ -39,16 +39,11 @@ def with_typed_model(composed: DictConfig) -> DictConfig:
 
 
 def _method(node: DictConfig) -> type[Learner]:
-    from fairall.models.learner import Learner
-
-    method = target_class(node, "model")
-    name = f"model._target_={node._target_}"
-    if not (inspect.isclass(method) and issubclass(method, Learner)):
-        raise FairAllError(f"{name}: not a fairall.models.learner.Learner")
-    if inspect.isabstract(method):
-        lacking = ", ".join(sorted(method.__abstractmethods__))
-        raise FairAllError(f"{name}: it lacks {lacking}, which every method has")
+    method: type[Learner] = target_class(node, "model")
     declared = method.config_type
     if not (inspect.isclass(declared) and issubclass(declared, ModelConfig) and is_dataclass(declared)):
-        raise FairAllError(f"{name}: its config_type is no dataclass made from fairall.config.ModelConfig")
+        raise FairAllError(
+            f"model._target_={node._target_}: its config_type is no dataclass made from "
+            "fairall.config.ModelConfig"
+        )
     return method

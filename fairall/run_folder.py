@@ -18,6 +18,7 @@ from fairall.errors import FairAllError
 from fairall.files import Say, atomic, damaged, locked, remove_leftovers, unheard, write_sums
 from fairall.identity import determining, flattened
 
+ANEW = "anew"  # holds, while a result is made once more, the folder of the new one
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")  # of a result
 SUM = "# sha256 of what follows: "
 
@@ -36,6 +37,7 @@ class RunFolder:
     def claimed(self, *, say: Say = unheard) -> Iterator[None]:
         """Holds the folder for this process; another that wants it waits, and then finds the result."""
         with locked(self.path, self.path.with_suffix(".lock"), say=say):
+            self._settle()
             for folder in (self.path, *(self.path / part for part in PARTS)):
                 remove_leftovers(folder)
             yield
@@ -90,11 +92,51 @@ class RunFolder:
         """The result is to be made again; checkpoints stay."""
         (self.path / "DONE").unlink(missing_ok=True)
 
-    def clear(self) -> None:
-        """Forgets everything in the folder."""
-        self.reopen()
-        shutil.rmtree(self.path)
-        self.path.mkdir()
+    @contextmanager
+    def making(self, *, anew: bool, say: Say = unheard) -> Iterator[RunFolder]:
+        """The folder to make the result in, which is complete (`finish`) when the block ends.
+
+        Args:
+            anew: forgets checkpoints; a result that is there stays as it is until the new one is complete.
+            say: told that it has stayed, where the new one is not made.
+        """
+        if not anew:
+            yield self
+        elif not self.done:
+            shutil.rmtree(self.path)
+            self.path.mkdir()
+            yield self
+        else:
+            try:
+                self._anew.path.mkdir(parents=True)
+                yield self._anew
+            except BaseException:
+                if not self._anew.done:
+                    say(f"The result from before is as it was: {self.path}")
+                raise
+            finally:
+                self._settle()
+
+    @property
+    def _anew(self) -> RunFolder:
+        """A folder inside this one, so that nobody takes it for a run, of the same identity."""
+        return RunFolder(self.path / ANEW / self.path.name)
+
+    def _settle(self) -> None:
+        """Puts a result made anew in its place if it is complete, else deletes it.
+
+        It can be killed and repeated: DONE is moved last, and says until then that there is more to move.
+        """
+        made = self._anew
+        if made.done:
+            self.checkpoint(seconds=0.0).previous.unlink(missing_ok=True)
+            for path in sorted(made.path.iterdir(), key=lambda path: path.name == "DONE"):
+                target = self.path / path.name
+                if target.is_dir():
+                    shutil.rmtree(target)
+                path.replace(target)
+        if (self.path / ANEW).exists():
+            shutil.rmtree(self.path / ANEW)
 
     def checkpoint(self, *, seconds: float, say: Say = unheard) -> Checkpoint:
         """Where the run's state is kept, see `Checkpoint`; the folder's name is the run's identity."""

@@ -11,6 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.checks import OPEN_UNIT, at_least, not_negative, one_of, positive, require
 from fairall.config import (
+    SCHEMA_SUFFIX,
+    SCHEMAS,
     Config,
     CsvConfig,
     DatasetConfig,
@@ -25,6 +27,8 @@ from fairall.errors import FairAllError
 
 # Enough for anybody, and what neither Python nor the system chokes on.
 MOST_SEEDS, MOST_THREADS = 10_000, 256
+# Quoted twice: for the shell, which ends a command at ; or |, and for Hydra.
+ONE_CHARACTER = """one character, quoted as in 'dataset.separator=";"'"""
 # What each switch of conf/protocol/ may say; docs/protocols.md says what it does.
 SWITCHES = {
     "kl": ("density", "cdf"),
@@ -46,6 +50,19 @@ def refuse_deleted(composed: DictConfig) -> None:
     for field in fields(Config):
         if field.name not in composed:
             raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
+
+
+def refuse_untyped(node: Any, group: str) -> None:
+    """Raises FairAllError where the file of a group's node inherits none of the schemas of that group."""
+    types = SCHEMAS[group]
+    if isinstance(node, DictConfig) and OmegaConf.get_type(node) in types.values():
+        return
+    schemas = [name + SCHEMA_SUFFIX for name in types]
+    name = node.get("name") if isinstance(node, DictConfig) else node
+    raise FairAllError(
+        f"{group}={name}: its file inherits no schema, which says what keys it has: begin it with "
+        f"`defaults: [{schemas[0]}, _self_]`, or with {' or '.join(schemas[1:])}"
+    )
 
 
 def refuse_unknown(node: DictConfig, prefix: str = "") -> None:
@@ -131,7 +148,7 @@ def validate_dataset(dataset: DatasetConfig) -> None:
     if isinstance(dataset, CsvConfig):
         for column, kind in dataset.kinds.items():
             one_of(f"dataset.kinds.{column}", kind, tuple(Kind))
-        require(len(dataset.separator) == 1, "dataset.separator", dataset.separator, "one character")
+        require(len(dataset.separator) == 1, "dataset.separator", dataset.separator, ONE_CHARACTER)
         at_least("dataset.max_categories", dataset.max_categories, 2)
     if isinstance(dataset, SyntheticConfig):
         _validate_synthetic(dataset)

@@ -1,6 +1,7 @@
 """Commands as a user types them."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from fairall import __version__
 from fairall.policy import Policy
 from fairall.summary import COLUMNS, FIGURES
 
@@ -187,7 +189,10 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
         (["outputs_dir="], "outputs_dir= is not possible: it must be a folder"),
         (["+model.phase1.btea=3"], "model.phase1.btea: no such key"),
         (["sweeps=credit_alpha_beta"], "is a grid of runs: add --multirun"),
-        (["dataset._target_=nope.x"], "there is no such class (No module named 'nope')"),
+        (
+            ["dataset._target_=nope.x"],
+            "no such class (No module named 'nope'; the module must be in",
+        ),
         (["seeds=["], "cannot read 'seeds=['"),
         (["dataset=csv"], "dataset.path has no value: give it one with dataset.path=VALUE"),
         ([*LOANS, "initial_policy=harsh"], "initial_policy=harsh needs a score"),
@@ -220,6 +225,66 @@ def test_bad_input_is_one_line(words: list[str], said: str, tmp_path: Path) -> N
     assert ended.stderr.count("\n") == 1
     assert said in ended.stderr
     assert not [*tmp_path.iterdir()], "nothing half-written is left behind"
+
+
+def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "conf" / "dataset").mkdir(parents=True)
+    (tmp_path / "conf" / "dataset" / "mine.yaml").write_text("name: mine\n")
+    ended = fairall("list", "-cd", "conf", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    lines = ended.stdout.splitlines()
+    assert "dataset: compas, credit, csv, meps, synthetic, mine" in lines
+    assert "preset: fast, quick" in lines
+    assert lines[2].startswith("model: ")
+    helped = fairall("-cd", "conf", "dataset=mine", "--help", cwd=tmp_path)
+    assert (helped.returncode, helped.stderr) == (0, "")
+    assert "dataset:\n  name: mine\n" in helped.stdout
+
+
+def test_version_is_fairalls(tmp_path: Path) -> None:
+    ended = fairall("--version", cwd=tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, f"fairall {__version__}\n")
+
+
+COMMANDS = ["fairall", "fairall.data", "fairall.report", "fairall.sweeps", "fairall.tracking sync"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_deleted_working_folder_is_one_line(command: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        ["sh", "-c", f"mkdir gone; cd gone; rmdir ../gone; {sys.executable} -m {command}"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    # The shell may have something to say of its own.
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        "fairall: the current folder has been deleted; change to another one with cd FOLDER"
+    )
+
+
+def test_a_terminal_without_the_characters_gets_ascii(quick: Path) -> None:
+    for command in (["fairall", *QUICK], *(words.split() for words in COMMANDS[1:4]), ["fairall", "--help"]):
+        ended = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=quick, capture_output=True, timeout=300, env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        )  # fmt: skip
+        assert (ended.returncode, ended.stderr) == (0, b"")
+        assert ended.stdout.isascii()
+        assert b"?" not in ended.stdout
+        if command[1:] == QUICK:
+            shown = ended.stdout.decode().splitlines()
+            boxes = [line for line in shown if line.startswith(("|", "+"))]
+            assert any(" +- " in line for line in boxes)
+            assert len({len(line) for line in boxes}) == 1
+
+
+def test_the_first_figure_says_nothing_of_a_font_cache(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "fairall", *QUICK, "model=fairlog"], cwd=tmp_path, capture_output=True,
+        text=True, timeout=300, env={**os.environ, "MPLCONFIGDIR": str(tmp_path / "matplotlib")},
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert [*(tmp_path / "matplotlib").glob("fontlist*.json")]
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Runs that are killed, stopped, crowded and starved, as users see them; the large suite is `-m slow`."""
 
+import contextlib
 import itertools
 import json
 import random
@@ -21,6 +22,7 @@ from omegaconf import OmegaConf
 
 from fairall.compose import compose_config
 from fairall.errors import FairAllError
+from fairall.report.runs import collect
 from fairall.run_folder import RunFolder
 
 SMALL = [
@@ -205,6 +207,89 @@ def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
     folder.write_config(plain | {"seeds": 4})
     with pytest.raises(FairAllError, match="holds another run \\(seeds is 4 there and 10 here\\)"):
         folder.refuse_others(plain)
+
+
+LONG = ["model=fairlog", "schedule.time_steps=2000", "tracking.enabled=false"]
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def begun_anew(outputs: Path) -> subprocess.Popen[str]:
+    """A command with `force=true` that has kept its first state."""
+    process = subprocess.Popen(
+        command(*LONG, "force=true"), cwd=outputs.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not list(outputs.glob("runs/*/*/*/anew/*/checkpoint.pt")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert process.poll() is None
+    return process
+
+
+def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> None:
+    assert run(*LONG, cwd=tmp_path).returncode == 0
+    outputs = tmp_path / "outputs"
+    folder = folder_of(outputs)
+    before = files_of(folder)
+    for stop in (signal.SIGKILL, signal.SIGTERM):
+        process = begun_anew(outputs)
+        assert [one.path for one in collect(outputs / "runs").runs] == [folder]
+        process.send_signal(stop)
+        said, _ = process.communicate(timeout=60)
+        assert ("The result from before is as it was" in said) == (stop == signal.SIGTERM)
+        assert files_of(folder).items() >= before.items()
+        plain = run(*LONG, cwd=tmp_path)
+        assert (plain.returncode, plain.stderr) == (0, "")
+        assert "Already done" in plain.stdout
+        assert files_of(folder) == before
+    (folder / "policy" / "of_mine.txt").write_text("from before")
+    forced = run(*LONG, "force=true", cwd=tmp_path)
+    assert (forced.returncode, forced.stderr) == (0, "")
+    assert files_of(folder).keys() == before.keys()
+    assert RunFolder(folder).damaged() == []
+    assert result(outputs) == {name: before[name] for name in ("metrics.csv", "summary.json")}
+
+
+def test_an_exchange_of_results_that_is_killed_anywhere_is_made_good(
+    finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class KilledError(BaseException):
+        pass
+
+    original = folder_of(finished / "outputs")
+    for allowed in itertools.count():
+        folder = RunFolder(tmp_path / str(allowed) / original.name)
+        shutil.copytree(original, folder.path)
+        stale = folder.path / "checkpoint.previous.pt"
+        stale.write_bytes(b"of the result from before")
+        moves = 0
+
+        def counted(self: Path, target: Path, *, allowed: int = allowed, replace: Any = Path.replace) -> Path:
+            nonlocal moves
+            moves += 1
+            if moves > allowed:
+                raise KilledError
+            return replace(self, target)
+
+        with folder.claimed(), contextlib.suppress(KilledError), folder.making(anew=True) as making:
+            shutil.copytree(original, making.path, dirs_exist_ok=True)
+            making.write_text("metrics.csv", "the new one")
+            (making.path / stale.name).unlink()
+            making.finish()
+            monkeypatch.setattr(Path, "replace", counted)
+        monkeypatch.undo()
+        with folder.claimed():
+            pass
+        assert folder.damaged() == []
+        assert (folder.path / "metrics.csv").read_text() == "the new one"
+        left = {path.name for path in folder.path.iterdir()}
+        assert left == {path.name for path in original.iterdir()} - {stale.name}
+        if moves <= allowed:
+            break
+    assert allowed > 5
 
 
 @pytest.fixture(scope="module")

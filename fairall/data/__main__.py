@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from fairall import terminal
+
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`, for instance dataset.accept_terms=true.
 Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache folder
@@ -15,6 +17,7 @@ Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
+    terminal.prepare()
     parser = argparse.ArgumentParser(
         prog="python -m fairall.data",
         description="The data sets: what is known, where each is, and what is in it.",

@@ -19,7 +19,10 @@ from fairall.nn.stacked import RELU_GAIN
 from fairall.randomness import SeedStreams
 
 Advance = Callable[..., None]
-"""Tells the progress display that one unit of work is done, with current figures as keywords."""
+"""Tells the progress display that one unit of work is done, with current figures as keywords.
+
+`resumed=n` alone: an earlier process has done n units, which say nothing about the speed of this one.
+"""
 
 DECISIONS = ("sample", "deterministic")  # how a policy decides, see `as_decided`
 

@@ -101,8 +101,7 @@ def train_phase1(
         epoch, curves = begun["epoch"], begun["curves"]
         for name, part in parts.items():
             part.load_state_dict(begun[name])
-        for _ in range(epoch):
-            advance()
+        advance(resumed=epoch)
 
     def state() -> dict[str, Any]:
         return {"epoch": epoch, "curves": curves} | {name: part.state_dict() for name, part in parts.items()}

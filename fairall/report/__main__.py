@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairall import terminal
 from fairall.checks import whole_number
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ store; any other word is added to each of the paper's commands, for instance pre
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
+    terminal.prepare()
     given = list(sys.argv[1:] if words is None else words)
     command = given[0] if given and given[0] in COMMANDS else None
     arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)

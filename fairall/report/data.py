@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 from omegaconf import OmegaConf
-from rich.console import Console
 from rich.table import Table as Grid
 
 from fairall.compose import checked_dataset, compose_config, dataset_config, load_dataset
@@ -19,6 +18,7 @@ from fairall.data.prepare import PreparedData
 from fairall.data.raw_files import find, raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
+from fairall.report.console import AnyConsole
 from fairall.resources import configuration_root
 from fairall.target import target_class
 
@@ -192,4 +192,4 @@ def _grid(*columns: str) -> Grid:
 
 
 def _print(what: Grid | str) -> None:
-    Console(highlight=False, markup=False, emoji=False, soft_wrap=isinstance(what, str)).print(what)
+    AnyConsole(highlight=False, markup=False, emoji=False, soft_wrap=isinstance(what, str)).print(what)

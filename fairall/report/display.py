@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Column, Table
 
 from fairall.models.learner import Advance
+from fairall.report.console import AnyConsole
+from fairall.report.time_left import TimeLeft
 
 HEADLINES = [
     "effective_utility", "effective_dpu", "effective_dpu_pooled",
@@ -31,30 +33,40 @@ class Display:
 
     Args:
         progress_only: leaves the results out, for one trial of many.
+        terminal: where progress is shown; standard error unless given.
     """
 
-    def __init__(self, *, progress_only: bool = False) -> None:
-        self._progress_console = Console(stderr=True)
-        self._console = Console(highlight=False, soft_wrap=True, quiet=progress_only)
+    def __init__(self, *, progress_only: bool = False, terminal: Console | None = None) -> None:
+        self._progress_console = terminal or Console(stderr=True)
+        self._console = AnyConsole(highlight=False, soft_wrap=True, quiet=progress_only)
+        self._time_left = TimeLeft({})
+
+    def run_of(self, units: dict[str, int]) -> None:
+        """Names the phases of a run in their order, with the units of each: its end is estimated then."""
+        self._time_left = TimeLeft(units)
 
     @contextmanager
     def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[Advance]:
-        """A bar of `total` units, `done` of them behind us; current figures are keywords of what it gives."""
+        """A bar of `total` units, `done` of them by an earlier process; what it gives is an `Advance`."""
         progress = Progress(
             TextColumn("{task.description:<9}"),
-            BarColumn(bar_width=20),
+            BarColumn(bar_width=10),
             MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[figures]}", table_column=Column(no_wrap=True)),
             console=self._progress_console,
             disable=not self._progress_console.is_terminal,
         )
+        time_left = self._time_left
+        time_left.begin(name, total, done)
         with progress:
-            task = progress.add_task(name, total=total, completed=done, figures="")
+            task = progress.add_task(name, total=total, completed=done, figures="", left="")
 
-            def advance(**figures: float) -> None:
+            def advance(*, resumed: int | None = None, **figures: float) -> None:
+                time_left.advance(resumed)
                 shown = "  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in figures.items())
-                progress.update(task, advance=1, figures=shown)
+                units = 1 if resumed is None else resumed
+                progress.update(task, advance=units, figures=shown, left=time_left.in_words())
 
             yield advance
 

@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Sequence
 
+from fairall import terminal
+
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL say where studies are."""
 
 
 def main(given: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
+    terminal.prepare()
     parser = argparse.ArgumentParser(
         prog="python -m fairall.sweeps",
         description="Studies of `python -m fairall --multirun sweeps=NAME`.",

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from fairall.compose import compose_config
+from fairall.report.console import AnyConsole
 from fairall.sweeps.export import export as write_hyperparameters
 from fairall.sweeps.figures import draw_sweep
 from fairall.sweeps.importance import importances
@@ -165,8 +165,8 @@ def _spelt(point: Point) -> str:
 
 
 def _say(text: str) -> None:
-    Console(highlight=False, soft_wrap=True).print(text, markup=False)
+    AnyConsole(highlight=False, soft_wrap=True).print(text, markup=False)
 
 
 def _print(table: Table) -> None:
-    Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
+    AnyConsole(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)

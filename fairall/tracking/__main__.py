@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from fairall import stopping
+from fairall import stopping, terminal
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI tells
@@ -23,6 +23,7 @@ Runs with tracking.enabled=false, such as the trials of a sweep, are not told of
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
+    terminal.prepare()
     arguments = _parser().parse_args(words)
     stopping.listen()
     os.environ["HYDRA_FULL_ERROR"] = "1"

@@ -53,7 +53,7 @@ class Records:
     Args:
         config: of the run, as plain containers.
         folder: of the run, which is named by its identity.
-        say: told when MLflow is away.
+        say: told when MLflow is away, once.
     """
 
     def __init__(self, config: dict[str, Any], folder: Path, say: Say) -> None:
@@ -61,6 +61,7 @@ class Records:
         self._folder = folder
         self._say = say
         self._enabled = config["tracking"]["enabled"]
+        self._warned = False
 
     @contextmanager
     def making(self, command: str) -> Iterator[None]:
@@ -137,6 +138,7 @@ class Records:
         return RunTracker(Store(self._config), self._config, self._folder.name)
 
     def _later(self, error: UnreachableError) -> None:
-        self._say(
-            f"Warning: {error}. The run does without; `python -m fairall.tracking sync` tells MLflow later."
-        )
+        if not self._warned:
+            later = "`python -m fairall.tracking sync` tells MLflow later"
+            self._say(f"Warning: {error}. The run does without; {later}.")
+        self._warned = True

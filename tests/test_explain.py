@@ -1,0 +1,116 @@
+"""What a mistake is told as: one line that says what is wrong and what to type instead."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.test_config import NEEDED
+from tests.test_fuzz import typed
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["dataset.positive=zurückgezahlt"], """write 'dataset.positive="zurückgezahlt"'\n"""),
+        (["dataset.drop=[größe,id]"], """write 'dataset.drop=["größe",id]'\n"""),
+        (["dataset.separator=;"], """write 'dataset.separator=";"'\n"""),
+        (
+            ["dataset=csv", *(f"dataset.{key}=x" for key in NEEDED), "dataset.separator="],
+            """it must be one character, quoted as in 'dataset.separator=";"'\n""",
+        ),
+        (["outputs_dir=~/x y"], f"write 'outputs_dir={Path.home()}/x y'\n"),
+        (["dataset.kinds.größe=real"], "a key on the command line has letters a to z"),
+        (["credit"], "cannot read 'credit': did you mean dataset=credit?"),
+        (["unfairlog_credit"], "did you mean --multirun sweeps=unfairlog_credit?"),
+        (["fairlgo"], "did you mean model=fairlog?"),
+        (["nonsense"], "it is no KEY=VALUE; `python -m fairall list` shows what there is"),
+        (["report"], "that is a command of its own, python -m fairall.report"),
+        (["preset"], "give it a choice, preset=CHOICE; there are fast, quick"),
+        (["model", "=", "fairlog"], "write model=fairlog, without spaces around ="),
+        (["model=", "fairlog"], "write model=fairlog, without spaces around ="),
+        (["model", "=fairlog"], "write model=fairlog, without spaces around ="),
+        (["model=fairlog,unfairlog"], "several values are several runs: add --multirun\n"),
+        (["evaluation.window=3,4"], "add --multirun; a list is 'evaluation.window=[3,4]', one value with"),
+        (["model=fairall"], "no such model, did you mean fairall_I_II?"),
+        (["model=FairLog"], "no such model, did you mean fairlog?"),
+        (["dataset=german"], "no such dataset, did you mean credit?"),
+        (["dataset=law"], "dataset=law: no such dataset; there are"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_words_that_cannot_be_read_are_spelt(words: list[str], said: str) -> None:
+    code, told = typed(words)
+    assert (code, told.count("\n")) == (1, 1), told
+    assert told.startswith("fairall: ")
+    assert said in told
+
+
+OWN = """\
+from fairall.data.credit import Credit
+from fairall.data.dataset import Dataset
+
+class Mine(Credit): pass
+class Lacking(Dataset): pass
+class Nothing: pass
+class Unmade(Credit):
+    def __init__(self): pass
+"""
+TABLE = "defaults: [table_schema, _self_]\n_target_: own.Mine\nname: mine\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "words", "said"),
+    [
+        (
+            "dataset/mine.yaml",
+            "_target_: own.Mine\nname: mine\ncost: 0.5\nencoding: ordinal\n",
+            ["initial_policy=random"],
+            "dataset=mine: its file inherits no schema, which says what keys it has: begin it with "
+            "`defaults: [table_schema, _self_]`, or with raw_table_schema or csv_schema or synthetic_schema",
+        ),
+        (
+            "initial_policy/mine.yaml",
+            "_target_: own.Policy\nname: mine\n",
+            [],
+            "initial_policy=mine: its file inherits no schema, which says what keys it has: begin it with "
+            "`defaults: [random_schema, _self_]`",
+        ),
+        (
+            "dataset/mine.yaml",
+            TABLE + "own: 3\n",
+            [],
+            "dataset/mine.yaml: dataset.own: no such key; there are _target_, cost, encoding, "
+            "initial_policies, name, split; what only your class needs goes into the class",
+        ),
+        ("dataset/mine.yaml", TABLE + "cost: low\n", [], "dataset/mine.yaml: dataset.cost: Value 'low' of"),
+        ("dataset/mine.yaml", TABLE, [], "dataset.cost has no value: give it one with dataset.cost=VALUE"),
+        (
+            "dataset/mine.yaml",
+            "defaults: [tabel_schema]\n",
+            [],
+            "dataset=tabel_schema: no such dataset, did you mean table_schema?; there are table_schema, ",
+        ),
+        ("preset/mine.yaml", "# @package _global_\nsede: 3\n", [], "sede: no such key, did you mean seed?"),
+        ("x.yaml", "", ["dataset._target_=own.Nothing"], "not a fairall.data.dataset.Dataset; derive the"),
+        ("x.yaml", "", ["dataset._target_=own.Lacking"], "lacks prepare, table, which every Dataset has"),
+        ("x.yaml", "", ["dataset._target_=own.Unmade"], "so it begins `def __init__(self, config)`"),
+        ("x.yaml", "", ["initial_policy._target_=own.Mine"], "not a fairall.initial_policy.InitialPolicy"),
+        ("x.yaml", "", ["dataset._target_=wrong.Mine"], "SyntaxError: '(' was never closed, "),
+        ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
+    file: str, content: str, words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "wrong.py").write_text("x = (\n")
+    (tmp_path / "lacking.py").write_text("import nopandas\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "conf" / file
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+    group = path.parent.name
+    chosen = [] if group == "conf" else [f"{group}=mine"]
+    code, told = typed(["-cd", str(tmp_path / "conf"), *chosen, *words, "tracking.enabled=false"])
+    assert (code, told.count("\n")) == (1, 1), told
+    assert said in told
