@@ -60,6 +60,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
         "figures/learning.png",
         "figures/phase1.png",
         "figures/latent.png",
+        "policy/SUMS",
         "policy/config.yaml",
         "policy/features.json",
         "policy/weights.pt",
