@@ -22,7 +22,7 @@ from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.adam import Adam
+from fairall.nn.adam import PaddedAdam
 from fairall.nn.decoding import Weighted
 from fairall.randomness import SeedStreams
 
@@ -83,7 +83,7 @@ def train_phase1(
         FairAllError: where all seeds have diverged.
         Stopped: where the process is asked to stop; the checkpoint has what was done.
     """
-    optimiser = Adam(vae.parameters(), config.learning_rate)
+    optimiser = PaddedAdam(vae.parameters(), config.learning_rate)
     parameters = list(vae.parameters())
     best = BestWeights(parameters)
     n_seeds = len(best.loss)
