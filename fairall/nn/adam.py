@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import nn
+from torch import Tensor, nn
 from torch.optim.adam import adam
 
 VECTOR = 16  # float32 numbers in the widest vector register of a CPU (AVX-512)
@@ -85,8 +85,9 @@ class PaddedAdam(Adam):
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float) -> None:
+        self.unpadded = list(parameters)
         whole, self.copies = [], []
-        for parameter in parameters:
+        for parameter in self.unpadded:
             n = parameter.numel()
             if n % VECTOR == 0:
                 whole.append(parameter)
@@ -98,12 +99,17 @@ class PaddedAdam(Adam):
             self.copies.append((parameter, *views))
         super().__init__(whole, learning_rate)
 
+    def zero_grad(self) -> None:
+        """See `Adam.zero_grad`."""
+        for parameter in self.unpadded:
+            parameter.grad = None
+
     @torch.no_grad()
     def step(self) -> None:
         """See `Adam.step`."""
         for parameter, values, gradient in self.copies:
             values.copy_(parameter)
-            gradient.copy_(parameter.grad)
+            gradient.copy_(cast(Tensor, parameter.grad))
         super().step()
         for parameter, values, _ in self.copies:
             parameter.copy_(values)

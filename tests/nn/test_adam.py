@@ -77,6 +77,7 @@ def test_padded_it_does_what_that_of_torch_does_and_goes_on_where_its_state_was_
     gradients = torch.randn(8, 16)
 
     def step(parameters: list[nn.Parameter], optimiser: Adam | torch.optim.Optimizer, i: int) -> None:
+        optimiser.zero_grad()
         for parameter in parameters:
             parameter.grad = gradients[i][: parameter.numel()].view_as(parameter)
         optimiser.step()
