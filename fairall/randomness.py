@@ -15,7 +15,8 @@ class SeedStreams:
     """One generator per seed, drawn from together.
 
     A stream is named by its purpose, so that, say, the draws of Phase II are the same whether Phase I was
-    trained or read from the cache. What one seed draws never depends on which seeds run beside it.
+    trained or read from the cache. What one seed draws never depends on which seeds run beside it;
+    what is computed from it may, by rounding (docs/reliability.md).
 
     Args:
         seeds: the E seeds, one per replicate.

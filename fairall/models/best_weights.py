@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class BestWeights:
-    """The best weights so far of E replicates, each as if alone.
+    """The best weights so far of E replicates, chosen for each by its own loss.
 
     Args:
         parameters: of the net that is trained, E replicates first.

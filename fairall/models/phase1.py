@@ -22,7 +22,7 @@ from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.adam import Adam
+from fairall.nn.adam import PaddedAdam
 from fairall.nn.decoding import Weighted
 from fairall.randomness import SeedStreams
 
@@ -66,8 +66,9 @@ def train_phase1(
 
     A seed that overfits is done before the last epoch: where its validation loss has not improved for
     `config.patience` epochs and is above its best by more than `config.margin`. All train until all are done,
-    but none that is done changes any more, so that a seed ends the same whoever trains beside it. A seed
-    whose loss was never finite has diverged: it ends with NaN for weights, the others as if alone.
+    but none that is done changes any more. A seed whose loss was never finite has diverged: it ends with NaN
+    for weights. On one thread a seed ends with the same weights, to the last bit, whatever other seeds are
+    stacked with it (to rounding where all features are counts, or all are binary: docs/reliability.md).
 
     Args:
         vae: a VAE without ũ, E replicates; trained in place.
@@ -83,7 +84,7 @@ def train_phase1(
         FairAllError: where all seeds have diverged.
         Stopped: where the process is asked to stop; the checkpoint has what was done.
     """
-    optimiser = Adam(vae.parameters(), config.learning_rate)
+    optimiser = PaddedAdam(vae.parameters(), config.learning_rate)
     parameters = list(vae.parameters())
     best = BestWeights(parameters)
     n_seeds = len(best.loss)

@@ -41,7 +41,8 @@ def one_epoch(
     """One pass over all applicants, in minibatches shuffled per replicate.
 
     Args:
-        loss_of: loss of a minibatch, shape (E,); replicates are trained on its sum, each as if alone.
+        loss_of: loss of a minibatch, shape (E,); replicates are trained on its sum, which gives
+            each the gradient that it has alone, to rounding (docs/reliability.md).
         optimiser: of what the loss depends on.
         decided: applicants, B rows.
         n_batches: minibatches to cut them into.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -10,7 +11,8 @@ from torch import Tensor
 AT_ONCE = (
     1280  # people of all replicates; with some 16 latent samples each, hidden layers take a few megabytes
 )
-# PyTorch makes normal numbers by sixteens: by such chunks a replicate draws the same, however many there are.
+# PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way. With chunks of at least 16
+# people, all but the last a multiple of it, a replicate draws the same numbers, however many are stacked.
 MULTIPLE = 16
 
 
@@ -20,12 +22,19 @@ def in_chunks(compute: Callable[..., Tensor], *people: Tensor, rows: int | None 
     Args:
         compute: maps people (E, B, ...) to values (E, B, ...).
         people: shape (E, N, ...) each.
-        rows: B, people of each replicate at a time; some `AT_ONCE` over all replicates unless given.
+        rows: B, people of each replicate at a time, for a `compute` that draws nothing; some `AT_ONCE` over
+            all replicates unless given.
 
     Returns:
         Shape (E, N, ...).
     """
-    if rows is None:
-        rows = max(1, AT_ONCE // len(people[0]) // MULTIPLE) * MULTIPLE
-    parts = zip(*(values.split(rows, dim=1) for values in people), strict=True)
+    sizes = _sizes(*people[0].shape[:2]) if rows is None else rows
+    parts = zip(*(values.split(sizes, dim=1) for values in people), strict=True)
     return torch.cat([compute(*part) for part in parts], dim=1)
+
+
+def _sizes(n_replicates: int, n_people: int) -> list[int]:
+    """People of each chunk; a last one of fewer than `MULTIPLE` joins its neighbour."""
+    size = max(1, AT_ONCE // n_replicates // MULTIPLE) * MULTIPLE
+    n_chunks = max(1, math.ceil((n_people - MULTIPLE + 1) / size))
+    return [size] * (n_chunks - 1) + [n_people - (n_chunks - 1) * size]
