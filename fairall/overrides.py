@@ -41,9 +41,12 @@ def typed_entry(key: str, name: str, value: str) -> str:
     return f"in the YAML file of the data set {node}: {{'{quoted}': {value}}}"
 
 
+def literal(text: str) -> str:
+    """The same text as the value of a configuration, where `${` would begin a reference."""
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+
+
 def _read(text: str) -> str:
     if PLAIN.fullmatch(text):
         return text
-    # OmegaConf would take what begins with ${ for a reference.
-    literal = re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
-    return QuotedString(literal, Quote.double).with_quotes()
+    return QuotedString(literal(text), Quote.double).with_quotes()

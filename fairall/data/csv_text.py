@@ -19,6 +19,12 @@ from fairall.wording import count
 
 CHUNK_ROWS = 50_000
 UNUSABLE_SEPARATORS = '"\r\n'
+OTHER_FORMATS = {  # by their first bytes
+    b"PK\x03\x04": "an Excel workbook or a zip archive",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook",
+    b"\x1f\x8b": "compressed with gzip",
+    b"PAR1": "a Parquet file",
+}
 OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as a shell takes them
 
 
@@ -51,6 +57,11 @@ def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[
 def _open(path: Path, encoding: str) -> IO[str]:
     if wrong := why_no_file(path):
         raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV file")
+    with path.open("rb") as file:
+        beginning = file.read(4)
+    for magic, is_ in OTHER_FORMATS.items():
+        if beginning.startswith(magic):
+            raise FairAllError(f"dataset.path={path} is {is_}, no CSV: save or unpack it as one")
     try:
         return path.open(encoding=encoding, newline="")
     except LookupError as error:

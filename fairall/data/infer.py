@@ -86,20 +86,20 @@ def _infer_text(column: pd.Series, numeric: np.ndarray, present: np.ndarray, con
     distinct = values.nunique()
     first = f"column {name!r}, row {int(present.argmax()) + 1}: {shown(values.iloc[0])!r}"
 
-    def or_else() -> str:
+    def otherwise() -> str:
         category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
-        return f"leave it out with {drop_typed(name, config)}, or take it as it is: {category}"
+        return f"leave the column out with {drop_typed(name, config)}, or take it as it is: {category}"
 
     found = {value: number for value in values.unique() if (number := formatted(value))}
     not_plain = column.isin(found).to_numpy()
     if found and (numeric | not_plain)[present].mean() > MOSTLY:
-        refuse(column, not_plain, f"{_how_to_write(next(iter(found.values())))}; {or_else()}")
+        refuse(column, not_plain, f"{_how_to_write(next(iter(found.values())))}, or {otherwise()}")
     if values.map(lambda value: DATE.fullmatch(value) is not None).all():
-        raise FairAllError(f"{first} is a date: turn it into a number, as of days; {or_else()}")
+        raise FairAllError(f"{first} is a date: turn it into a number, as of days, or {otherwise()}")
     if distinct > config.max_categories and distinct > 0.9 * len(values):
         raise FairAllError(
             f"{first} and {distinct - 1} more values in {len(values)} rows: a name or a free text says "
-            f"nothing of others; {or_else()}"
+            f"nothing of others: {otherwise()}"
         )
     return Kind.CATEGORICAL
 
@@ -117,9 +117,10 @@ def _numeric(
     if no_number.any():
         words = column[no_number]
         number = formatted(words.iloc[0])
-        mend = _how_to_write(number) if number else f"mend it, {_missing_typed(words, config)}"
+        mend = f"is no number: mend it, {_missing_typed(words, config)}"
         category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
-        refuse(column, no_number, f"is no number: {mend}, or declare another kind, {category}")
+        why = f"{_how_to_write(number) if number else mend}, or declare another kind, {category}"
+        refuse(column, no_number, why)
     if infinite.any():
         refuse(column, infinite, f"is not finite: mend it, {_missing_typed(column[infinite], config)}")
     refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
