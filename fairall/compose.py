@@ -1,20 +1,29 @@
-"""Configurations and data sets for who writes Python instead of a command line."""
+"""Compose configurations and load data sets from Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
+from yaml import MarkedYAMLError
 
 from fairall.config import Config, DatasetConfig, register_schemas, register_sweeps
+from fairall.errors import FairAllError
 from fairall.model_node import with_typed_model
+from fairall.overrides import override
 from fairall.resources import configuration_root, sweeps_folder
 
 if TYPE_CHECKING:
     from fairall.data.dataset import Dataset
+
+
+def searched_folder(folder: Path) -> str:
+    """The override by which files of `folder` are found, after those of conf/, as with `-cd FOLDER`."""
+    return override("hydra.searchpath", [f"file://{folder.absolute()}"])
 
 
 def compose_config(*overrides: str) -> DictConfig:
@@ -32,12 +41,22 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
 
     Raises:
         hydra.errors.HydraException: where there is no such key, choice or value.
+        FairAllError: where a file is no YAML.
     """
     register_schemas()
     register_sweeps(sweeps_folder())
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
-        return [compose("config", overrides=list(overrides)) for overrides in commands]
+        try:
+            return [compose("config", overrides=list(overrides)) for overrides in commands]
+        except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
+            raise FairAllError(_broken_file(error)) from error
+
+
+def _broken_file(error: MarkedYAMLError) -> str:
+    place = error.problem_mark
+    where = f"{place.name}, line {place.line + 1}" if place else "a file"
+    return f"{where}: cannot be read as YAML: {error.problem}"
 
 
 def typed_config(*overrides: str) -> Config:

@@ -97,12 +97,19 @@ class CsvConfig(TableConfig):
     drop: list[str] = MISSING
     kinds: dict[str, str] = MISSING
     missing: list[str] = MISSING
+    missing_by_default: list[str] = MISSING
     max_categories: int = MISSING
     max_count: int = MISSING
     decision: str | None = MISSING
     accepted: str = MISSING
     propensity: str | None = MISSING
     split: CsvSplitConfig = field(default_factory=CsvSplitConfig)
+
+    @property
+    def no_value(self) -> tuple[str, ...]:
+        """All texts of a cell, without surrounding blanks, that mean a missing value."""
+        words = (*self.missing_by_default, *self.missing)
+        return tuple(dict.fromkeys(["", *(word.strip() for word in words)]))
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,15 @@ from fairall.errors import FairAllError
 from fairall.processes import this_process
 
 Say = Callable[[str], None]
+
+# What a path can lead to instead of a file; reading most of them blocks or never ends.
+NO_FILES = {
+    stat.S_IFDIR: "is a folder",
+    stat.S_IFIFO: "is a pipe, not a file",
+    stat.S_IFCHR: "is a device, not a file",
+    stat.S_IFBLK: "is a device, not a file",
+    stat.S_IFSOCK: "is a socket, not a file",
+}
 
 
 def unheard(text: str) -> None:
@@ -82,6 +92,18 @@ def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
         yield
     finally:
         file_lock.release()
+
+
+def why_no_file(path: Path) -> str | None:
+    """What is wrong with `path` where a file is needed; None where it leads to one."""
+    try:
+        return NO_FILES.get(stat.S_IFMT(path.stat().st_mode))
+    except (FileNotFoundError, NotADirectoryError):
+        return "there is no such file"
+    except OSError as error:
+        return f"cannot be read ({error.strerror or error})"
+    except ValueError as error:  # a NUL character in the name
+        return f"cannot be read ({error})"
 
 
 def sha256(path: Path) -> str:

@@ -150,6 +150,9 @@ def validate_dataset(dataset: DatasetConfig) -> None:
             one_of(f"dataset.kinds.{column}", kind, tuple(Kind))
         require(len(dataset.separator) == 1, "dataset.separator", dataset.separator, ONE_CHARACTER)
         at_least("dataset.max_categories", dataset.max_categories, 2)
+        for name in ("drop", "missing", "missing_by_default"):
+            words = getattr(dataset, name)
+            require(all(isinstance(word, str) for word in words), f"dataset.{name}", words, "a list of words")
     if isinstance(dataset, SyntheticConfig):
         _validate_synthetic(dataset)
 

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from fairall import terminal
 
@@ -18,42 +19,63 @@ Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     terminal.prepare()
+    # Read first, wherever it stands: subparsers take no option between a name and the words after it.
+    option = argparse.ArgumentParser(prog="python -m fairall.data", add_help=False)
+    option.add_argument(
+        "-cd",
+        "--config-dir",
+        metavar="FOLDER",
+        type=Path,
+        help="where files of your own are, such as FOLDER/dataset/NAME.yaml, as for `python -m fairall`",
+    )
+    given, words = option.parse_known_args(words)
+    folder: Path | None = given.config_dir
     parser = argparse.ArgumentParser(
         prog="python -m fairall.data",
+        parents=[option],
         description="The data sets: what is known, where each is, and what is in it.",
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("list", help="every data set and where it is (the default)")
+    commands.add_parser("list", help="every data set and where it is (the default)", parents=[option])
     for command, argument, told in (
         ("fetch", "NAME", "fetch the raw file of a data set, if it is not here yet"),
         ("describe", "NAME", "rows, kinds, groups, labels, missing values, acceptance of initial policies"),
         ("check", "PATH", "what a run would make of a CSV, and everything that stands in its way"),
     ):
-        subparser = commands.add_parser(command, help=told, epilog=EPILOGUE)
+        subparser = commands.add_parser(command, help=told, epilog=EPILOGUE, parents=[option])
         subparser.add_argument("what", metavar=argument)
         subparser.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
     arguments = parser.parse_args(words)
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    overrides = getattr(arguments, "overrides", [])
 
     # Heavy: after `--help` has been answered.
+    from fairall.compose import searched_folder
+    from fairall.errors import FairAllError
     from fairall.explain import exit_code
     from fairall.report import data as report
 
+    overrides: list[str] = getattr(arguments, "overrides", [])
+    if folder is not None:
+        overrides = [searched_folder(folder), *overrides]
+
     def work() -> int:
+        if folder is not None and not folder.is_dir():
+            raise FairAllError(f"-cd {folder}: there is no such folder")
         if arguments.command == "fetch":
             report.fetch(arguments.what, overrides)
         elif arguments.command == "describe":
-            report.describe(arguments.what, overrides)
+            report.describe(arguments.what, overrides, folder)
         elif arguments.command == "check":
-            return 0 if report.check(arguments.what, overrides) else 1
+            return 0 if report.check(arguments.what, overrides, folder) else 1
         else:
-            report.list_known()
+            report.list_known(overrides, folder)
         return 0
 
-    return exit_code(work, overrides)
+    # What a wrong key is explained by.
+    chosen = [f"dataset={arguments.what}"] if arguments.command in ("fetch", "describe") else []
+    return exit_code(work, [*chosen, *overrides])
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import codecs
 import csv
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO
 
@@ -14,14 +14,21 @@ import pandas as pd
 
 from fairall.data.cells import shown
 from fairall.errors import FairAllError
+from fairall.files import why_no_file
 from fairall.wording import count
 
 CHUNK_ROWS = 50_000
 UNUSABLE_SEPARATORS = '"\r\n'
+OTHER_FORMATS = {  # by their first bytes
+    b"PK\x03\x04": "an Excel workbook or a zip archive",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook",
+    b"\x1f\x8b": "compressed with gzip",
+    b"PAR1": "a Parquet file",
+}
 OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as a shell takes them
 
 
-def read_text(path: Path, *, separator: str, encoding: str, missing: list[str]) -> pd.DataFrame:
+def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[str]) -> pd.DataFrame:
     """All cells as text without surrounding blanks, None where missing; columns in the order of the file.
 
     Rows in which nothing is written are skipped; a byte-order mark is; quoted cells may hold separators and
@@ -48,12 +55,15 @@ def read_text(path: Path, *, separator: str, encoding: str, missing: list[str]) 
 
 
 def _open(path: Path, encoding: str) -> IO[str]:
-    if path.is_dir():
-        raise FairAllError(f"dataset.path={path} is a folder: give the CSV file")
+    if wrong := why_no_file(path):
+        raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV file")
+    with path.open("rb") as file:
+        beginning = file.read(4)
+    for magic, is_ in OTHER_FORMATS.items():
+        if beginning.startswith(magic):
+            raise FairAllError(f"dataset.path={path} is {is_}, no CSV: save or unpack it as one")
     try:
         return path.open(encoding=encoding, newline="")
-    except FileNotFoundError as error:
-        raise FairAllError(f"dataset.path={path}: there is no such file") from error
     except LookupError as error:
         raise FairAllError(f"dataset.text_encoding={encoding}: there is no such encoding") from error
 

@@ -14,8 +14,9 @@ from fairall.config import CsvConfig
 from fairall.data.cells import listed, refuse, shown
 from fairall.data.csv_text import read_text
 from fairall.data.dataset import Reading, TableDataset
-from fairall.data.features import Feature, Kind, Schema, as_number
-from fairall.data.infer import LeftOut, Limits, infer_feature
+from fairall.data.features import Feature, Schema, as_number
+from fairall.data.infer import LeftOut, infer_feature
+from fairall.data.leaks import leaks
 from fairall.data.propensity import estimated_propensity
 from fairall.data.selective_labels import overlap_warnings, weighting
 from fairall.data.splits import Splits, split_alike, split_by_column
@@ -42,7 +43,7 @@ class OwnCsv(TableDataset):
             Path(self.config.path),
             separator=self.config.separator,
             encoding=self.config.text_encoding,
-            missing=self.config.missing,
+            missing=self.config.no_value,
         )
 
     def read(self) -> Reading:
@@ -69,8 +70,9 @@ class OwnCsv(TableDataset):
             for group, rows in _groups(splits.train, s)
             if not label[rows].any()
         ]
+        told = leaks(raw.drop(columns=list(roles)), labelled, config)
         how, doubts = weighting(table, splits)
-        return Reading(table, splits, (*left_out, *notes, *how), (*overlap_warnings(table), *doubts))
+        return Reading(table, splits, (*left_out, *notes, *told, *how), (*overlap_warnings(table), *doubts))
 
     def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
         """Each column of the file for who wants to look before a run: its text, and what it is taken as.
@@ -90,18 +92,12 @@ class OwnCsv(TableDataset):
                 taken = roles[name].removeprefix("dataset.")
             else:
                 try:
-                    feature = _feature(self.raw[name], everybody, self.config)
+                    feature = infer_feature(self.raw[name], everybody, self.config)
                     taken = f"left out: {feature.reason}" if isinstance(feature, LeftOut) else feature
                 except FairAllError as error:
                     taken = error
             columns.append((name, self.raw[name], taken))
         return columns
-
-
-def _feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Feature | LeftOut:
-    declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
-    limits = Limits(tuple(config.missing), config.max_categories, config.max_count)
-    return infer_feature(column, train, declared=declared, limits=limits)
 
 
 def _named(config: CsvConfig) -> list[tuple[str, str]]:
@@ -175,7 +171,7 @@ def _schema(raw: pd.DataFrame, train: np.ndarray, config: CsvConfig) -> tuple[Sc
     features: list[Feature] = []
     notes = []
     for name in raw:
-        feature = _feature(raw[name], train, config)
+        feature = infer_feature(raw[name], train, config)
         if isinstance(feature, LeftOut):
             notes.append(f"column {name!r} is left out: {feature.reason}")
         else:

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 from fairall.config import RawTableConfig
 from fairall.data.fetch import Arrived, fetch, sha256
 from fairall.errors import FairAllError
+from fairall.files import why_no_file
 
 
 def raw_file(config: RawTableConfig) -> Path:
@@ -35,13 +36,12 @@ def find(config: RawTableConfig) -> Path | None:
     """
     if config.raw_file is not None:
         given = Path(config.raw_file).expanduser()
-        if not _is_file(given):
-            wrong = "is a folder" if given.is_dir() else "there is no such file"
+        if wrong := why_no_file(given):
             raise FairAllError(f"dataset.raw_file={config.raw_file}: {wrong}; give the path of a file")
         return given
     for folder in searched_folders(config.name):
         for name in config.known_files:
-            if _is_file(folder / name):
+            if why_no_file(folder / name) is None:
                 return folder / name
     return None
 
@@ -140,10 +140,3 @@ def _bar(name: str) -> Iterator[Arrived]:
             progress.update(task, completed=arrived, total=total)
 
         yield advance
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a folder on the way that may not be looked into
-        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -18,6 +19,8 @@ from fairall.data.prepare import PreparedData
 from fairall.data.raw_files import find, raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
+from fairall.explain import MISTAKES, explain
+from fairall.overrides import literal
 from fairall.report.console import AnyConsole
 from fairall.resources import configuration_root
 from fairall.target import target_class
@@ -25,13 +28,31 @@ from fairall.target import target_class
 NEEDED = ("label", "positive", "sensitive", "advantaged")  # of a CSV, before it can be run
 
 
-def list_known() -> None:
-    """A table of the data sets of conf/dataset/ and where each is."""
+def list_known(overrides: Sequence[str], folder: Path | None) -> None:
+    """Prints a table of the data sets of conf/dataset/ and of one's own, and where each is.
+
+    Args:
+        overrides: words as on the command line.
+        folder: has files of one's own, as `overrides` say too.
+    """
     grid = _grid("name", "what it is", "where it is")
-    for path in sorted((configuration_root() / "conf" / "dataset").glob("*.yaml")):
-        first, *_ = path.read_text().splitlines()
-        grid.add_row(path.stem, first.removeprefix("# ") if first.startswith("#") else "", _where(path.stem))
+    known = _choices("dataset", folder)
+    for name, path in known.items():
+        first = next(iter(path.read_text(errors="replace").splitlines()), "")
+        try:
+            where = _where(name, overrides)
+        except MISTAKES as error:
+            where = f"to mend: {explain(error, overrides)}"
+        grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
     _print(grid)
+    own = _own_choices("dataset", folder)
+    if folder is not None and not own:
+        _print(f"Note: there is no data set in {folder}: each is a file {folder / 'dataset' / 'NAME.yaml'}.")
+    for path in own:
+        if known[path.stem] != path:
+            _print(
+                f"Note: {path} is not used: dataset={path.stem} is one of fairall's; give it another name."
+            )
 
 
 def fetch(name: str, overrides: Sequence[str]) -> None:
@@ -42,23 +63,23 @@ def fetch(name: str, overrides: Sequence[str]) -> None:
     _print(f"{name}: {raw_file(config)}")
 
 
-def describe(name: str, overrides: Sequence[str]) -> None:
-    """Prints what is in a data set."""
+def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
+    """Prints what is in a data set; arguments as of `list_known`."""
     source = load_dataset(name, *overrides)
-    _describe(source, [f"dataset={name}", *overrides])
+    _describe(source, [f"dataset={name}", *overrides], folder)
 
 
-def check(path: str, overrides: Sequence[str]) -> bool:
+def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
     """Prints what a run would make of a CSV; whether it could be run as it is.
 
-    `overrides` may choose a data set of one's own that is a CSV.
+    Arguments as of `list_known`; `overrides` may choose a data set of one's own that is a CSV.
     """
     own = [word for word in overrides if word.startswith("dataset=")]
     words = [*overrides] if own else ["dataset=csv", *overrides]
     composed = compose_config(*words)
     if OmegaConf.get_type(composed.dataset) is not CsvConfig:
         raise FairAllError(f"{own[-1]} is no CSV; `check` is for dataset=csv and what inherits from it")
-    composed.dataset.path = path
+    composed.dataset.path = literal(path)
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
     # Columns can be looked at before anybody says what they mean.
     for key in missing:
@@ -70,7 +91,7 @@ def check(path: str, overrides: Sequence[str]) -> bool:
         problems.append(f"say what the columns mean: {' '.join(f'dataset.{key}=...' for key in missing)}")
     else:
         try:
-            _describe(source, words)
+            _describe(source, words, folder)
         except FairAllError as error:
             if str(error) not in problems:
                 problems.append(str(error))
@@ -98,7 +119,7 @@ def _columns(source: OwnCsv) -> list[str]:
     return problems
 
 
-def _describe(source: Dataset, overrides: list[str]) -> None:
+def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> None:
     table, data = source.table(), source.prepare()
     n_unlabelled = int((~table.labelled).sum())
     unlabelled = f", {n_unlabelled} of them without a label" if n_unlabelled else ""
@@ -108,7 +129,7 @@ def _describe(source: Dataset, overrides: list[str]) -> None:
     parts = ("train", "validation", "test", "pool")
     sizes = ", ".join(f"{part} {len(getattr(data, part))}" for part in parts)
     _print(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
-    _print(_acceptance(data, overrides))
+    _print(_acceptance(data, overrides, folder))
     for note in data.notes:
         _print(f"Note: {note}.")
 
@@ -144,13 +165,13 @@ def _groups(table: Table) -> Grid:
     return grid
 
 
-def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
+def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
     grid = _grid("initial policy", "accepts", "of S = +1", "of S = −1")
     chosen = compose_config(*overrides).initial_policy
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
-    for path in sorted((configuration_root() / "conf" / "initial_policy").glob("*.yaml")):
-        own = chosen.name == path.stem
-        node = chosen if own else compose_config(*others, f"initial_policy={path.stem}").initial_policy
+    for name in _choices("initial_policy", folder):
+        own = chosen.name == name
+        node = chosen if own else compose_config(*others, f"initial_policy={name}").initial_policy
         config: Any = OmegaConf.to_object(node)
         try:
             accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
@@ -160,13 +181,24 @@ def _acceptance(data: PreparedData, overrides: list[str]) -> Grid:
             continue  # it needs what this data set does not have
         s = data.pool_table.s
         rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
-        grid.add_row(path.stem, *(f"{rate:.4f}" for rate in rates))
+        grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
     grid.caption = "of the pool; who has no label counts as rejected"
     return grid
 
 
-def _where(name: str) -> str:
-    composed = compose_config(f"dataset={name}")
+def _choices(group: str, folder: Path | None) -> dict[str, Path]:
+    """The files of a group by name, in alphabetical order; those of conf/ come before those of `folder`."""
+    files = {path.stem: path for path in _own_choices(group, folder)}
+    files |= {path.stem: path for path in (configuration_root() / "conf" / group).glob("*.yaml")}
+    return dict(sorted(files.items()))
+
+
+def _own_choices(group: str, folder: Path | None) -> list[Path]:
+    return sorted((folder / group).glob("[!_]*.yaml")) if folder is not None else []
+
+
+def _where(name: str, overrides: Sequence[str]) -> str:
+    composed = compose_config(f"dataset={name}", *overrides)
     if OmegaConf.get_type(composed.dataset) is CsvConfig:
         missing = OmegaConf.is_missing(composed.dataset, "path")
         return "wherever yours is: dataset.path=FILE" if missing else composed.dataset.path
@@ -174,7 +206,8 @@ def _where(name: str) -> str:
     if isinstance(config, SyntheticConfig):
         return "drawn when it is needed"
     if not isinstance(config, RawTableConfig):
-        return "in this package"
+        target = str(composed.dataset.get("_target_"))
+        return "in this package" if target.startswith("fairall.") else f"read by {target}"
     found = find(config)
     terms = " dataset.accept_terms=true" if config.download.terms else ""
     return str(found) if found else f"not here: python -m fairall.data fetch {name}{terms}"

@@ -1,5 +1,6 @@
 """`python -m fairall.data` as a user types it."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fairall.data.__main__ import main
+from fairall.resources import configuration_root
 
 LOANS = Path(__file__).with_name("loans.csv")
 MEANING = ["dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male"]
@@ -139,6 +141,11 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["check", str(LOANS), "dataset=credit"], "dataset=credit is no CSV"),
         (["check", "nope.csv"], "there is no such file"),
         (["check", "."], "is a folder"),
+        (["check", "/dev/null"], "is a device, not a file"),
+        (["describe", "compas", "dataset.raw_file=/dev/null"], "is a device, not a file"),
+        (["-cd", "nowhere", "describe", "credit"], "-cd nowhere: there is no such folder"),
+        (["list", "-cd", str(LOANS)], "loans.csv: there is no such folder"),
+        (["describe", "credit", "dataset.nam=mine"], "did you mean dataset.name?"),
         (
             ["fetch", "compas", "dataset.download.url=http://127.0.0.1:9/compas.csv"],
             "cannot reach 127.0.0.1:9",
@@ -158,6 +165,102 @@ def test_bad_input_is_one_line(words: list[str], said: str, data: Path, fairall_
 def test_fetching_is_refused_without_terms_and_leaves_nothing(data: Path, fairall_data: FairAllData) -> None:
     assert fairall_data("fetch", "meps").returncode == 1
     assert not [*data.rglob("*.zip"), *data.rglob("*.part")]
+
+
+MINE = f"""\
+# Loans of ours.
+defaults: [csv, _self_]
+name: mine
+path: {LOANS}
+label: repaid
+positive: "yes"
+sensitive: sex
+advantaged: male
+drop: [id, decision, propensity]
+"""
+
+
+@pytest.fixture
+def own_folder(data: Path) -> Path:
+    """A folder with a data set of one's own, in a place whose name is awkward to type."""
+    folder = data / "it's [mine], too"
+    (folder / "dataset").mkdir(parents=True)
+    (folder / "dataset" / "mine.yaml").write_text(MINE)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "-cd FOLDER describe mine",
+        "describe -cd FOLDER mine dataset.cost=0.4",
+        "describe mine dataset.cost=0.4 --config-dir=FOLDER dataset.split.pool=0.5",
+    ],
+)
+def test_describe_takes_a_folder_of_ones_own(words: str, own_folder: Path, fairall_data: FairAllData) -> None:
+    ended = fairall_data(*[word.replace("FOLDER", str(own_folder)) for word in words.split()])
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("mine: 400 rows, 163 of them without a label, 6 features")
+
+
+def test_check_and_fetch_take_a_folder_of_ones_own(own_folder: Path, fairall_data: FairAllData) -> None:
+    ended = fairall_data("check", str(LOANS), "dataset=mine", "-cd", str(own_folder))
+    assert ended.stdout.endswith("Nothing stands in the way of a run.\n")
+    assert "mine needs no raw file" in fairall_data("fetch", "mine", "-cd", str(own_folder)).stderr
+    assert "did you mean mine?" in fairall_data("describe", "mime", "-cd", str(own_folder)).stderr
+
+
+def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllData) -> None:
+    (own_folder / "initial_policy").mkdir()
+    policy = (configuration_root() / "conf" / "initial_policy" / "random.yaml").read_text()
+    text = policy.replace("name: random", "name: often").replace("0.5", "1.0")
+    (own_folder / "initial_policy" / "often.yaml").write_text(text)
+    lines = fairall_data("describe", "credit", "-cd", str(own_folder)).stdout.splitlines()
+    assert any("often" in line and line.count("1.0000") == 3 for line in lines)
+
+
+def test_own_data_sets_are_listed_and_fairalls_win(own_folder: Path, fairall_data: FairAllData) -> None:
+    dataset = own_folder / "dataset"
+    (dataset / "credit.yaml").write_text(MINE)
+    (dataset / "broken.yaml").write_text("name: [")
+    (dataset / "_base.yaml").write_text(MINE)
+    (dataset / "other.yaml").write_text("_target_: others.Data\nname: other\n")
+    ended = fairall_data("-cd", str(own_folder))
+    assert ended.returncode == 0, ended.stderr
+    rows = [[cell.strip() for cell in line.split("│")] for line in ended.stdout.splitlines() if "│" in line]
+    shown = {row[1]: row[2:4] for row in rows if row[1]}
+    assert sorted(shown) == ["broken", "compas", "credit", "csv", "meps", "mine", "other", "synthetic"]
+    assert shown["mine"][0] == "Loans of ours."
+    assert shown["other"][1] == "read by others.Data"
+    assert shown["broken"][1].startswith("to mend:")
+    assert shown["credit"][1] == "in this package"
+    assert "credit.yaml is not used: dataset=credit is one of fairall's" in ended.stdout
+    assert fairall_data("describe", "credit", "-cd", str(own_folder)).stdout.startswith("credit: 1000 rows")
+    broken = fairall_data("describe", "broken", "-cd", str(own_folder)).stderr
+    assert "broken.yaml, line 1: cannot be read as YAML" in broken
+    assert len(broken.splitlines()) == 1
+
+
+def test_a_folder_without_data_sets_is_noted(data: Path, fairall_data: FairAllData) -> None:
+    assert f"Note: there is no data set in {data}" in fairall_data("list", "-cd", str(data)).stdout
+
+
+def test_check_takes_any_path(data: Path, fairall_data: FairAllData) -> None:
+    path = data / "a${b}, it's.csv"
+    path.write_bytes(LOANS.read_bytes())
+    assert fairall_data("check", str(path), *MEANING, "dataset.drop=[id]").returncode == 0
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_pipe_is_refused_and_not_waited_for(raw: bool, data: Path) -> None:
+    pipe = data / "pipe"
+    os.mkfifo(pipe)
+    words = ["describe", "compas", f"dataset.raw_file={pipe}"] if raw else ["check", "/dev/stdin"]
+    command = [sys.executable, "-m", "fairall.data", *words]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert "is a pipe, not a file; give the path of a" in process.stderr.readline()
+        assert process.wait(timeout=60) == 1
 
 
 def test_help_answers_without_heavy_imports() -> None:

@@ -1,7 +1,11 @@
 import csv
+import gzip
 import io
+import json
+import os
 import random
 import shlex
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +15,7 @@ import pytest
 import torch
 
 from fairall.compose import load_dataset
-from fairall.data.features import MISSING_LEVEL, Feature, Kind
+from fairall.data.features import MISSING_LEVEL, Feature, Kind, Schema
 from fairall.data.infer import OTHER_LEVEL
 from fairall.data.own_csv import OwnCsv
 from fairall.data.table import Table
@@ -409,7 +413,7 @@ def test_undecodable_bytes_are_told_with_their_line(own: Own) -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("{}", "is a folder: give the CSV file"),
+        ("{}", "is a folder; give the path of a CSV file"),
         ("{}/nobody.csv", "no such file"),
         ("{}/" + "n" * 999, "cannot be read"),
     ],
@@ -419,6 +423,36 @@ def test_a_path_that_cannot_be_read(own: Own, tmp_path: Path, path: str, told: s
     message = complaint(own("", path=given))
     assert f"dataset.path={given}" in message
     assert told in message
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("pipe", "is a pipe"), ("socket", "is a socket"), ("device", "is a device"), ("loop", "cannot be read")],
+)
+def test_what_is_no_file_is_not_read(kind: str, told: str, own: Own, tmp_path: Path) -> None:
+    path = tmp_path / "here"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+    else:
+        path.symlink_to("/dev/null" if kind == "device" else path)
+    assert complaint(own("", path=str(path))).startswith(f"dataset.path={path}: {told}")
+    with pytest.raises(FairAllError, match=f"dataset.raw_file={path}: {told}"):
+        load_dataset("compas", f"dataset.raw_file={path}").table()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (gzip.compress(b"a,b"), "is compressed with gzip"),
+        (b"PK\x03\x04\0", "is an Excel workbook or a zip archive"),
+        (b"\xd0\xcf\x11\xe0\0", "is an Excel workbook"),
+    ],
+)
+def test_other_formats_are_named(content: bytes, told: str, own: Own) -> None:
+    assert told in complaint(own(content))
 
 
 def test_a_separator_that_quotes(own: Own) -> None:
@@ -568,6 +602,84 @@ def test_the_hint_of_another_separator_can_be_typed(own: Own, separator: str) ->
     assert own(content, hint).prepare().fingerprint() == own(people()).prepare().fingerprint()
 
 
+ODD_WORDS = ["k.A.", "#N/A", "--", "it's", 'say "no"']
+
+
+def test_the_words_proposed_for_missing_values_can_be_typed(own: Own) -> None:
+    ages = [*ODD_WORDS, "", "NA", *people()["age"][7:]]
+    message = complaint(own(people(age=ages)))
+    assert message.startswith(
+        "column 'age', row 1: 'k.A.' is no number: mend it, or, where it means no value, "
+    )
+    proposed = shlex.split(message[message.index("'dataset.missing=") :])[0].removesuffix(",")
+    table = own(people(age=ages), proposed).table()
+    # The usual words still count, empty cells among them.
+    assert table.missing["age"] == 7
+
+
+def test_a_proposal_keeps_what_is_declared(own: Own) -> None:
+    columns = people(id=[f"n{i}" for i in range(100)], code=[f"m{i}" for i in range(100)])
+    assert "'dataset.drop=[code,id]'" in complaint(own(columns, "dataset.drop=[code]"))
+    ages = with_cell("age", 5, "old", with_cell("age", 3, "k.A."))
+    assert """'dataset.missing=["k.A.",old]'""" in complaint(own(ages, "dataset.missing=[k.A.]"))
+
+
+def test_a_usual_word_can_be_a_value(own: Own) -> None:
+    towns = [town.replace("York", "NA") for town in people()["town"]]
+    assert feature(own(people(town=towns)).table(), "town").levels == ("Hull", "Leeds", MISSING_LEVEL)
+    table = own(people(town=towns), "dataset.missing_by_default=[nan]").table()
+    assert feature(table, "town").levels == ("Hull", "Leeds", "NA")
+
+
+def test_people_to_decide_on_may_lack_values_in_any_of_the_words(own: Own) -> None:
+    table = own(with_cell("age", 3, "k.A."), "dataset.missing=[k.A.]").table()
+    stored = Schema.from_plain(json.loads(json.dumps(table.schema.to_plain())), "ordinal")
+    read = pd.DataFrame({"age": ["k.A.", "", "NA", " k.A. "], "children": "1", "town": "York"}, dtype=object)
+    assert (stored.encode(read)["age"] == table.x["age"][2]).all()
+
+
+@pytest.mark.parametrize("words", ["[[a]]", "[{a: b}]"])
+def test_missing_words_are_words(words: str, own: Own) -> None:
+    with pytest.raises(FairAllError, match="must be a list of words"):
+        own(people(), f"dataset.missing={words}")
+
+
+MONEY = [f"${1000 + i:,}.50" for i in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (MONEY, "row 1: '$1,000.50' looks like a number with a currency sign and thousands separators"),
+        (["unknown", *MONEY[1:]], "row 2: '$1,001.50' looks like"),
+        (
+            [cell[:1] + cell[4:] if i % 3 else "7" for i, cell in enumerate(MONEY)],
+            "row 2: '$01.50' looks like",
+        ),
+        (
+            ["1,000", *people()["age"][1:]],
+            "row 1: '1,000' looks like a number with a thousands separator or a dec",
+        ),
+        ([f"{i % 7} %" for i in range(100)], "row 1: '0 %' looks like a number with a percent sign"),
+        ([f"{i},5" for i in range(100)], "row 1: '0,5' looks like a number with a decimal comma"),
+    ],
+)
+def test_formatted_numbers_are_named(cells: list[str], told: str, own: Own) -> None:
+    columns = people(income=cells)
+    message = complaint(own(columns))
+    assert f"column 'income', {told}" in message
+    hint = shlex.split(message[message.index("'dataset.kinds=") :])[0]
+    assert feature(own(columns, hint).table(), "income").kind is Kind.CATEGORICAL
+
+
+def test_thousands_grouped_by_a_point_are_not_read_as_decimals(own: Own) -> None:
+    incomes = [f"{200 * i:,}".replace(",", ".") for i in range(1, 101)]
+    message = complaint(own(people(income=incomes)))
+    assert "such as 1.000: if the point groups thousands, remove it" in message
+    hint = shlex.split(message[message.index("'dataset.kinds=") :])[0]
+    assert feature(own(people(income=incomes), hint).table(), "income").kind is Kind.REAL
+
+
 def test_a_missing_number_is_the_training_median(own: Own) -> None:
     columns = with_cell("age", 50, "NA")
     dataset = own(columns)
@@ -596,6 +708,56 @@ def test_a_category_not_seen_in_training_is_the_most_frequent(own: Own, value: s
 
 
 UNLABELLED = [label if i % 3 else "" for i, label in enumerate(people(200)["repaid"])]
+
+
+KNOWN = [bool(label) for label in UNLABELLED]
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (
+            ["granted" if known else "no" for known in KNOWN],
+            "all with 'granted', none with 'no'), which nobody knows before deciding: if it is the past "
+            "decision, declare it (dataset.decision=extra dataset.accepted=granted), else leave it out "
+            "('dataset.drop=[extra]')",
+        ),
+        (
+            ["1" if known or i % 9 == 0 else "0" for i, known in enumerate(KNOWN)],
+            "some with '1', none with '0'), which nobody knows before deciding: if it is the past "
+            """decision, declare it (dataset.decision=extra 'dataset.accepted="1"'), else""",
+        ),
+        (
+            [f"{i}.5" if known else "" for i, known in enumerate(KNOWN)],
+            "all with 'any value', none with an empty cell), which nobody knows before deciding: leave it",
+        ),
+        (
+            ["paid" if known else ("refused", "withdrawn")[i % 2] for i, known in enumerate(KNOWN)],
+            "all with 'paid', none with 2 values ('refused', 'withdrawn'))",
+        ),
+    ],
+)
+def test_a_column_that_says_who_has_a_label_is_noted(cells: list[str], told: str, own: Own) -> None:
+    columns = people(200, repaid=UNLABELLED, extra=cells)
+    notes = [note for note in own(columns).prepare().notes if "says who has a label" in note]
+    assert len(notes) == 1
+    assert notes[0].startswith(f"column 'extra' says who has a label ({told}")
+    dropped = own(columns, "dataset.drop=[extra]").prepare().notes
+    assert not any("says who" in note for note in dropped)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pytest.param([str(i % 2) for i in range(200)], id="half of both"),
+        pytest.param([("a", "b", "")[i // 3 % 3] for i in range(200)], id="unrelated, with empty cells"),
+        pytest.param(["rare" if i == 0 else "usual" for i in range(200)], id="chance"),
+        pytest.param([f"{i * 0.37:.2f}" for i in range(200)], id="a number for each"),
+    ],
+)
+def test_other_columns_are_not_noted(cells: list[str], own: Own) -> None:
+    notes = own(people(200, repaid=UNLABELLED, extra=cells)).prepare().notes
+    assert not any("says who" in note for note in notes)
 
 
 def test_people_without_a_label_are_in_every_part_and_have_none(own: Own) -> None:

@@ -1,0 +1,45 @@
+"""Words of the command line that messages propose: a shell and Hydra read them as they are meant."""
+
+import shlex
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from fairall.compose import compose_config
+from fairall.overrides import override, typed, typed_entry
+
+ODD = [
+    "plain", "two words", "k.A.", "it's", 'say "x"', "back\\", "\\'", '\\"', "#N/A", "-", "--", "$", "${x}",
+    "a${b", "\\${x}", "\\\\${x}", "é€", "1.50", "1e5", "-99", "nan", "null", "True", "~", "a,b", "[x]", "{y}",
+    "a=b", "*", "`x`", ":", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_any_text_comes_through_shell_and_hydra(text: str) -> None:
+    words = [*shlex.split(typed("dataset.missing", [text, "other", text])), override("dataset.label", text)]
+    dataset = compose_config("dataset=csv", *words).dataset
+    assert list(dataset.missing) == [text, "other", text]
+    assert dataset.label == text
+
+
+@pytest.mark.parametrize(
+    "name", ["age", "k.A.", "two words", "name (first, last)", "a=b", "50%", "back\\", "[x]"]
+)
+def test_names_that_can_be_typed_are_keys(name: str) -> None:
+    (word,) = shlex.split(typed_entry("dataset.kinds", name, "real"))
+    assert dict(compose_config("dataset=csv", word).dataset.kinds) == {name: "real"}
+
+
+@pytest.mark.parametrize("name", ["größe", "it's", "1.50", "null", "#", "!"])
+def test_names_that_cannot_be_typed_are_shown_as_in_a_file(name: str) -> None:
+    with_quotes = typed_entry("dataset.kinds", name, "real")
+    assert (
+        with_quotes
+        == f"in the YAML file of the data set kinds: {{'{name.replace(chr(39), chr(39) * 2)}': real}}"
+    )
+
+
+def test_plain_words_are_not_quoted() -> None:
+    assert typed("dataset.drop", ["id", "name"]) == "'dataset.drop=[id,name]'"
+    assert OverridesParser.create().parse_override(override("a", "b")).value() == "b"
