@@ -9,7 +9,7 @@ from string import Template
 
 from omegaconf import OmegaConf
 
-from fairall.compose import compose_config
+from fairall.compose import compose_config, searched_folder
 from fairall.resources import configuration_root, sweeps_folder
 
 # The groups that users choose from.
@@ -29,7 +29,7 @@ def help_text(overrides: Sequence[str], own: str | None = None) -> str:
     Raises:
         hydra.errors.HydraException: as `compose_config`.
     """
-    searched = [] if own is None else [f'hydra.searchpath=["file://{Path(own).resolve()}"]']
+    searched = [] if own is None else [searched_folder(Path(own))]
     template = OmegaConf.load(configuration_root() / "conf" / "config.yaml").hydra.help.template
     config = OmegaConf.to_yaml(compose_config(*searched, *overrides))
     groups = "".join(f"{group}: {', '.join(names)}\n" for group, names in sorted(_choices(own).items()))

@@ -19,7 +19,7 @@ IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_
 # Folders and files of the package whose code shows results, or asks for them, but does not make them.
 DISPLAY = (
     "report", "sweeps", "tracking", "__main__.py", "cli.py", "explain.py", "help.py",
-    "spelling.py", "terminal.py",
+    "overrides.py", "spelling.py", "terminal.py",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNOR
 
 def override(key: str, value: str | Sequence[str]) -> str:
     """The word `key=value` by which Hydra gives a key this text, or this list of texts."""
-    read = _read(value) if isinstance(value, str) else f"[{','.join(map(_read, value))}]"
+    read = quoted(value) if isinstance(value, str) else f"[{','.join(map(quoted, value))}]"
     return f"{key}={read}"
 
 
@@ -36,9 +36,9 @@ def typed_entry(key: str, name: str, value: str) -> str:
             return shlex.quote(word)
     except HydraException:
         pass
-    quoted = name.replace("'", "''")
+    in_yaml = name.replace("'", "''")
     *_, node = key.rpartition(".")
-    return f"in the YAML file of the data set {node}: {{'{quoted}': {value}}}"
+    return f"in the YAML file of the data set {node}: {{'{in_yaml}': {value}}}"
 
 
 def literal(text: str) -> str:
@@ -46,7 +46,8 @@ def literal(text: str) -> str:
     return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
 
 
-def _read(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text as Hydra reads it on a command line: in quotation marks where it needs them."""
     if PLAIN.fullmatch(text):
         return text
     return QuotedString(literal(text), Quote.double).with_quotes()

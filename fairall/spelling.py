@@ -11,6 +11,8 @@ from pathlib import Path
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from fairall.overrides import quoted
+
 MODULES = ("data", "report", "tracking")  # commands of their own: python -m fairall.data
 # Other names of what there is, by group.
 ALIASES = {
@@ -88,10 +90,10 @@ def unreadable(word: str) -> str | None:
     if value.startswith("~"):
         value = str(Path(value).expanduser())
     is_text = value[:1] not in ("[", "{")
-    quoted = _as_text(value) if is_text else PART.sub(lambda part: _as_text(part[0]), value)
-    if not _reads(f"{key}={quoted}"):
+    read = _as_text(value) if is_text else PART.sub(lambda part: _as_text(part[0]), value)
+    if not _reads(f"{key}={read}"):
         return None
-    typed = shlex.quote(f"{key}={quoted}")
+    typed = shlex.quote(f"{key}={read}")
     return f"cannot read {word!r}: write {typed}"
 
 
@@ -99,8 +101,7 @@ def _as_text(value: str) -> str:
     """A value in quotation marks where it needs them."""
     if READABLE.fullmatch(value) or re.fullmatch(r"'.*'|\".*\"", value):
         return value
-    escaped = value.replace('"', '\\"')
-    return f'"{escaped}"'
+    return quoted(value)
 
 
 def _reads(word: str) -> bool:
