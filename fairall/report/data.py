@@ -132,6 +132,8 @@ def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> Non
     _print(_acceptance(data, overrides, folder))
     for note in data.notes:
         _print(f"Note: {note}.")
+    for warning in data.warnings:
+        _print(f"Warning: {warning}.")
 
 
 def _features(table: Table) -> Grid:

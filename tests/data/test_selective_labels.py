@@ -15,6 +15,7 @@ from torch import Tensor
 from fairall import metrics
 from fairall.compose import load_dataset
 from fairall.config import ModelConfig
+from fairall.data.__main__ import main
 from fairall.data.dataset import Dataset
 from fairall.data.people import People
 from fairall.data.prepare import PreparedData
@@ -268,3 +269,17 @@ def test_people_keep_their_weights_when_they_are_picked() -> None:
     picked = people.rows(torch.tensor([[2, 0]]))
     assert picked.label_weight is not None
     assert picked.label_weight.tolist() == [[4.0, 0.0]]
+
+
+def test_check_tells_of_weights_and_of_people_who_were_never_accepted(
+    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    people = population(1000, 0)
+    people.loc[people["group"] == "b", "decision"] = 0
+    source = load(selective(people), *RECORDED)
+    words = ["dataset.label=label", "dataset.positive=1.0", "dataset.sensitive=group", "dataset.advantaged=a"]
+    assert main(["check", str(tmp_path / "people.csv"), *words, *RECORDED]) == 0
+    told = capsys.readouterr().out
+    (note,) = source.prepare().notes
+    assert f"Note: {note}." in told
+    assert re.search(r"Warning: nobody of \d+ rows of the disadvantaged group was accepted", told)
