@@ -12,6 +12,7 @@ METHODS = {
     "unfairlog": "UnfairLog",
 }
 OPTIMAL = {"opt_fair": "OPT-FAIR", "opt_unfair": "OPT-UNFAIR"}
+CONSTANT = {"accept_all": "accept everybody", "reject_all": "accept nobody", "random": "accept at random"}
 DATASETS = {"compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic"}
 REAL = ("compas", "credit", "meps")
 BASELINE = "fairlog"  # whom the paper competes with
@@ -62,7 +63,7 @@ def sampled(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
 
 def method(name: str) -> str:
     """A method's name as the paper writes it; one of the user's own as it is."""
-    return (METHODS | OPTIMAL).get(name, name)
+    return (METHODS | OPTIMAL | CONSTANT).get(name, name)
 
 
 def dataset(name: str) -> str:
