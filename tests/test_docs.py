@@ -8,9 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
+
+from fairall.compose import load_dataset
+from fairall.overrides import override
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = CHECKOUT / "docs" / "your_own_data.md"
+SWEEPS_PAGE = CHECKOUT / "docs" / "sweeps.md"
+LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
 METHOD_PAGE = CHECKOUT / "docs" / "your_own_method.md"
 
 
@@ -22,11 +28,10 @@ def commands(page: Path = PAGE) -> list[str]:
 @pytest.mark.parametrize("command", commands(), ids=lambda command: " ".join(command.split())[:60])
 def test_commands_of_the_page_on_own_data(command: str, tmp_path: Path) -> None:
     (tmp_path / "tests").symlink_to(CHECKOUT / "tests")
-    words = shlex.split(command.replace("python", sys.executable, 1))
-    ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert ended.stderr == ""
+    said = ended(command, tmp_path)
+    assert said.stderr == ""
     # The first look finds what the page says it finds.
-    assert ended.returncode == ("dataset.label" not in command)
+    assert said.returncode == ("dataset.label" not in command)
 
 
 def test_python_of_the_page_on_own_data(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,22 +60,26 @@ def own_method(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = [*shlex.split(command.replace("python", sys.executable, 1)), "tracking.enabled=false"]
+def ended(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command.replace("python", sys.executable, 1))
     return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return ended(f"{command} tracking.enabled=false", folder)
 
 
 @pytest.mark.parametrize("command", commands(METHOD_PAGE))
 def test_commands_of_the_page_on_own_methods(command: str, own_method: Path) -> None:
-    ended = typed(command, own_method)
-    assert (ended.stderr, ended.returncode) == ("", 0)
-    assert "logistic_ips on credit" in ended.stdout
+    said = typed(command, own_method)
+    assert (said.stderr, said.returncode) == ("", 0)
+    assert "logistic_ips on credit" in said.stdout
 
 
 def test_an_own_method_learns_saves_its_policy_and_refuses_what_it_does_not_know(own_method: Path) -> None:
-    ended = typed("python -m fairall -cd conf model=logistic_ips dataset=credit seeds=3", own_method)
-    assert ended.returncode == 0, ended.stderr
-    folder = Path(ended.stdout.split("Results: ")[1].split("\n")[0])
+    said = typed("python -m fairall -cd conf model=logistic_ips dataset=credit seeds=3", own_method)
+    assert said.returncode == 0, said.stderr
+    folder = Path(said.stdout.split("Results: ")[1].split("\n")[0])
     folder = own_method / folder
     summary = json.loads((folder / "summary.json").read_text())
     # Deciding by coin gives 0.09.
@@ -92,19 +101,30 @@ def test_an_own_method_learns_saves_its_policy_and_refuses_what_it_does_not_know
         assert refused.stderr.count("\n") == 1
 
 
-def test_a_data_set_of_ones_own_is_a_file_in_conf(tmp_path: Path) -> None:
+def test_a_data_set_of_ones_own_is_a_file_in_a_folder(tmp_path: Path) -> None:
     page = PAGE.read_text()
     (block,) = re.findall(r"    (defaults: \[csv, _self_\]\n(?:    .*\n)+)", page)
-    text = block.replace("\n    ", "\n").replace("/data/loans.csv", str(CHECKOUT / "tests/data/loans.csv"))
-    for folder in ("conf", "sweeps", "fairall"):
-        subprocess.run(["cp", "-r", str(CHECKOUT / folder), str(tmp_path)], check=True)
+    text = block.replace("\n    ", "\n").replace("/data/loans.csv", str(LOANS))
+    (tmp_path / "conf" / "dataset").mkdir(parents=True)
     (tmp_path / "conf" / "dataset" / "loans.yaml").write_text(text)
-    command = [sys.executable, "-m", "fairall.data", "describe", "loans"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert ended.stderr == ""
-    assert ended.stdout.startswith("loans: 400 rows, 163 of them without a label, 6 features")
-    listed = subprocess.run(command[:-2], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert "loans" in listed.stdout
+    run, describe, listing = (
+        ended(f"{command}{' tracking.enabled=false' if 'preset' in command else ''}", tmp_path)
+        for command in re.findall(r"`(python -m fairall\S* -cd [^`]*)`", page)
+    )
+    assert (run.returncode, describe.returncode, listing.returncode) == (0, 0, 0), (
+        run.stderr + describe.stderr
+    )
+    assert "on loans," in run.stdout
+    assert describe.stdout.startswith("loans: 400 rows, 163 of them without a label, 6 features")
+    assert "│ loans" in listing.stdout
+
+
+def test_the_sweep_of_ones_own_keeps_past_decisions_from_the_nets() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", SWEEPS_PAGE.read_text(), re.DOTALL)
+    values = yaml.safe_load(text)["dataset"] | {"path": str(LOANS)}
+    table = load_dataset("csv", *(override(f"dataset.{key}", value) for key, value in values.items())).table()
+    assert table.schema.names == ["age", "income", "dependants", "purpose", "home_owner", "job"]
+    assert table.logged is not None
 
 
 def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
