@@ -88,7 +88,7 @@ def test_an_own_method_learns_saves_its_policy_and_refuses_what_it_does_not_know
     code = f"from pathlib import Path; from fairall.policy import Policy; Policy.load(Path({path!r}))"
     loaded = subprocess.run([sys.executable, "-c", code], cwd=own_method, capture_output=True, text=True)
     assert loaded.returncode == 0, loaded.stderr
-    for word, said in (
+    for word, told in (
         ("model.learning_rat=1", "did you mean model.learning_rate?"),
         ("+model.rate=1", "model.rate: no such key"),
         ("model.learning_rate=fast", "model.learning_rate: Value 'fast'"),
@@ -97,7 +97,7 @@ def test_an_own_method_learns_saves_its_policy_and_refuses_what_it_does_not_know
     ):
         refused = typed(f"python -m fairall -cd conf model=logistic_ips preset=quick {word}", own_method)
         assert refused.returncode == 1
-        assert said in refused.stderr
+        assert told in refused.stderr
         assert refused.stderr.count("\n") == 1
 
 
