@@ -284,3 +284,16 @@ def test_check_tells_of_weights_and_of_people_who_were_never_accepted(
     assert [note for note in notes if "π recorded" in note]
     assert all(f"Note: {note}." in told for note in notes)
     assert re.search(r"Warning: nobody of \d+ rows of the disadvantaged group was accepted", told)
+
+
+def test_weighted_applicants_go_on_where_they_were(load: Load) -> None:
+    data = load(selective(population(1000, 0)), *RECORDED).prepare()
+    stream, other = data.applicants(64, [0, 1]), data.applicants(64, [0, 1])
+    first = stream.next()
+    state = stream.state_dict()
+    expected = stream.next()
+    other.load_state_dict(state)
+    assert torch.equal(other.next().x, expected.x)
+    assert not torch.equal(first.x, expected.x)
+    # What a seed meets does not depend on the seeds beside it.
+    assert torch.equal(data.applicants(64, [1]).next().x[0], first.x[1])
