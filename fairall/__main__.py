@@ -24,7 +24,8 @@ def main() -> None:
 
         sys.exit(command_line())
     except KeyboardInterrupt as interruption:
-        print("fairall: interrupted; the same command goes on from what was saved", file=sys.stderr)
+        then = "goes on from what was saved" if "force=true" not in sys.argv else "starts anew"
+        print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
         sys.exit(stopping.exit_code(interruption))
     finally:
         # Everything goes with the process: no last walk either.

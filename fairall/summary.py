@@ -110,7 +110,7 @@ def summarise(
 
 
 def bounds(measure: str) -> tuple[float, float]:
-    """The least and the greatest value that a measure can have."""
+    """The least and the greatest value that a measure can have; infinite where they depend on the cost."""
     if measure.startswith("tv_") or measure in ("latent_variance_gap", "latent_s_dependence"):
         return 0.0, math.inf
     if any(part in measure for part in ("dpu", "cfu", "acceptance", "_auc", "balanced_accuracy")):

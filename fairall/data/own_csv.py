@@ -228,15 +228,16 @@ def _revealed(labelled: np.ndarray, accepted: np.ndarray) -> tuple[np.ndarray, l
 def _logged(
     raw: pd.DataFrame, accepted: np.ndarray, table: Table, splits: Splits, config: CsvConfig
 ) -> Logged:
+    reveals = not table.labelled.all()
     if config.propensity is not None:
-        return Logged(accepted, _recorded_propensity(raw[config.propensity], accepted))
+        return Logged(accepted, _recorded_propensity(raw[config.propensity], accepted), reveals=reveals)
     if len(set(accepted[splits.train])) < 2:
         raise FairAllError(
             f"column {config.decision!r}: all decisions on training rows are the same, from which no "
             "propensity can be estimated; give more rows, or a column with dataset.propensity=COLUMN"
         )
     propensity = estimated_propensity(table.schema, table.features, table.s, accepted, splits.train)
-    return Logged(accepted, propensity, estimated=True)
+    return Logged(accepted, propensity, estimated=True, reveals=reveals)
 
 
 def _decisions(column: pd.Series, accepted: str) -> np.ndarray:

@@ -14,6 +14,7 @@ from fairall.wording import count
 
 EXPECTED = 10  # labels in a region at the average rate; by chance alone none would come once in 20,000
 LEAST_EFFECTIVE = 30  # equally weighted people, below which a mean of their utilities says next to nothing
+TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of 1/π: relative, and in standard deviations of it
 BINS = 10  # of a real feature or a count
 MOST_WARNINGS = 5  # regions that are named
 
@@ -45,13 +46,36 @@ def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
         f"effective sample size of {effective}; applicants are drawn in proportion to 1/π; measures that "
         "need no label are those of everybody"
     )
-    warnings = [
+    warnings = total_warnings(table) + [
         f"the labels of the {part} people are worth {size:.0f} equally weighted ones: too few to say what a "
         "policy is worth"
         for part, size in sizes.items()
         if size < LEAST_EFFECTIVE
     ]
     return [note], warnings
+
+
+def total_warnings(table: Table) -> list[str]:
+    """Whether 1/π of the accepted adds up to everybody, as its expectation does (Horvitz & Thompson 1952).
+
+    It does not where a part of the people had no chance to be accepted, or where the propensities are not
+    those of the decisions. All people and either group are looked at.
+    """
+    if table.logged is None or table.labelled.all():
+        return []
+    logged, told = table.logged, []
+    everybody = np.ones(len(table), dtype=bool)
+    groups = {"all people": everybody, "the advantaged": table.s == 1, "the disadvantaged": table.s == -1}
+    for name, rows in groups.items():
+        weight = 1.0 / table.label_propensity[rows & logged.accepted]
+        total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
+        if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):
+            told.append(
+                f"1/π of the accepted adds up to {total:.2g} times the number of {name}, not to 1: some had "
+                "next to no chance to be accepted, or π is not that of these decisions; utility is not that "
+                "of the population"
+            )
+    return told[:1]
 
 
 def overlap_warnings(table: Table) -> list[str]:
@@ -61,6 +85,8 @@ def overlap_warnings(table: Table) -> list[str]:
     people by a real feature or a count; it is named where the average rate of labels would give it
     `EXPECTED` or more.
     """
+    if table.labelled.all():
+        return []
     rate = table.labelled.mean()
     empty: dict[str, np.ndarray] = {}
     for name, rows in _regions(table):
@@ -106,5 +132,6 @@ def _regions_of(
     for end in (*np.flatnonzero(with_labels), len(with_labels)):
         if end > start:
             rows = (bins >= start) & (bins < end)
-            yield f"with {feature.name} from {values[rows].min():g} to {values[rows].max():g}", rows
+            if rows.any():
+                yield f"with {feature.name} from {values[rows].min():g} to {values[rows].max():g}", rows
         start = end + 1

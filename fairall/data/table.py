@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from aif360.datasets import StandardDataset
 
 
+LEAST_PROPENSITY = 1e-6  # one label of a smaller one would be all that counts
+
+
 @dataclass(frozen=True)
 class Logged:
     """Decisions that somebody took before us, with what probability.
@@ -23,11 +26,13 @@ class Logged:
         propensity: π(d=1 | x, s) of each row, recorded or estimated, shape (N,); 0 where it was not recorded
             of a rejected row.
         estimated: whether the propensities are estimates.
+        reveals: whether labels are known of people who were accepted alone.
     """
 
     accepted: np.ndarray
     propensity: np.ndarray
     estimated: bool = False
+    reveals: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,12 +110,12 @@ class Table:
     def label_propensity(self) -> np.ndarray:
         """Probability with which each person's label became known, shape (N,).
 
-        That of the logged decision where decisions revealed the labels, 1 where every label is known or
-        nothing says how labels became known.
+        That of the logged decision, at least `LEAST_PROPENSITY`, where decisions revealed the labels; 1 where
+        every label is known or nothing says how labels became known.
         """
-        if self.logged is None or self.labelled.all():
+        if self.logged is None or not self.logged.reveals:
             return np.ones(len(self))
-        return self.logged.propensity
+        return np.maximum(self.logged.propensity, LEAST_PROPENSITY)
 
     @property
     def label_weight(self) -> np.ndarray | None:
@@ -118,7 +123,7 @@ class Table:
 
         The inverse of `label_propensity` where the label is known, else 0; None where every label is known.
         """
-        if self.labelled.all():
+        if self.labelled.all() and not (self.logged is not None and self.logged.reveals):
             return None
         return self.labelled / np.where(self.labelled, self.label_propensity, 1.0)
 
@@ -126,7 +131,7 @@ class Table:
         """The rows at `index`, in its order."""
         logged = self.logged
         if logged is not None:
-            logged = Logged(logged.accepted[index], logged.propensity[index], logged.estimated)
+            logged = replace(logged, accepted=logged.accepted[index], propensity=logged.propensity[index])
         return Table(
             self.schema,
             self.x.iloc[index],

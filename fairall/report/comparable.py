@@ -18,12 +18,14 @@ RULE = (
 # What a comparison is about. Every other key of the configuration decides who is measured, or how.
 COMPARED = (
     "model", "protocol", "seed", "seeds", "threads",
+    "evaluation.bootstrap",  # a key of older versions
     "schedule.phase1_epochs", "schedule.warm_up_epochs", "schedule.batches_per_epoch",
     # The cost and the initial policy in use have keys of their own.
     "dataset.cost", "dataset.initial_policies",
     "dataset.encoding", "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",
     "dataset.observed",
 )  # fmt: skip
+OF_ESTIMATES = ("dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count")
 WORDS = {"dataset.name": "data set", "cost.value": "cost", "initial_policy.name": "initial policy"}
 QUICK = "quick: numbers mean nothing"
 
@@ -55,6 +57,9 @@ def conditions(run: Run) -> Conditions:
     """
     flat = flattened(determining(run.config))
     kept = {key: value for key, value in flat.items() if not _is_compared(key)}
+    if flat.get("dataset.decision") and not flat.get("dataset.propensity"):
+        # Propensities are estimated from the features then, and the weights of labels with them.
+        kept |= {key: flat.get(key) for key in flat if key.startswith(OF_ESTIMATES)}
     kept["protocol.effective"] = run.config["protocol"].get("effective")
     kept["dataset.path"] = run.config["dataset"].get("path")
     return {key: value for key, value in kept.items() if value is not None}

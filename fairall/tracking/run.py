@@ -46,8 +46,8 @@ class RunTracker:
         # A nested run has them too, so that the page's search finds and compares seeds as well.
         self._what = {f"fairall.{group}": name for group, name in self._names.items()}
         self._what["fairall.cost"] = str(config["cost"]["value"])
-        if config["preset"] is not None:
-            self._what["fairall.preset"] = config["preset"]
+        if preset := config.get("preset"):  # runs of older versions have no such key
+            self._what["fairall.preset"] = preset
 
     def begin(self, command: str) -> str:
         """Makes a parent run, RUNNING, with the parameters; returns its MLflow id.

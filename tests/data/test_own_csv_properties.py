@@ -251,7 +251,7 @@ def test_a_stored_schema_encodes_alike(data: st.DataObject) -> None:
     assert list(stored) == list(people.schema)
     names = [named(name) or f"column {i}" for i, name in enumerate(table, start=1)]
     cells = [
-        [None if (cell := c.strip()) in config.missing else cell for c in row] for row in rows_of(table)[1:]
+        [None if (cell := c.strip()) in config.no_value else cell for c in row] for row in rows_of(table)[1:]
     ]
     raw = pd.DataFrame(cells, columns=names, dtype=object)
     with tempfile.NamedTemporaryFile() as file:

@@ -232,8 +232,9 @@ def test_people_who_were_never_accepted_are_told(
     people["job"] = np.random.default_rng(1).choice(["some", "none", "two"], len(people))
     people.loc[never(people), "decision"] = 0
     data = load(selective(people), *RECORDED).prepare()
-    assert len(data.warnings) == 1
-    assert re.search(f"nobody of [0-9]+ rows {told}.* was accepted", data.warnings[0])
+    named = [warning for warning in data.warnings if warning.startswith("nobody of ")]
+    assert len(named) == 1
+    assert re.search(f"nobody of [0-9]+ rows {told}.* was accepted", named[0])
 
 
 def test_few_effective_labels_are_told(load: Load) -> None:
@@ -297,3 +298,35 @@ def test_weighted_applicants_go_on_where_they_were(load: Load) -> None:
     assert not torch.equal(first.x, expected.x)
     # What a seed meets does not depend on the seeds beside it.
     assert torch.equal(data.applicants(64, [1]).next().x[0], first.x[1])
+
+
+def test_a_rule_that_left_nothing_to_chance_is_told(load: Load) -> None:
+    # Every range of x and of z has accepted people, and the estimates make them look as good as certain.
+    people = population(4000, 0)
+    people["decision"] = (people["x"] + people["z"] > 0).astype(int)
+    data = load(selective(people), *ESTIMATED).prepare()
+    (warning,) = [warning for warning in data.warnings if "adds up to" in warning]
+    assert re.search(r"1/π of the accepted adds up to 0\.[3-7]\d* times the number of all people", warning)
+
+
+def test_propensities_of_other_decisions_are_told(load: Load) -> None:
+    people = population(4000, 0)
+    people["propensity"] = np.random.default_rng(5).uniform(0.1, 0.5, len(people))
+    data = load(selective(people), *RECORDED).prepare()
+    assert [warning for warning in data.warnings if "π is not that of these decisions" in warning]
+
+
+@pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
+def test_nothing_is_told_of_honest_logs(words: list[str], load: Load) -> None:
+    for seed in range(20):
+        assert load(selective(population(2000, seed)), *words).prepare().warnings == ()
+
+
+def test_a_part_in_which_all_were_accepted_keeps_its_propensities(load: Load) -> None:
+    table = load(selective(population(1000, 0)), *RECORDED).table()
+    accepted = table.rows(np.flatnonzero(table.labelled))
+    assert accepted.labelled.all()
+    assert accepted.logged is not None
+    np.testing.assert_array_equal(accepted.label_propensity, accepted.logged.propensity)
+    assert accepted.label_weight is not None
+    np.testing.assert_allclose(accepted.label_weight, 1 / accepted.logged.propensity)
