@@ -29,7 +29,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     def made(*words: str, usual: list[str] = QUICK) -> tuple[dict[str, Any], Path, str]:
         shown = io.StringIO()
         monkeypatch.setattr(
-            display_module, "Console", lambda **_: Console(file=shown, width=200, highlight=False)
+            display_module, "AnyConsole", lambda **_: Console(file=shown, width=200, highlight=False)
         )
         composed = compose_config(*usual, f"outputs_dir={tmp_path}", *words)
         summary, path = run(composed, Display())
