@@ -17,7 +17,7 @@ from benchmarks.compare import compare
 from benchmarks.errors import BenchmarkError
 from benchmarks.machine import describe
 from benchmarks.records import Records
-from fairall.checks import whole_number
+from fairall.config.checks import whole_number
 
 EPILOGUE = """\
 OVERRIDE is as for `python -m fairall`, for instance preset=quick; paths in it must be absolute, since every

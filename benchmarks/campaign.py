@@ -31,8 +31,8 @@ class Case:
 
 def refuse_mistyped(cases: Sequence[Case]) -> None:
     """Raises BenchmarkError, with the product's own words, where a case has an unknown name or value."""
-    from fairall.compose import compose_config
-    from fairall.explain import MISTAKES, explain
+    from fairall.config.compose import compose_config
+    from fairall.config.messages import MISTAKES, explain
 
     for case in cases:
         try:

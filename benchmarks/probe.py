@@ -24,7 +24,7 @@ def main() -> None:
     stopwatch = Stopwatch(START_UP)
     gc.disable()  # as `python -m fairall` does
     file, *overrides = sys.argv[1:]
-    from fairall.cli import main as command_line
+    from fairall.main import main as command_line
 
     put_timers(stopwatch)
     sys.argv = ["fairall", *overrides]
@@ -37,11 +37,13 @@ def main() -> None:
 
 def put_timers(stopwatch: Stopwatch) -> None:
     """Puts timers around the parts of `fairall.experiment.run`."""
-    from fairall import checkpoint, experiment, result
+    from fairall import experiment
+    from fairall.results import write
+    from fairall.storage import checkpoint
 
     for owner, name, part in (
         (experiment.Evaluation, "measure", EVALUATION),
-        (result, "representation_figures", EVALUATION),
+        (write, "representation_figures", EVALUATION),
         (experiment, "write_result", RESULTS),
         (checkpoint.Checkpoint, "keep", RESULTS),
         (experiment.Records, "settle", MLFLOW),

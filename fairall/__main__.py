@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from fairall import stopping, terminal
+from fairall.runtime import signals, terminal
 
 
 def main() -> None:
@@ -18,15 +18,15 @@ def main() -> None:
     gc.disable()
     # Methods and data sets of one's own may lie in the current folder, whichever way this was started.
     sys.path.append(str(Path.cwd()))
-    stopping.listen()
+    signals.listen()
     try:
-        from fairall.cli import main as command_line
+        from fairall.main import main as command_line
 
         sys.exit(command_line())
     except KeyboardInterrupt as interruption:
         then = "goes on from what was saved" if "force=true" not in sys.argv else "starts anew"
         print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
-        sys.exit(stopping.exit_code(interruption))
+        sys.exit(signals.exit_code(interruption))
     finally:
         # Everything goes with the process: no last walk either.
         gc.freeze()

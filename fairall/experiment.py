@@ -14,29 +14,35 @@ from typing import Any, cast
 import torch
 from omegaconf import DictConfig, OmegaConf
 
-from fairall import stopping
-from fairall.cache import Cache
-from fairall.config import SCHEMAS, Config
+from fairall.config.model_node import with_typed_model
+from fairall.config.schema import SCHEMAS, Config
+from fairall.config.target import target_class
+from fairall.config.validation import (
+    refuse_deleted,
+    refuse_not_finite,
+    refuse_unknown,
+    refuse_untyped,
+    validate,
+)
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.people import Decided
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.evaluation import Evaluation
-from fairall.identity import run_id
-from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, PretrainCurves, Setting
-from fairall.online import NO_EXPLORATION, OnlineLearning
-from fairall.processor import prepare_processor, short_of_memory
-from fairall.report.display import Display
-from fairall.report.paper import paper_figures
-from fairall.result import Learned, write_result
-from fairall.run_folder import RunFolder
-from fairall.summary import FIGURES
-from fairall.target import target_class
-from fairall.tracking.records import Records, Told
-from fairall.tracking.store import how_to_look
-from fairall.validation import refuse_deleted, refuse_not_finite, refuse_unknown, refuse_untyped, validate
-from fairall.wording import run_title
+from fairall.online.evaluation import Evaluation
+from fairall.online.loop import NO_EXPLORATION, OnlineLearning
+from fairall.results.paper import paper_figures
+from fairall.results.summary import FIGURES
+from fairall.results.terminal import Display
+from fairall.results.title import run_title
+from fairall.results.write import Learned, write_result
+from fairall.runtime import signals
+from fairall.runtime.processor import prepare_processor, short_of_memory
+from fairall.storage.cache import Cache
+from fairall.storage.identity import run_id
+from fairall.storage.run_folder import RunFolder
+from fairall.tracking.client import how_to_look
+from fairall.tracking.outbox import Records, Told
 
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
 
@@ -209,7 +215,7 @@ def _learn(
         of_phase1 = None if curves is None else dict(vars(curves))
         return {"curves": of_phase1, "warmed_up": warmed_up, "online": online.state_dict()}
 
-    with stopping.deferred():
+    with signals.deferred():
         with display.phase("Warm-up", epochs, done=warmed_up) as advance:
             while warmed_up < epochs:
                 advance(**learner.warm_up_epoch(decided, warmed_up))

@@ -13,17 +13,17 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
-from fairall.config import Config
+from fairall.config.model_node import with_typed_model
+from fairall.config.schema import Config
+from fairall.config.target import target_class
 from fairall.data.people_reader import PeopleReader
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.files import atomic, damaged, write_sums
-from fairall.model_node import with_typed_model
 from fairall.models.learner import Learner, Setting
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples, normal_points
-from fairall.target import target_class
-from fairall.tensor_files import load_tensors, save_tensors
+from fairall.storage.files import atomic, damaged, write_sums
+from fairall.storage.tensors import load_tensors, save_tensors
 
 FORMAT = 2  # of the folder; raised whenever an older one would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.pt", "SUMS"

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairall.cache import Cache
-from fairall.checkpoint import Checkpoint
-from fairall.compose import typed_config
-from fairall.config import Config
+from fairall.config.compose import typed_config
+from fairall.config.schema import Config
 from fairall.data.dataset import dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
+from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Checkpoint
 
 ComposeConfig = Callable[..., Config]
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from fairall.cache import Cache
-from fairall.checkpoint import Checkpoint
-from fairall.tensor_files import save_tensors
+from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.tensors import save_tensors
 
 
 def made_in(folder: Path, value: float, said: list[str]) -> tuple[dict[str, Any], bool]:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 
-from fairall import checkpoint as module
-from fairall import stopping
-from fairall.checkpoint import Checkpoint
-from fairall.stopping import Stopped
+from fairall.runtime import signals
+from fairall.runtime.signals import Stopped
+from fairall.storage import checkpoint as module
+from fairall.storage.checkpoint import Checkpoint
 
 
 def state(value: int) -> dict[str, Any]:
@@ -148,11 +148,11 @@ def test_keeping_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: py
 def listening() -> Any:
     """Signals as in a command, and afterwards as they were."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    stopping.listen()
+    signals.listen()
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-    stopping._Signals.asked = None
+    signals._Signals.asked = None
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -164,7 +164,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
     steps: list[int] = []
 
     def work() -> None:
-        with stopping.deferred():
+        with signals.deferred():
             while len(steps) < 10:
                 steps.append(len(steps) + 1)
                 if steps[-1] == 3:
@@ -173,7 +173,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
 
     with pytest.raises(Stopped) as stopped:
         work()
-    assert stopping.exit_code(stopped.value) == code
+    assert signals.exit_code(stopped.value) == code
     assert steps == [1, 2, 3]
     assert found(tmp_path) == 3  # the step in which it came was finished
 
@@ -181,7 +181,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
 def test_a_second_signal_leaves_at_once() -> None:
     program = (
         "import os, signal\nfrom fairall import stopping\nstopping.listen()\n"
-        "with stopping.deferred():\n"
+        "with signals.deferred():\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n    print('waits', flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n    print('never said')\n"
     )

@@ -12,7 +12,7 @@ import pytest
 
 from fairall import __version__
 from fairall.policy import Policy
-from fairall.summary import COLUMNS, FIGURES
+from fairall.results.summary import COLUMNS, FIGURES
 
 QUICK = ["model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false"]
 
@@ -247,7 +247,7 @@ def test_version_is_fairalls(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, f"fairall {__version__}\n")
 
 
-COMMANDS = ["fairall", "fairall.data", "fairall.report", "fairall.sweeps", "fairall.tracking sync"]
+COMMANDS = ["fairall", "fairall.data", "fairall.report", "fairall.tuning", "fairall.tracking sync"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -348,7 +348,7 @@ def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv += ['--help']\n"
-        "from fairall.cli import main; main()\n"
+        "from fairall.main import main; main()\n"
         "heavy = ('torch', 'numpy', 'pandas', 'sklearn', 'matplotlib', 'mlflow', 'optuna', 'aif360')\n"
         "print([name for name in heavy if name in sys.modules])"
     )

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from fairall.config import ExplorationConfig
+from fairall.config.paths import configuration_root
+from fairall.config.schema import ExplorationConfig
+from fairall.config.validation import SWITCHES, validate
 from fairall.errors import FairAllError
-from fairall.resources import configuration_root
-from fairall.validation import SWITCHES, validate
 from tests.conftest import ComposeConfig
 
 NEEDED = ("path", "label", "positive", "sensitive", "advantaged")  # of a table nobody else knows

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 import torch
 
-from fairall.compose import compose_config
+from fairall.config.compose import compose_config
 from fairall.data.people import Decided
 from fairall.experiment import run
 from fairall.models.fairall import FairAll
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
-from fairall.report.display import Display
-from fairall.summary import MEASURES
+from fairall.results.summary import MEASURES
+from fairall.results.terminal import Display
 
 STEP, SEED = 4, 1
 

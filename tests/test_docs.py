@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairall.compose import load_dataset
-from fairall.overrides import override
+from fairall.config.compose import load_dataset
+from fairall.config.overrides import override
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = CHECKOUT / "docs" / "your_own_data.md"

@@ -20,10 +20,10 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairall.compose import compose_config
+from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
-from fairall.report.runs import collect
-from fairall.run_folder import RunFolder
+from fairall.results.finished import collect
+from fairall.storage.run_folder import RunFolder
 
 SMALL = [
     "preset=quick", "seeds=3", "schedule.phase1_epochs=120", "schedule.warm_up_epochs=20",

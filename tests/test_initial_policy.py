@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from fairall.compose import typed_config
-from fairall.config import LoggedPolicyConfig
+from fairall.config.compose import typed_config
+from fairall.config.schema import LoggedPolicyConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
-from fairall.initial_policy import LoggedPolicy, LogisticPolicy, RandomPolicy
+from fairall.online.initial_policy import LoggedPolicy, LogisticPolicy, RandomPolicy
 
 N = 4000
 

@@ -5,18 +5,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.compose import load_dataset
-from fairall.config import Config, ExplorationConfig
+from fairall.config.compose import load_dataset
+from fairall.config.schema import Config, ExplorationConfig
 from fairall.data.people import Decided, People
-from fairall.data.prepare import PreparedData
-from fairall.evaluation import Evaluation
+from fairall.data.prepared import PreparedData
 from fairall.experiment import initially_decided
-from fairall.initial_policy import LogisticPolicy
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
-from fairall.online import Decisions, History, OnlineLearning
+from fairall.online.evaluation import Evaluation
+from fairall.online.history import Decisions, History
+from fairall.online.initial_policy import LogisticPolicy
+from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
-from fairall.summary import measure_table
+from fairall.results.summary import measure_table
 from tests.conftest import ComposeConfig
 
 

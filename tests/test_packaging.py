@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall.resources import configuration_root, sweeps_folder
+from fairall.config.paths import configuration_root, sweeps_folder
 
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2"]
@@ -94,7 +94,7 @@ def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
         (["fairall", "--help"], "fairall_I_II"),
         (["fairall.data", "list"], "synthetic"),
         (["fairall.data", "describe", "credit"], "harsh"),
-        (["fairall.sweeps"], "There are no studies"),
+        (["fairall.tuning"], "There are no studies"),
         (
             ["fairall.report", "reproduce", "tables", "--dry-run", "dataset=credit"],
             "20 runs: ",
@@ -126,4 +126,4 @@ def test_commands_on_runs(typed: Typed, runs: list[str]) -> None:
 def test_sweep(typed: Typed) -> None:
     words = ["sweeps=fairlog_credit", "sweep.trials=1", *RUN, "tracking.enabled=false"]
     typed(sys.executable, "-m", "fairall", "--multirun", *words)
-    assert "fairlog_credit" in typed(sys.executable, "-m", "fairall.sweeps", "show", "fairlog_credit").stdout
+    assert "fairlog_credit" in typed(sys.executable, "-m", "fairall.tuning", "show", "fairlog_credit").stdout

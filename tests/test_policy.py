@@ -14,15 +14,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.compose import compose_config, typed_config
+from fairall.config.compose import compose_config, typed_config
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.experiment import checked
 from fairall.models.fairall import FairAll
-from fairall.models.latent_policies import POLICIES, NetPolicy
 from fairall.models.learner import Setting
+from fairall.models.policy_heads import POLICIES, NetPolicy
 from fairall.nn.chunks import in_chunks
 from fairall.nn.stacked import StackedLinear
 from fairall.policy import POINTS, SUMS, Policy

@@ -1,6 +1,6 @@
 import torch
 
-from fairall.processor import prepare_processor
+from fairall.runtime.processor import prepare_processor
 
 
 def test_threads_are_those_asked_for_and_numbers_next_to_zero_are_zero() -> None:

@@ -10,12 +10,12 @@ import pytest
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from fairall.compose import compose_config
+from fairall.config.compose import compose_config
 from fairall.experiment import run
-from fairall.report import display as display_module
-from fairall.report import figures
-from fairall.report.display import Display
-from fairall.run_folder import RunFolder
+from fairall.results import figures
+from fairall.results import terminal as display_module
+from fairall.results.terminal import Display
+from fairall.storage.run_folder import RunFolder
 
 QUICK = ["preset=quick", "tracking.enabled=false"]
 SMALL = ["tracking.enabled=false", "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]

@@ -6,19 +6,19 @@ import torch
 from scipy import integrate, stats
 from torch import Tensor
 
-from fairall.compose import load_dataset
+from fairall.config.compose import load_dataset
+from fairall.config.target import target_class
 from fairall.data.features import Schema
 from fairall.data.people import Decided, People
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.randomness import SeedStreams
-from fairall.representation import (
+from fairall.results.latent_quality import (
     label_agreement,
     mutual_information,
     representation_figures,
     variance_gap,
 )
-from fairall.target import target_class
 from tests.conftest import ComposeConfig
 
 N = 4000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairall.report.paper import paper_figures
+from fairall.results.paper import paper_figures
 
 Figures = Callable[..., tuple[dict[str, float], dict[str, tuple[float, float]]]]
 

@@ -16,10 +16,10 @@ from omegaconf import OmegaConf
 
 from fairall.data.credit import MALE, raw_applicants
 from fairall.policy import Policy
-from fairall.run_folder import RunFolder
-from fairall.stopping import Stopped
-from fairall.tracking.records import Records, Told
-from fairall.tracking.store import Store, store_uri
+from fairall.runtime.signals import Stopped
+from fairall.storage.run_folder import RunFolder
+from fairall.tracking.client import Store, store_uri
+from fairall.tracking.outbox import Records, Told
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from fairall.config import ProtocolConfig
-from fairall.warnings import warnings_of
+from fairall.config.schema import ProtocolConfig
+from fairall.results.diagnostics import warnings_of
 from tests.conftest import ComposeConfig
 
 QUIET = {

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairall import terminal
+from fairall.runtime import terminal
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`, for instance dataset.accept_terms=true.
@@ -51,10 +51,10 @@ def main(words: Sequence[str] | None = None) -> int:
     os.environ["HYDRA_FULL_ERROR"] = "1"
 
     # Heavy: after `--help` has been answered.
-    from fairall.compose import searched_folder
+    from fairall.config.compose import searched_folder
+    from fairall.config.messages import exit_code
+    from fairall.data import describe
     from fairall.errors import FairAllError
-    from fairall.explain import exit_code
-    from fairall.report import data as report
 
     overrides: list[str] = getattr(arguments, "overrides", [])
     if folder is not None:
@@ -64,13 +64,13 @@ def main(words: Sequence[str] | None = None) -> int:
         if folder is not None and not folder.is_dir():
             raise FairAllError(f"-cd {folder}: there is no such folder")
         if arguments.command == "fetch":
-            report.fetch(arguments.what, overrides)
+            describe.fetch(arguments.what, overrides)
         elif arguments.command == "describe":
-            report.describe(arguments.what, overrides, folder)
+            describe.describe(arguments.what, overrides, folder)
         elif arguments.command == "check":
-            return 0 if report.check(arguments.what, overrides, folder) else 1
+            return 0 if describe.check(arguments.what, overrides, folder) else 1
         else:
-            report.list_known(overrides, folder)
+            describe.list_known(overrides, folder)
         return 0
 
     # What a wrong key is explained by.

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.errors import FairAllError
-from fairall.wording import count
+from fairall.errors import FairAllError, count
 
 
 def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw_table import RawTableDataset, label_of
+from fairall.data.raw.dataset import RawTableDataset, label_of
 from fairall.data.table import Sensitive, Table
 
 FEATURES = [

@@ -10,12 +10,12 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from fairall.config import DatasetConfig, TableConfig
+from fairall.config.schema import DatasetConfig, TableConfig
+from fairall.config.target import target_class
 from fairall.data.people import People
-from fairall.data.prepare import PreparedData, Scaler
+from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import Splits, split
 from fairall.data.table import Table
-from fairall.target import target_class
 
 
 class Dataset(ABC):

@@ -7,7 +7,7 @@ import pandas as pd
 
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw_table import RawTableDataset, label_of
+from fairall.data.raw.dataset import RawTableDataset, label_of
 from fairall.data.table import Sensitive, Table
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]

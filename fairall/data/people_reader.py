@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from fairall.data.cells import refuse, shown
+from fairall.data.csv.infer import LARGEST_COUNT, OTHER_LEVEL
 from fairall.data.features import DISCRETE, MISSING_LEVEL, Feature, Kind, Schema, by_spelling, spelling
-from fairall.data.infer import LARGEST_COUNT, OTHER_LEVEL
-from fairall.data.prepare import PreparedData, Scaler
+from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Sensitive
 from fairall.errors import FairAllError
 

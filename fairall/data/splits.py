@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairall.config import SplitConfig
+from fairall.config.schema import SplitConfig
 from fairall.errors import FairAllError
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairall.config import StructuralModelConfig, SyntheticConfig
+from fairall.config.schema import StructuralModelConfig, SyntheticConfig
 from fairall.data.dataset import Dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
-from fairall.data.prepare import PreparedData, Scaler
+from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Table
 from fairall.randomness import SeedStreams
 

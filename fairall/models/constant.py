@@ -8,8 +8,8 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.checks import require
-from fairall.config import ModelConfig
+from fairall.config.checks import require
+from fairall.config.schema import ModelConfig
 from fairall.data.people import Decided
 from fairall.models.learner import Learner
 from fairall.randomness import SeedStreams

@@ -8,13 +8,13 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.checks import at_least
+from fairall.config.checks import at_least
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import MIXTURE_KL, gaussian_kl, masked_mean, samples
-from fairall.models.pack import Pack
+from fairall.models.packed_rows import Pack
 from fairall.models.training import classification_risk
-from fairall.nn.decoding import Weighted
+from fairall.nn.fused_decoder import Weighted
 
 
 @dataclass

@@ -7,9 +7,9 @@ from torch import Tensor
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import gaussian_kl, ips_weight, samples
-from fairall.models.pack import Pack
+from fairall.models.packed_rows import Pack
 from fairall.models.training import classification_risk
-from fairall.nn.decoding import Weighted
+from fairall.nn.fused_decoder import Weighted
 
 
 class FairLab(LatentLearner):

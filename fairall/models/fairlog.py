@@ -8,7 +8,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.checks import not_negative
+from fairall.config.checks import not_negative
 from fairall.data.people import Decided
 from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.objectives import masked_mean

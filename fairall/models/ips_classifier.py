@@ -9,9 +9,9 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.checks import dropout, hidden_sizes, one_of, positive
-from fairall.config import ModelConfig
-from fairall.data.inputs import FeatureInputs
+from fairall.config.checks import dropout, hidden_sizes, one_of, positive
+from fairall.config.schema import ModelConfig
+from fairall.data.encoding import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, Learner, Setting, as_decided
 from fairall.models.training import one_epoch

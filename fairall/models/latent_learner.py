@@ -10,22 +10,22 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.cache import Cache
-from fairall.checkpoint import Checkpoint
-from fairall.checks import at_least, dropout, even, hidden_sizes, not_negative, one_of, positive
-from fairall.config import ModelConfig
+from fairall.config.checks import at_least, dropout, even, hidden_sizes, not_negative, one_of, positive
+from fairall.config.schema import ModelConfig
 from fairall.data.people import Decided
-from fairall.data.prepare import PreparedData
-from fairall.models.latent_frame import matching_frame
-from fairall.models.latent_policies import POLICIES
+from fairall.data.prepared import PreparedData
+from fairall.models.alignment import matching_frame
 from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
 from fairall.models.phase1 import Phase1Config, phase1_key, train_phase1
+from fairall.models.policy_heads import POLICIES
 from fairall.models.semi_supervised import SemiSupervisedVAE
 from fairall.models.training import one_epoch
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
+from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Checkpoint
 
 
 @dataclass

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from fairall.cache import Cache
-from fairall.config import Config, ModelConfig, ProtocolConfig, ScheduleConfig
+from fairall.config.schema import Config, ModelConfig, ProtocolConfig, ScheduleConfig
 from fairall.data.features import Schema
 from fairall.data.people import Decided
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.nn.stacked import RELU_GAIN
 from fairall.randomness import SeedStreams
+from fairall.storage.cache import Cache
 
 Advance = Callable[..., None]
 """Tells the progress display that one unit of work is done, with current figures as keywords.

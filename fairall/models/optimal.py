@@ -9,16 +9,16 @@ from omegaconf import MISSING
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-from fairall.cache import Cache
-from fairall.checks import at_least, one_of
-from fairall.config import ModelConfig
-from fairall.data.inputs import FeatureInputs
+from fairall.config.checks import at_least, one_of
+from fairall.config.schema import ModelConfig
+from fairall.data.encoding import FeatureInputs
 from fairall.data.people import Decided
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
+from fairall.storage.cache import Cache
 
 
 @dataclass

@@ -11,20 +11,20 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall import stopping
-from fairall.checkpoint import Checkpoint
-from fairall.checks import at_least, not_negative, positive
+from fairall.config.checks import at_least, not_negative, positive
 from fairall.data.people import People
 from fairall.errors import FairAllError
-from fairall.identity import code_and_versions
 from fairall.models.best_weights import BestWeights
 from fairall.models.learner import Advance, PretrainCurves
 from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import PaddedAdam
-from fairall.nn.decoding import Weighted
+from fairall.nn.fused_decoder import Weighted
 from fairall.randomness import SeedStreams
+from fairall.runtime import signals
+from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.identity import code_and_versions
 
 
 @dataclass
@@ -107,7 +107,7 @@ def train_phase1(
     def state() -> dict[str, Any]:
         return {"epoch": epoch, "curves": curves} | {name: part.state_dict() for name, part in parts.items()}
 
-    with stopping.deferred():
+    with signals.deferred():
         while epoch < epochs and not best.done.all():
             epoch += 1
             order = streams.permutations(len(pool))

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from fairall.models.objectives import gaussian_kl, samples
 from fairall.models.vae import MIN_SCALE, ConditionalVAE
-from fairall.nn.decoding import Weighted, value_and_gradients
-from fairall.nn.passes import backward_pass, forward_pass
+from fairall.nn.fused_decoder import Weighted, value_and_gradients
+from fairall.nn.manual_backward import backward_pass, forward_pass
 
 
 @torch.no_grad()

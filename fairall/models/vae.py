@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema
-from fairall.data.inputs import FeatureInputs
-from fairall.nn.decoding import Weighted, weighted_log_likelihood
+from fairall.nn.fused_decoder import Weighted, weighted_log_likelihood
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams

@@ -10,7 +10,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from fairall.nn.passes import affine
+from fairall.nn.manual_backward import affine
 from fairall.randomness import SeedStreams
 
 RELU_GAIN = math.sqrt(2.0)  # a ReLU lets half of the variance through
@@ -65,7 +65,7 @@ class StackedMLP(nn.Module):
         self.dropout = dropout
 
     def weights_and_biases(self) -> list[Tensor]:
-        """Of every layer in turn, as `fairall.nn.passes` takes them."""
+        """Of every layer in turn, as `fairall.nn.manual_backward` takes them."""
         layers = cast(list[StackedLinear], list(self.layers))
         return [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
 

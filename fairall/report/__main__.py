@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairall import terminal
-from fairall.checks import whole_number
+from fairall.config.checks import whole_number
+from fairall.runtime import terminal
 
 if TYPE_CHECKING:
-    from fairall.report.runs import Collection
     from fairall.report.table import Table
+    from fairall.results.finished import Collection
 
 LISTED = 20  # runs, on the terminal
 EPILOGUE = """\
@@ -43,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     # Heavy: after `--help` has been answered.
-    from fairall.explain import exit_code
+    from fairall.config.messages import exit_code
 
     overrides = [word for word in arguments.words if "=" in word]
     return exit_code(
@@ -57,7 +57,7 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
     from fairall.errors import FairAllError
     from fairall.report.build import build
     from fairall.report.results_page import write_results
-    from fairall.tracking.reports import log_report
+    from fairall.tracking.artifacts import log_report
 
     wrong = [word for word in arguments.words if "=" not in word]
     if wrong:
@@ -81,9 +81,9 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
 
 def _told(others: Table, *, whole: bool) -> str:
     """Runs that the report is not about, for the terminal: as a table, or how many there are."""
+    from fairall.errors import count
     from fairall.report.other_runs import COMPARE
     from fairall.report.written import plain
-    from fairall.wording import count
 
     n = len(others.rows)
     if not whole:
@@ -95,7 +95,7 @@ def _told(others: Table, *, whole: bool) -> str:
 
 def _compare(arguments: argparse.Namespace, overrides: list[str]) -> int:
     from fairall.report.compare import compare
-    from fairall.tracking.reports import log_report
+    from fairall.tracking.artifacts import log_report
 
     config = _config(overrides)
     outputs = Path(config["outputs_dir"])
@@ -120,8 +120,8 @@ COMMANDS: dict[str | None, Any] = {None: _report, "compare": _compare, "reproduc
 
 
 def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
-    from fairall.report.runs import collect
-    from fairall.tracking.reports import fetch_runs
+    from fairall.results.finished import collect
+    from fairall.tracking.artifacts import fetch_runs
 
     if not from_mlflow:
         return collect(Path(config["outputs_dir"]) / "runs")
@@ -134,7 +134,7 @@ def _config(overrides: Sequence[str]) -> dict[str, Any]:
     """Where outputs and records are, of the user's words."""
     from omegaconf import OmegaConf
 
-    from fairall.compose import compose_config
+    from fairall.config.compose import compose_config
     from fairall.report.plan import PLACES
 
     # Others may be lists of choices, which only the plan can take.

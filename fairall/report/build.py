@@ -10,13 +10,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fairall.errors import FairAllError
-from fairall.files import atomic
 from fairall.report.contents import Contents, contents
 from fairall.report.drawing import save
 from fairall.report.page import page
-from fairall.report.runs import Collection
 from fairall.report.table import Table
 from fairall.report.written import comma_separated, latex, markdown
+from fairall.results.finished import Collection
+from fairall.storage.files import atomic
 
 LIBRARIES = ("torch", "numpy", "pandas", "scipy", "matplotlib")
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fairall.report import names
-from fairall.report.names import Measure
-from fairall.report.results import Asked, signed
-from fairall.report.runs import Run
+from fairall.report import labels
+from fairall.report.labels import Measure
 from fairall.report.statistics import LEVEL, holm, paired_p
 from fairall.report.table import Cell, Row, Table
+from fairall.report.tables import Asked, signed
+from fairall.results.finished import Run
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 MEANING = (
@@ -42,8 +42,8 @@ class Claim:
     no_worse: bool = False
 
 
-EFFECTIVE_UTILITY, EFFECTIVE_DPU = names.EFFECTIVE
-TV_UTILITY, MEAN_UTILITY, TV_DPU, MEAN_DPU = names.TEMPORAL
+EFFECTIVE_UTILITY, EFFECTIVE_DPU = labels.EFFECTIVE
+TV_UTILITY, MEAN_UTILITY, TV_DPU, MEAN_DPU = labels.TEMPORAL
 REAL = (
     Claim(
         "FairAll (I+II) accumulates more utility than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_UTILITY
@@ -181,7 +181,7 @@ def claims_table(verdicts: Sequence[Verdict], key: str, title: str, section: str
         for v in verdicts
     ]
     return Table(
-        key, title, MEANING, [names.dataset(name) for name in datasets], rows, section, records=records
+        key, title, MEANING, [labels.dataset(name) for name in datasets], rows, section, records=records
     )
 
 
@@ -224,7 +224,7 @@ def _listed(verdicts: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
     """Claims, each with where; without, where it was everywhere."""
     parts = []
     for claim in dict.fromkeys(verdict.claim for verdict in verdicts):
-        where = [names.dataset(verdict.dataset) for verdict in verdicts if verdict.claim == claim]
+        where = [labels.dataset(verdict.dataset) for verdict in verdicts if verdict.claim == claim]
         everywhere = len(where) == sum(verdict.claim == claim for verdict in judged)
         parts.append(claim.text + ("" if everywhere else f" ({', '.join(where)})"))
     return "; ".join(parts)
@@ -260,7 +260,7 @@ def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -
     """One line about the figures that are farthest from print, or none."""
     far = [(d, record) for d, record in differences if abs(d) > FAR]
     named = [
-        f"{names.method(str(r['model']))} on {names.dataset(str(r['dataset']))}, {_label(str(r['measure']))} "
+        f"{labels.method(str(r['model']))} on {labels.dataset(str(r['dataset']))}, {_label(str(r['measure']))} "
         f"({signed(d)} sd)"
         for d, r in far[:TOLD]
     ]
@@ -271,5 +271,5 @@ def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -
 
 def _label(measure: str) -> str:
     plain = measure.removesuffix("_sampled")
-    labels = {m.key: m.label for m in (*names.EFFECTIVE, *names.TEMPORAL)}
+    labels = {m.key: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
     return labels.get(plain, plain)

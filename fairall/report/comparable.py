@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairall.identity import determining, flattened
-from fairall.report import names
-from fairall.report.runs import Run
+from fairall.report import labels
+from fairall.results.finished import Run
+from fairall.storage.identity import determining, flattened
 
 RULE = (
     "A group has the same data set, split, cost, initial policy, number of applicants and time steps, "
@@ -120,7 +120,7 @@ def _explained(key: str, a: Conditions, b: Conditions) -> bool:
 
 def _title(own: Conditions, further: Sequence[str]) -> str:
     parts = [
-        names.dataset(own["dataset.name"]),
+        labels.dataset(own["dataset.name"]),
         f"c = {own['cost.value']:g}",
         f"{own['initial_policy.name']} initial policy",
     ]
@@ -135,4 +135,4 @@ def _range(seeds: Sequence[int]) -> str:
 def _shown(key: str, value: Any) -> str:
     if value is None:
         return "none"
-    return names.dataset(value) if key == "dataset.name" else str(value)
+    return labels.dataset(value) if key == "dataset.name" else str(value)

@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from fairall.errors import FairAllError
-from fairall.identity import determining, flattened
-from fairall.report import names, plots
+from fairall.report import labels, plots
 from fairall.report.build import made, write, write_tables
 from fairall.report.comparable import RULE, Group, difference, grouped, marked
 from fairall.report.drawing import Drawing, save
 from fairall.report.drawings import BAND, EVERYBODY
-from fairall.report.names import Measure
+from fairall.report.labels import Measure
 from fairall.report.page import comparison_page
 from fairall.report.references import with_references
-from fairall.report.results import Standing, cell, compared
-from fairall.report.runs import Run, read_run
 from fairall.report.statistics import LEVEL
 from fairall.report.table import Cell, Row, Table
+from fairall.report.tables import Standing, cell, compared
 from fairall.report.written import markdown
+from fairall.results.finished import Run, read_run
+from fairall.storage.identity import determining, flattened
 
 MEASURES = (
-    *names.EFFECTIVE,
-    *names.TEMPORAL,
+    *labels.EFFECTIVE,
+    *labels.TEMPORAL,
     Measure("mean_cfu", "mean CFU", higher=False),
     Measure("mean_ground_truth_utility", "mean ground-truth utility", higher=True),
 )
@@ -103,7 +103,7 @@ def _read(path: Path) -> Run:
 
 
 def _label(run: Run) -> str:
-    return f"{names.method(run.name('model'))}, {run.path.name}"
+    return f"{labels.method(run.name('model'))}, {run.path.name}"
 
 
 def _figures(groups: Sequence[Group], labels: Mapping[str, str]) -> Table:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairall.report import drawings, names
+from fairall.report import drawings, labels
 from fairall.report.claims import REAL, SYNTHETIC, Verdict, claims_table, in_words, judge
 from fairall.report.drawing import Drawing
 from fairall.report.other_runs import other_runs
 from fairall.report.plan import Planned, find, plan, sweeps_of
-from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
-from fairall.report.runs import Collection, Run
 from fairall.report.setting_tables import acceptance_table, hyperparameter_table
 from fairall.report.table import Table
+from fairall.report.tables import Asked, effective_table, synthetic_table, temporal_table
+from fairall.results.finished import Collection, Run
 
 INITIAL_POLICIES = ("harsh", "lenient")
 JUDGED = "harsh"  # the main text's, whose claims the opening words are about
@@ -169,13 +169,13 @@ def _is_of(one: Asked, initial_policy: str, protocol: str) -> bool:
     return (
         one.planned.name("initial_policy") == initial_policy
         and one.planned.name("protocol") == protocol
-        and one.dataset in names.REAL
+        and one.dataset in labels.REAL
     )
 
 
 def _order(one: Planned) -> tuple[int, int]:
     """Data sets as in the paper's tables, and within them methods."""
-    datasets, methods = list(names.DATASETS), [*names.METHODS, *names.OPTIMAL]
+    datasets, methods = list(labels.DATASETS), [*labels.METHODS, *labels.OPTIMAL]
     return (
         datasets.index(one.name("dataset")) if one.name("dataset") in datasets else len(datasets),
         methods.index(one.name("model")) if one.name("model") in methods else len(methods),

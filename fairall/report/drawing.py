@@ -14,8 +14,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall.files import atomic
-from fairall.report.figures import BLUE, GREEN, GREY, ORANGE
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE
+from fairall.storage.files import atomic
 
 COLUMN = 3.4  # inches: the width of a column of the paper's
 DPI = 300

@@ -7,12 +7,12 @@ from functools import partial
 
 from matplotlib.figure import Figure
 
-from fairall.report import names, plots
+from fairall.report import labels, plots
 from fairall.report.drawing import Drawing
 from fairall.report.latent_space import Space, latent_space
-from fairall.report.paper import of_synthetic_figures
-from fairall.report.results import Asked
-from fairall.report.runs import Run
+from fairall.report.tables import Asked
+from fairall.results.finished import Run
+from fairall.results.paper import of_synthetic_figures
 
 BAND = "Mean over seeds; the band is one standard deviation."
 EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
@@ -24,7 +24,7 @@ def over_time(asked: Sequence[Asked], dataset: str, initial_policy: str) -> Draw
     own = [one for one in asked if one.dataset == dataset]
     return _drawing(
         f"{dataset}_{initial_policy}",
-        f"{names.dataset(dataset)}, {initial_policy} initial policy",
+        f"{labels.dataset(dataset)}, {initial_policy} initial policy",
         f"Utility by the proxy label and demographic-parity unfairness over time steps. "
         f"{EXPECTED} {BAND} {EVERYBODY}",
         "Figures: methods over time",
@@ -39,9 +39,9 @@ def synthetic(asked: Sequence[Asked], optimal: Sequence[Asked], initial_policy: 
     def lines() -> dict[str, tuple[str, dict[str, float]]]:
         found = {}
         for one in optimal:
-            label = names.method(one.model)
+            label = labels.method(one.model)
             if one.run is not None:
-                found[one.model] = (label, plots.levels(one.run, names.SYNTHETIC))
+                found[one.model] = (label, plots.levels(one.run, labels.SYNTHETIC))
             else:
                 readings = of_synthetic_figures(initial_policy, one.model)
                 found[one.model] = (
@@ -58,7 +58,7 @@ def synthetic(asked: Sequence[Asked], optimal: Sequence[Asked], initial_policy: 
         f"{EXPECTED} {BAND} {EVERYBODY}",
         "Figures: synthetic data",
         asked,
-        lambda: plots.over_time(_by_model(asked), names.SYNTHETIC, optimal=lines()),
+        lambda: plots.over_time(_by_model(asked), labels.SYNTHETIC, optimal=lines()),
         also_missing=[one for one in optimal if one.run is None],
     )
 
@@ -71,7 +71,7 @@ def costs(asked: Sequence[Asked]) -> Drawing:
         for one in asked:
             if one.run is not None:
                 by_dataset.setdefault(one.dataset, []).append(one.run)
-        return plots.against_cost(by_dataset, names.EFFECTIVE)
+        return plots.against_cost(by_dataset, labels.EFFECTIVE)
 
     return _drawing(
         "costs",
@@ -94,7 +94,7 @@ def policies(asked: Sequence[Asked], dataset: str) -> Drawing:
 
     return _drawing(
         f"policies_{dataset}",
-        f"FairAll (I+II) with other policies, {names.dataset(dataset)}, harsh initial policy",
+        f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
         f"Utility by the proxy label and demographic-parity unfairness over time steps. "
         f"{EXPECTED} {BAND} {EVERYBODY}",
         "Figures: costs and policies",
@@ -157,7 +157,7 @@ def latents(asked: Sequence[Asked], dataset: str) -> Drawing:
         seen.append(one if space is not None else Asked(one.planned, None))
     return _drawing(
         f"latents_{dataset}",
-        f"Latent spaces, {names.dataset(dataset)}, harsh initial policy",
+        f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
         "Latent means of test people by the first seed's policy at the end, on their two leading principal "
         "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
         "the left.",

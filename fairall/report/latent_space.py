@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairall.errors import FairAllError
-from fairall.report.runs import Run
+from fairall.results.finished import Run
 
 Space = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -23,10 +23,10 @@ def latent_space(run: Run) -> Space | None:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from fairall.compose import compose_config
+    from fairall.config.compose import compose_config
     from fairall.data.dataset import dataset
     from fairall.policy import Policy
-    from fairall.representation import latent
+    from fairall.results.latent_quality import latent
 
     folder: Path = run.path / "policy"
     if not (folder / "weights.pt").exists():

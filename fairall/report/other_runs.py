@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fairall.report import names
+from fairall.report import labels
 from fairall.report.comparable import marked
-from fairall.report.runs import Run
 from fairall.report.table import Cell, Row, Table, plus_minus
+from fairall.results.finished import Run
 
 COMPARE = "python -m fairall.report compare RUN RUN"
-MEASURES = (*names.EFFECTIVE, *(measure for measure in names.TEMPORAL if measure.key.startswith("mean_")))
+MEASURES = (*labels.EFFECTIVE, *(measure for measure in labels.TEMPORAL if measure.key.startswith("mean_")))
 
 
 def other_runs(runs: Sequence[Run]) -> Table:
@@ -26,8 +26,8 @@ def other_runs(runs: Sequence[Run]) -> Table:
         }
         setting = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds))]
         cells = [Cell(text) for text in (*setting, *told.values(), where)]
-        name = marked(names.method(run.name("model")), run)
-        rows.append(Row(names.dataset(run.name("dataset")), name, cells))
+        name = marked(labels.method(run.name("model")), run)
+        rows.append(Row(labels.dataset(run.name("dataset")), name, cells))
         records.append(
             {
                 "dataset": run.name("dataset"),

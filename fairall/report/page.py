@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
+from fairall.errors import count
 from fairall.report.contents import SECTIONS, Contents
 from fairall.report.drawing import Drawing
 from fairall.report.statistics import Comparison
 from fairall.report.table import Cell, Row, Table
-from fairall.wording import count
 
 Pictures = Mapping[str, tuple[bytes, bytes]]  # by figure: light and dark PNG
 

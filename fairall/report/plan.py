@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
+from fairall.config.paths import sweeps_folder
 from fairall.errors import FairAllError
-from fairall.identity import determining, ordered
-from fairall.report.runs import Run
-from fairall.resources import sweeps_folder
+from fairall.results.finished import Run
+from fairall.storage.identity import determining, ordered
 
 PREFIX = "paper_"
 PLACES = ("outputs_dir=", "tracking.")  # words about where things are, not what they are
@@ -118,8 +118,8 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     """Configurations of command lines; those that differ in plain values only are composed once."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
-    from fairall.compose import compose_all
-    from fairall.model_node import with_typed_model
+    from fairall.config.compose import compose_all
+    from fairall.config.model_node import with_typed_model
 
     groups = [tuple(word for word in words if not _sets_value(word)) for words in commands]
     distinct = list(dict.fromkeys(groups))

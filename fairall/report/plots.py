@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall.report import names
+from fairall.report import labels
 from fairall.report.comparable import grouped
 from fairall.report.drawing import (
     COLOURS,
@@ -27,11 +27,11 @@ from fairall.report.drawing import (
     handles_of,
     legend_below,
 )
-from fairall.report.figures import GREY
-from fairall.report.names import Measure
+from fairall.report.labels import Measure
 from fairall.report.references import ACCEPT_ALL, accept_all
-from fairall.report.runs import Run
-from fairall.summary import bounds
+from fairall.results.figures import GREY
+from fairall.results.finished import Run
+from fairall.results.summary import bounds
 
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
 UTILITY_AND_DPU = (
@@ -115,7 +115,7 @@ def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Mea
                 marker="osD"[i % 3],
                 ms=2.5,
                 capsize=1.5,
-                label=names.dataset(dataset),
+                label=labels.dataset(dataset),
             )
         axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
     legend_below(figure, handles_of(panels[:1]), 3)
@@ -133,7 +133,7 @@ def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
             dpu, utility = (run.summary["aggregate"][f"mean_{measure}"] for measure in ("dpu", "utility"))
             x, y = 100 * dpu["mean"], 100 * utility["mean"]
             points.append((x, y))
-            handles[names.method(name)] = axes.errorbar(
+            handles[labels.method(name)] = axes.errorbar(
                 x,
                 y,
                 xerr=_reach(dpu),
@@ -149,7 +149,7 @@ def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
         (handles["Pareto front"],) = axes.plot(
             *zip(*front, strict=True), color=GREY, ls="--", lw=0.9, zorder=0
         )
-        axes.set(title=names.dataset(dataset), ylabel="mean test utility (×100)")
+        axes.set(title=labels.dataset(dataset), ylabel="mean test utility (×100)")
         axes.set_xlim(left=0)
     panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
     legend_below(figure, handles, 3)
@@ -171,9 +171,9 @@ def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.3), layout="constrained")
     panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
     for axes, name in zip(panels[0], methods, strict=True):
-        axes.set_title(names.method(name))
+        axes.set_title(labels.method(name))
     for row, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
-        row[0].set_ylabel(f"{names.dataset(dataset)}\naccepted (%)")
+        row[0].set_ylabel(f"{labels.dataset(dataset)}\naccepted (%)")
         for axes, name in zip(row, methods, strict=True):
             if name not in runs:
                 axes.set_axis_off()
@@ -220,7 +220,7 @@ def latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> 
                 axes.scatter([], [], s=8, color=hue, label=word)
             axes.legend(loc="upper right", handletextpad=0.1, borderpad=0.1)
             axes.set(xticks=[], yticks=[])
-        left.set_ylabel(f"{names.method(name)}\nsecond axis of z")
+        left.set_ylabel(f"{labels.method(name)}\nsecond axis of z")
     for axes in panels[-1]:
         axes.set_xlabel("first axis of z")
     return figure
@@ -236,7 +236,7 @@ def principal(z: np.ndarray) -> np.ndarray:
 
 def _look(name: str, i: int, labels: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
     if labels is None:
-        return names.method(name), {"color": COLOURS[name], "ls": LINES[name]}
+        return labels.method(name), {"color": COLOURS[name], "ls": LINES[name]}
     colour = COLOURS.get(name, OTHERS[i % len(OTHERS)])
     return labels[name], {"color": colour, "ls": STYLES[i % len(STYLES)]}
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fairall.report.runs import Run
 from fairall.report.table import Cell, Row, Table, plus_minus
+from fairall.results.finished import Run
 
 ACCEPT_ALL = "accept everybody"
 NOTE = (

@@ -19,11 +19,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
 from fairall.data.dataset import Dataset
-from fairall.data.prepare import PreparedData
-from fairall.errors import FairAllError
+from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError, count
 from fairall.report.durations import Durations, in_words
 from fairall.report.plan import Planned, added, plan, sweeps_of
-from fairall.wording import count
 
 GRACE = 20.0  # seconds that an interrupted run has to close its records
 LOOK_EVERY = 1.0  # seconds

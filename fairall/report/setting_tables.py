@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from fairall.report import names
-from fairall.report.paper import of_initial_policy, selected_hyperparameters
+from fairall.report import labels
 from fairall.report.plan import Planned
 from fairall.report.table import Cell, Row, Table
+from fairall.results.paper import of_initial_policy, selected_hyperparameters
 
 INITIAL_POLICIES = ("lenient", "harsh")
 GROUPS = ("everybody", "S = +1", "S = −1")
@@ -18,7 +18,7 @@ SAME_RATE = 5e-5  # the paper prints percentages with two digits
 def acceptance_table(planned: Sequence[Planned]) -> Table:
     """Acceptance rates of the initial policies on the pools of the planned runs' data sets."""
     rows, records, commands = [], [], []
-    for name in [name for name in names.DATASETS if any(one.name("dataset") == name for one in planned)]:
+    for name in [name for name in labels.DATASETS if any(one.name("dataset") == name for one in planned)]:
         measured = _acceptance(name)
         if isinstance(measured, str):
             commands.append(measured)
@@ -39,7 +39,7 @@ def acceptance_table(planned: Sequence[Planned]) -> Table:
                 )
                 figures = {"dataset": name, "initial_policy": policy, "group": group}
                 records.append(figures | {"rate": ours, "paper_rate": paper})
-            rows.append(Row(names.dataset(name), policy, cells))
+            rows.append(Row(labels.dataset(name), policy, cells))
     return Table(
         "acceptance",
         "Acceptance rates of the initial policies",
@@ -54,10 +54,10 @@ def acceptance_table(planned: Sequence[Planned]) -> Table:
 
 def _acceptance(dataset: str) -> dict[str, tuple[float, ...]] | str:
     """By initial policy the rates of `GROUPS`; the command that fetches the data where they are not here."""
-    from fairall.compose import load_dataset, typed_config
-    from fairall.config import RawTableConfig
-    from fairall.data.raw_files import find
-    from fairall.target import target_class
+    from fairall.config.compose import load_dataset, typed_config
+    from fairall.config.schema import RawTableConfig
+    from fairall.config.target import target_class
+    from fairall.data.raw.files import find
 
     configs = {
         policy: typed_config(f"dataset={dataset}", f"initial_policy={policy}") for policy in INITIAL_POLICIES
@@ -85,9 +85,9 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
         for one in planned
         if one.name("model") in printed
     }
-    columns = [name for name in names.DATASETS if any(dataset == name for _, dataset in models)]
+    columns = [name for name in labels.DATASETS if any(dataset == name for _, dataset in models)]
     rows, records = [], []
-    for model in names.METHODS:
+    for model in labels.METHODS:
         keys = dict.fromkeys(key for values in printed[model].values() for key in values)
         for key in keys:
             cells = []
@@ -108,12 +108,12 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
                         "paper": _value(paper),
                     }
                 )
-            rows.append(Row(names.method(model), key.rstrip("_"), cells))
+            rows.append(Row(labels.method(model), key.rstrip("_"), cells))
     return Table(
         "hyperparameters",
         "Hyperparameters",
         "What the runs use; the paper's selection beside it where it is another. phase1.: of Phase I.",
-        [names.dataset(name) for name in columns],
+        [labels.dataset(name) for name in columns],
         rows,
         "Settings",
         records=records,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from fairall import stopping, terminal
+from fairall.runtime import signals, terminal
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI tells
@@ -25,12 +25,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
     terminal.prepare()
     arguments = _parser().parse_args(words)
-    stopping.listen()
+    signals.listen()
     os.environ["HYDRA_FULL_ERROR"] = "1"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     # Heavy: after `--help` has been answered.
-    from fairall.explain import exit_code
+    from fairall.config.messages import exit_code
 
     return exit_code(
         lambda: _sync(arguments.overrides),
@@ -43,12 +43,11 @@ def _sync(overrides: Sequence[str]) -> int:
     """Tells MLflow; returns the exit code, 1 where a run could not be told."""
     from omegaconf import OmegaConf
 
-    from fairall.compose import compose_config
-    from fairall.errors import FairAllError
-    from fairall.report.runs import collect, read_run
-    from fairall.run_folder import RunFolder
-    from fairall.tracking.records import Records
-    from fairall.wording import count
+    from fairall.config.compose import compose_config
+    from fairall.errors import FairAllError, count
+    from fairall.results.finished import collect, read_run
+    from fairall.storage.run_folder import RunFolder
+    from fairall.tracking.outbox import Records
 
     composed = compose_config(*overrides)
     elsewhere = cast(dict[str, Any], OmegaConf.to_container(composed.tracking))

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairall.config.paths import configuration_root
 from fairall.data.__main__ import main
-from fairall.resources import configuration_root
 
 LOANS = Path(__file__).with_name("loans.csv")
 MEANING = ["dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male"]

@@ -13,10 +13,10 @@ from typing import cast
 import pytest
 from filelock import FileLock
 
-from fairall.config import DownloadConfig, RawTableConfig
-from fairall.data import fetch as fetching
-from fairall.data.fetch import fetch
-from fairall.data.raw_files import cache_folder, find, raw_file, searched_folders, verified
+from fairall.config.schema import DownloadConfig, RawTableConfig
+from fairall.data.raw import fetch as fetching
+from fairall.data.raw.fetch import fetch
+from fairall.data.raw.files import cache_folder, find, raw_file, searched_folders, verified
 from fairall.errors import FairAllError
 
 CONTENT = random.Random(0).randbytes(200_000)

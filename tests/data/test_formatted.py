@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairall.data.formatted import formatted, point_groups_thousands
+from fairall.data.csv.formatted import formatted, point_groups_thousands
 
 NOT_FORMATTED = [
     "", "12", "-12", "+5", "1.5", "1e5", "$", "%", "-", "5 kg", "10-20", "2020-01-01", "1.2.3", "1,2,3",

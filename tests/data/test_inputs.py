@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fairall.data.encoding import FeatureInputs
 from fairall.data.features import DISCRETE, Schema
-from fairall.data.inputs import FeatureInputs
 from fairall.data.people import Decided, People
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import Setting
 from tests.conftest import ComposeConfig

@@ -16,12 +16,12 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairall.compose import typed_config
-from fairall.config import CsvConfig, CsvSplitConfig
-from fairall.data.csv_text import read_text
+from fairall.config.compose import typed_config
+from fairall.config.schema import CsvConfig, CsvSplitConfig
+from fairall.data.csv.dataset import OwnCsv
+from fairall.data.csv.reader import read_text
 from fairall.data.features import DISCRETE, Feature, Kind, Schema
-from fairall.data.own_csv import OwnCsv
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from tests.conftest import examples
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairall.compose import load_dataset, typed_config
+from fairall.config.compose import load_dataset, typed_config
 from fairall.data.features import DISCRETE, Kind
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.data.table import Sensitive, Table
-from fairall.initial_policy import LogisticPolicy
+from fairall.online.initial_policy import LogisticPolicy
 
 NAMES = ["compas", "credit", "meps"]
 

@@ -3,11 +3,11 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from fairall.compose import load_dataset
-from fairall.config import LoggedPolicyConfig
+from fairall.config.compose import load_dataset
+from fairall.config.schema import LoggedPolicyConfig
+from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.propensity import estimated_propensity
-from fairall.initial_policy import LoggedPolicy
+from fairall.online.initial_policy import LoggedPolicy
 
 N = 4000
 LOANS = [

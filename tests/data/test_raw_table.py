@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairall.compose import load_dataset
-from fairall.data.raw_table import read_columns
+from fairall.config.compose import load_dataset
+from fairall.data.raw.dataset import read_columns
 from fairall.errors import FairAllError
 
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.compose import load_dataset
+from fairall.config.compose import load_dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
-from fairall.data.prepare import FURTHEST, PreparedData, Scaler
+from fairall.data.prepared import FURTHEST, PreparedData, Scaler
 from fairall.data.synthetic import Synthetic
 
 ROLES = ["train", "validation", "test", "pool"]

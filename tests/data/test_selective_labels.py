@@ -13,15 +13,15 @@ from scipy.special import expit
 from torch import Tensor
 
 from fairall import metrics
-from fairall.compose import load_dataset
-from fairall.config import ModelConfig
+from fairall.config.compose import load_dataset
+from fairall.config.schema import ModelConfig
 from fairall.data.__main__ import main
 from fairall.data.dataset import Dataset
 from fairall.data.people import People
-from fairall.data.prepare import PreparedData
-from fairall.evaluation import Evaluation
-from fairall.initial_policy import DrawnPolicy
+from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
+from fairall.online.evaluation import Evaluation
+from fairall.online.initial_policy import DrawnPolicy
 from fairall.randomness import SeedStreams
 
 COST = 0.5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from fairall.config import SplitConfig
+from fairall.config.schema import SplitConfig
 from fairall.data.splits import split
 from fairall.errors import FairAllError
 

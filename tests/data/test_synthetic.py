@@ -3,10 +3,10 @@ import pytest
 import torch
 from scipy.special import expit
 
-from fairall.compose import load_dataset, typed_config
-from fairall.data.prepare import PreparedData
+from fairall.config.compose import load_dataset, typed_config
+from fairall.data.prepared import PreparedData
 from fairall.data.synthetic import Individuals, StructuralModel
-from fairall.initial_policy import LogisticPolicy
+from fairall.online.initial_policy import LogisticPolicy
 from fairall.randomness import SeedStreams
 
 N = 200_000

@@ -11,13 +11,13 @@ from torch import Tensor
 
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
-from fairall.data.prepare import PreparedData
-from fairall.evaluation import Evaluation
+from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
-from fairall.models.latent_policies import NetPolicy
 from fairall.models.learner import Setting
+from fairall.models.policy_heads import NetPolicy
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE
+from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, warm_up
 

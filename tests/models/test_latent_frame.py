@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.compose import load_dataset
+from fairall.config.compose import load_dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
+from fairall.models.alignment import matching_frame
 from fairall.models.fairall import FairAll
-from fairall.models.latent_frame import matching_frame
 from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Config, phase1_loss, train_phase1
 from fairall.models.vae import ConditionalVAE

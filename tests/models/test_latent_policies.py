@@ -9,8 +9,8 @@ from torch import Tensor
 
 from fairall.data.people import Decided, People
 from fairall.models.fairall import FairAll, FairAllConfig
-from fairall.models.latent_policies import POLICIES, NetPolicy
 from fairall.models.learner import Setting
+from fairall.models.policy_heads import POLICIES, NetPolicy
 from fairall.models.semi_supervised import SemiSupervisedVAE
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up

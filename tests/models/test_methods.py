@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairall.resources import configuration_root
+from fairall.config.paths import configuration_root
 
 PACKAGE = Path(__file__).parents[2] / "fairall"
 CHOICES = [path.stem for path in (configuration_root() / "conf" / "model").glob("*.yaml")]

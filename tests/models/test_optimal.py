@@ -4,14 +4,14 @@ import torch
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from fairall.compose import load_dataset, typed_config
-from fairall.config import Config
+from fairall.config.compose import load_dataset, typed_config
+from fairall.config.schema import Config
 from fairall.data.dataset import dataset
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.evaluation import Evaluation
 from fairall.models.learner import Setting
 from fairall.models.optimal import Optimal
+from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
 from tests.conftest import no_cache
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairall.checkpoint import Checkpoint
 from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.models.learner import Advance, PretrainCurves
@@ -13,6 +12,7 @@ from fairall.models.phase1 import Phase1Config, phase1_key, phase1_loss, train_p
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
+from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import no_checkpoint
 
 CONFIG = Phase1Config(

@@ -8,8 +8,8 @@ from torch import Tensor, distributions
 
 from fairall.data.features import Schema
 from fairall.data.people import People
-from fairall.nn import decoding
-from fairall.nn.decoding import Weighted, weighted_log_likelihood
+from fairall.nn import fused_decoder
+from fairall.nn.fused_decoder import Weighted, weighted_log_likelihood
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -60,7 +60,7 @@ def by_autograd(case: dict[str, Any]) -> Tensor:
 def test_value_and_gradients_are_those_of_autograd(
     cached: int, case: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decoding, "CACHED", cached)
+    monkeypatch.setattr(fused_decoder, "CACHED", cached)
     learnt = [value for value in case.values() if isinstance(value, Tensor) and value.requires_grad]
     learnt += case["decoder"].parameters()
     upstream = torch.tensor([1.0, -2.0, 0.5], dtype=torch.double)

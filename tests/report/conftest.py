@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairall.compose import compose_config
-from fairall.model_node import with_typed_model
-from fairall.run_folder import RunFolder
-from fairall.summary import COLUMNS, MEASURES, summarise
+from fairall.config.compose import compose_config
+from fairall.config.model_node import with_typed_model
+from fairall.results.summary import COLUMNS, MEASURES, summarise
+from fairall.storage.run_folder import RunFolder
 
 MakeRun = Callable[..., Path]
 

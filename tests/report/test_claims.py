@@ -4,8 +4,8 @@ import pytest
 
 from fairall.report.claims import IN_DIRECTION, MISSING, NOT, REAL, REPRODUCED, in_words, judge
 from fairall.report.plan import find, plan
-from fairall.report.results import Asked, effective_table
-from fairall.report.runs import collect
+from fairall.report.tables import Asked, effective_table
+from fairall.results.finished import collect
 from tests.report.conftest import MakeRun
 
 SAME_BUT_BETTER = REAL[0]  # FairAll accumulates more utility than FairLog

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
-from fairall.compose import compose_config
-from fairall.model_node import with_typed_model
+from fairall.config.compose import compose_config
+from fairall.config.model_node import with_typed_model
 from fairall.report.comparable import difference, grouped
-from fairall.report.runs import Run
+from fairall.results.finished import Run
 
 OWN = [
     "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",

@@ -11,7 +11,7 @@ import pytest
 
 from fairall.report.__main__ import main
 from fairall.report.latent_space import latent_space
-from fairall.report.runs import collect
+from fairall.results.finished import collect
 
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
 WORDS = ["model=fairall_I_II", "dataset=credit", "preset=quick", "initial_policy=harsh", "cost.value=0.4"]

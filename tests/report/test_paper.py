@@ -2,7 +2,7 @@ from dataclasses import asdict
 
 import pytest
 
-from fairall.report.paper import paper_figures
+from fairall.results.paper import paper_figures
 from tests.conftest import ComposeConfig
 
 

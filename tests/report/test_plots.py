@@ -9,9 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fairall.report import names, plots
+from fairall.report import labels, plots
 from fairall.report.drawing import BASE
-from fairall.report.runs import Run, read_run
+from fairall.results.finished import Run, read_run
 from tests.report.conftest import MakeRun, add_references, lay_down
 
 LONG = "12 a_method_of_my_own_with_a_name_that_goes_on, 0123456789ab (quick: numbers mean nothing)"
@@ -59,10 +59,10 @@ def test_the_legend_is_inside_the_figure_and_under_the_panels(n: int, label: str
 
 def test_bands_of_what_cannot_be_negative_end_at_0(run: Run) -> None:
     assert (run.curve("dpu").mean(axis=1) < run.curve("dpu").std(axis=1)).any()
-    figure = plots.over_time({"fairlog": run}, names.SYNTHETIC)
+    figure = plots.over_time({"fairlog": run}, labels.SYNTHETIC)
     lowest = {
         measure.key: np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1].min()
-        for axes, measure in zip(panels(figure), names.SYNTHETIC, strict=True)
+        for axes, measure in zip(panels(figure), labels.SYNTHETIC, strict=True)
     }
     assert lowest["dpu"] == 0.0
     assert lowest["cfu"] == 0.0
@@ -77,9 +77,9 @@ def test_accept_everybody_is_a_line_in_panels_of_utility(make_run: MakeRun) -> N
     figures = {"mean_utility": 0.14, "mean_ground_truth_utility": 0.08, "mean_dpu": 0.0}
     with_line = read_run(add_references(path, **figures))
     both = {"fairlog": with_line, "unfairlog": without}
-    drawn = [levels(axes) for axes in panels(plots.over_time(both, names.SYNTHETIC))]
+    drawn = [levels(axes) for axes in panels(plots.over_time(both, labels.SYNTHETIC))]
     assert drawn == [[14.0], [8.0], [], []]
-    drawn = [levels(axes) for axes in panels(plots.over_time({"unfairlog": without}, names.SYNTHETIC))]
+    drawn = [levels(axes) for axes in panels(plots.over_time({"unfairlog": without}, labels.SYNTHETIC))]
     assert drawn == [[], [], [], []]
 
 

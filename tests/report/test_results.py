@@ -9,9 +9,9 @@ from scipy.stats import wilcoxon
 
 from fairall.report.claims import REAL, judge
 from fairall.report.plan import find, plan
-from fairall.report.results import Asked, effective_table, synthetic_table, temporal_table
-from fairall.report.runs import collect
 from fairall.report.table import Table
+from fairall.report.tables import Asked, effective_table, synthetic_table, temporal_table
+from fairall.results.finished import collect
 from tests.report.conftest import MakeRun, add_references, lay_down
 
 MODELS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")

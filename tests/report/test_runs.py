@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from fairall.errors import FairAllError
-from fairall.report.runs import collect, read_run
-from fairall.run_folder import RunFolder
+from fairall.results.finished import collect, read_run
+from fairall.storage.run_folder import RunFolder
 from tests.report.conftest import MakeRun
 
 WORDS = ("model=fairlog", "dataset=credit", "preset=quick", "seeds=3")

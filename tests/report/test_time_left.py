@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from fairall.report.display import Display
-from fairall.report.time_left import RELATIVE, TimeLeft
+from fairall.results.terminal import Display
+from fairall.results.time_left import RELATIVE, TimeLeft
 
 
 class Clock:

@@ -8,10 +8,10 @@ import pytest
 
 from fairall.report.claims import REAL, claims_table, judge
 from fairall.report.plan import plan
-from fairall.report.results import Asked
 from fairall.report.setting_tables import hyperparameter_table
 from fairall.report.statistics import Comparison
 from fairall.report.table import Cell, Row, Table
+from fairall.report.tables import Asked
 from fairall.report.written import comma_separated, latex, markdown
 
 AWKWARD = '100 % of a_b & c | {d} ~ #1 $2 ^3 <4> −5 ±6 ×7 ↑ ↓ π λ β ỹ ũ \\ "'

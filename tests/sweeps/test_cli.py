@@ -13,13 +13,13 @@ from typing import cast
 import pytest
 from omegaconf import OmegaConf
 
-from fairall.compose import compose_config
-from fairall.config import SweepConfig
+from fairall.config.compose import compose_config
+from fairall.config.schema import SweepConfig
 from fairall.errors import FairAllError
-from fairall.sweeps.samplers import key_of
-from fairall.sweeps.storage import storage_url
-from fairall.sweeps.study import SharedStudy, Trial
-from fairall.sweeps.sweeper import validated
+from fairall.tuning.samplers import key_of
+from fairall.tuning.storage import storage_url
+from fairall.tuning.study import SharedStudy, Trial
+from fairall.tuning.sweeper import validated
 
 # Eight points, in seconds.
 QUICK = [
@@ -89,7 +89,7 @@ def test_a_sweep_that_is_done_says_so(swept: Path) -> None:
 def test_studies_are_shown_exported_and_compared(
     swept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairall.sweeps.__main__ import main
+    from fairall.tuning.__main__ import main
 
     monkeypatch.chdir(swept)
     assert main([]) == 0

@@ -9,12 +9,12 @@ import pytest
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
+from fairall.config.paths import sweeps_folder
 from fairall.experiment import checked
 from fairall.report.plan import PREFIX
-from fairall.resources import sweeps_folder
-from fairall.sweeps.space import Space
-from fairall.sweeps.sweeper import StudySweeper
-from fairall.sweeps.trial import TRIALS
+from fairall.tuning.space import Space
+from fairall.tuning.sweeper import StudySweeper
+from fairall.tuning.trial import TRIALS
 from tests.conftest import ComposeConfig
 
 GRIDS = yaml.safe_load((Path(__file__).parent / "paper_grids.yaml").read_text())["hyperparameter_grids"]
@@ -46,8 +46,8 @@ def composed(*words: str) -> DictConfig:
     """The configuration of a sweep with Hydra's part of it."""
     from hydra import compose, initialize_config_dir
 
-    from fairall.config import register_schemas, register_sweeps
-    from fairall.resources import configuration_root
+    from fairall.config.paths import configuration_root
+    from fairall.config.schema import register_schemas, register_sweeps
 
     register_schemas()
     register_sweeps(sweeps_folder())

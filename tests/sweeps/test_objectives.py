@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairall.errors import FairAllError
-from fairall.sweeps.objectives import Judged, Objective, pareto_set, selected
+from fairall.tuning.objectives import Judged, Objective, pareto_set, selected
 
 LOSS, DPU = Objective("loss", "minimize"), Objective("dpu", "minimize")
 

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import torch
 
-from fairall.compose import compose_config
-from fairall.criteria import classifier_logit, criteria, of_latent
+from fairall.config.compose import compose_config
+from fairall.config.target import target_class
 from fairall.data.people import People
-from fairall.data.prepare import PreparedData
+from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
-from fairall.sweeps import phase1
-from fairall.sweeps.trial import outcome
-from fairall.target import target_class
+from fairall.results.selection import classifier_logit, criteria, of_latent
+from fairall.tuning import phase1
+from fairall.tuning.trial import outcome
 from tests.conftest import ComposeConfig
 
 WORDS = [

@@ -1,7 +1,7 @@
 import pytest
 
 from fairall.errors import FairAllError
-from fairall.sweeps.space import Space, words_of
+from fairall.tuning.space import Space, words_of
 
 
 def test_points_are_all_combinations_as_the_command_line_spells_them() -> None:

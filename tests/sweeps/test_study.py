@@ -16,13 +16,13 @@ import optuna
 import pytest
 
 from fairall.errors import FairAllError
-from fairall.processes import this_process
-from fairall.sweeps import study as of_study
-from fairall.sweeps.objectives import Objective
-from fairall.sweeps.samplers import SAMPLERS, by_tpe, key_of
-from fairall.sweeps.space import Space
-from fairall.sweeps.storage import exclusive, storage_url
-from fairall.sweeps.study import Rules, SharedStudy
+from fairall.runtime.process import this_process
+from fairall.tuning import study as of_study
+from fairall.tuning.objectives import Objective
+from fairall.tuning.samplers import SAMPLERS, by_tpe, key_of
+from fairall.tuning.space import Space
+from fairall.tuning.storage import exclusive, storage_url
+from fairall.tuning.study import Rules, SharedStudy
 
 SPACE = Space({"model.alpha": [1, 5, 10], "model.arch": ["[32,32]", "[64,64]"]})
 OBJECTIVES = [Objective("loss", "minimize"), Objective("dpu", "minimize")]

@@ -7,14 +7,14 @@ from pathlib import Path
 import mlflow
 import pytest
 
-from fairall.compose import compose_config
-from fairall.processes import this_process
-from fairall.sweeps.objectives import Objective, selected
-from fairall.sweeps.samplers import SAMPLERS
-from fairall.sweeps.space import Space
-from fairall.sweeps.storage import storage_url
-from fairall.sweeps.study import Rules, SharedStudy
-from fairall.sweeps.tracking import SweepTracker
+from fairall.config.compose import compose_config
+from fairall.runtime.process import this_process
+from fairall.tuning.objectives import Objective, selected
+from fairall.tuning.samplers import SAMPLERS
+from fairall.tuning.space import Space
+from fairall.tuning.storage import storage_url
+from fairall.tuning.study import Rules, SharedStudy
+from fairall.tuning.tracking import SweepTracker
 
 OBJECTIVES = [Objective("loss", "minimize"), Objective("dpu", "minimize")]
 
@@ -82,7 +82,7 @@ def test_what_mlflow_missed_while_it_was_away_is_told_when_the_sweep_is_started_
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     worker = f"{this_process().rpartition(':')[0]}:{gone.pid}"
-    monkeypatch.setattr("fairall.sweeps.study.this_process", lambda: worker)
+    monkeypatch.setattr("fairall.tuning.study.this_process", lambda: worker)
     away = compose_config(f"outputs_dir={tmp_path}", "tracking.uri=sqlite:////dev/null/x.db")
     study = begun()
     known: dict[str, list[float]] = {"loss": [1.0, 3.0], "dpu": [0.1, 0.1]}

@@ -1,0 +1,173 @@
+"""Turns what Hydra and OmegaConf raise into one line that says what to do, with the nearest name there is."""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from omegaconf import DictConfig
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
+
+from fairall.config.compose import compose_config
+from fairall.config.help import choices_of_groups
+from fairall.config.schema import SCHEMA_SUFFIX, SCHEMAS
+from fairall.config.spelling import nearest, not_an_override, unreadable
+from fairall.errors import FairAllError
+from fairall.runtime import signals
+
+# What a user can mend; anything else is a defect, and its traceback is wanted.
+MISTAKES = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
+# Choices that come with a package of their own, and our extra that installs it.
+EXTRAS = {
+    ("hydra/launcher", "joblib"): "launchers",
+    ("hydra/launcher", "submitit_local"): "launchers",
+    ("hydra/launcher", "submitit_slurm"): "launchers",
+    ("hydra/launcher", "ray"): "ray",
+}
+# How Hydra's messages begin that are not told apart by their types.
+IN_FILE = re.compile(r"In '[^']*': \w+ raised while composing config")
+SEVERAL = re.compile(r"(Ambiguous value for argument|Sweep parameters) '")
+GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
+
+
+def exit_code(work: Callable[[], int], overrides: Sequence[str], *, interrupted: str = "interrupted") -> int:
+    """What a command ends with: of `work`, or of a mistake or an interruption, told in one line.
+
+    Args:
+        work: does what was asked and gives the exit code.
+        overrides: the words of the command line.
+        interrupted: what to say of Ctrl-C.
+    """
+    try:
+        return work()
+    except MISTAKES as error:
+        return tell(error, overrides)
+    except KeyboardInterrupt as interruption:
+        print(f"fairall: {interrupted}", file=sys.stderr)
+        return signals.exit_code(interruption)
+
+
+def tell(error: Exception, overrides: Sequence[str]) -> int:
+    """Says on standard error what `explain` makes of a mistake; returns the exit code."""
+    print(f"fairall: {explain(error, overrides)}", file=sys.stderr)
+    return 1
+
+
+def explain(error: Exception, overrides: Sequence[str]) -> str:
+    """One line about an exception of Hydra, OmegaConf or our own.
+
+    Args:
+        error: what was raised.
+        overrides: the words of the command line.
+    """
+    cause = error.__cause__ or error
+    if isinstance(error, OSError) and not isinstance(error, HydraException):
+        return _of_system(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this: fewer seeds, or smaller nets"
+    if isinstance(error, OverrideParseException):
+        return _unreadable(error, overrides)
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _unknown_choice(error)
+    if isinstance(cause, MissingMandatoryValue):
+        return f"{cause.full_key!s} has no value: give it one with {cause.full_key!s}=VALUE"
+    if IN_FILE.match(str(error)) and isinstance(error.__context__, OmegaConfBaseException):
+        return _in_file(error, error.__context__)
+    if isinstance(error, ConfigCompositionException) and isinstance(
+        cause, ConfigKeyError | ConfigAttributeError
+    ):
+        return _unknown_key(str(cause.full_key), overrides)
+    if isinstance(error, ConfigCompositionException) and SEVERAL.match(str(error)):
+        return _several(str(error).split("'")[1])
+    if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
+        return f"{_first_line(error).removeprefix('Error merging override ')}: {_first_line(cause)}"
+    return _first_line(error)
+
+
+def _of_system(error: OSError) -> str:
+    where = f"{error.filename}: " if error.filename else ""
+    then = "; the same command goes on from what was saved" if error.errno == errno.ENOSPC else ""
+    return f"{where}{error.strerror or error}{then}"
+
+
+def _unknown_choice(error: MissingConfigException) -> str:
+    group, _, choice = str(error.missing_cfg_file).rpartition("/")
+    if not group:
+        return f"there is no configuration {choice!r}"
+    if (group, choice) in EXTRAS:
+        return f"{group}={choice}: not installed yet; pip install 'fairall[{EXTRAS[group, choice]}]'"
+    options = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
+    choices = [option for option in options if not option.startswith("_")]
+    if choice.endswith(SCHEMA_SUFFIX):
+        choices = [name + SCHEMA_SUFFIX for name in SCHEMAS.get(group, {})]
+    listed = f"there are {', '.join(choices)}" if choices else "there are none yet"
+    return f"{group}={choice}: no such {group}{nearest(choice, choices, group)}; {listed}"
+
+
+def _unreadable(error: OverrideParseException, overrides: Sequence[str]) -> str:
+    word = error.override
+    if "=" not in word.lstrip("=") and not word.startswith("~"):
+        return not_an_override(word, overrides, choices_of_groups())
+    return unreadable(word) or f"cannot read {word!r}: {_first_line(error.message)}"
+
+
+def _several(word: str) -> str:
+    """On a word with several values, each of which would be a run."""
+    key, _, values = word.partition("=")
+    hint = f"{word}: several values are several runs: add --multirun"
+    if key in choices_of_groups() or "(" in values:
+        return hint
+    return f"{hint}; a list is '{key}=[{values}]', one value with commas '{key}=\"{values}\"'"
+
+
+def _in_file(error: Exception, cause: OmegaConfBaseException) -> str:
+    """On a key or a value in a YAML file that its schema does not know."""
+    file = str(error).split("'")[1]
+    if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        return f"{file}.yaml: {cause.full_key}: {_first_line(cause)}"
+    known = [field.name for field in fields(cause.object_type)] if is_dataclass(cause.object_type) else []
+    key = str(cause.full_key)
+    there = f"; there are {', '.join(sorted(known))}" if known else ""
+    of_group = cause.object_type in SCHEMAS.get(file.partition("/")[0], {}).values()
+    then = "; what only your class needs goes into the class" if of_group else ""
+    return f"{file}.yaml: {key}: no such key{nearest(key.rpartition('.')[2], known)}{there}{then}"
+
+
+def _unknown_key(key: str, overrides: Sequence[str]) -> str:
+    known = [*_keys(_compose_without(key, overrides)), *GROUPS_ONLY]
+    return f"{key}: no such key{nearest(key, known)}; --help lists them all"
+
+
+def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
+    """The configuration but for the bad key, so that the nearest one is looked for in the chosen groups."""
+    chosen = [word for word in overrides if "=" in word and word.split("=")[0].lstrip("+~") != key]
+    try:
+        return compose_config(*chosen)
+    except HydraException:
+        return compose_config()
+
+
+def _keys(node: DictConfig, prefix: str = "") -> Iterator[str]:
+    for key in map(str, node):
+        yield f"{prefix}{key}"
+        child = node._get_node(key)
+        if isinstance(child, DictConfig) and not child._is_missing() and not child._is_none():
+            yield from _keys(child, f"{prefix}{key}.")
+
+
+def _first_line(message: object) -> str:
+    return str(message).strip().split("\n")[0]

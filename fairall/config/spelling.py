@@ -1,0 +1,112 @@
+"""What a word of the command line that Hydra cannot read should have been."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+
+from fairall.config.overrides import quoted
+
+MODULES = ("data", "report", "tracking")  # commands of their own: python -m fairall.data
+# Other names of what there is, by group.
+ALIASES = {
+    ("model", "fairall"): "fairall_I_II",
+    ("model", "fairlab"): "fairlab_I_II",
+    ("dataset", "german"): "credit",
+    ("dataset", "german_credit"): "credit",
+    ("dataset", "propublica"): "compas",
+}
+# What Hydra takes for a word's value without quotation marks, and its marks of lists and mappings.
+READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*", re.ASCII)
+PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
+
+
+def nearest(name: str, names: Sequence[str], group: str = "") -> str:
+    """`, did you mean ...?` with the nearest of some names; nothing where none is near.
+
+    Args:
+        name: as given.
+        names: as there are.
+        group: whose choices they are.
+    """
+    alias = ALIASES.get((group, name.lower()))
+    by_lower = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    found = alias if alias in names else by_lower[close[0]] if close else None
+    return f", did you mean {found}?" if found else ""
+
+
+def not_an_override(word: str, words: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:
+    """One line on a word without `=`.
+
+    Args:
+        word: as given.
+        words: all of the command line.
+        groups: the choices of every group.
+    """
+    joined = _with_neighbours(word, list(words))
+    if joined:
+        return f"cannot read {word!r}: write {joined}, without spaces around ="
+    if word in groups:
+        return f"cannot read {word!r}: give it a choice, {word}=CHOICE; there are {', '.join(groups[word])}"
+    if word in MODULES:
+        return f"cannot read {word!r}: that is a command of its own, python -m fairall.{word}"
+    meant = [f"{group}={word}" for group, choices in groups.items() if word in choices]
+    if not meant:
+        choices = {choice.lower(): f"{group}={choice}" for group, of in groups.items() for choice in of}
+        near = difflib.get_close_matches(word.lower(), choices, n=1, cutoff=0.7)
+        meant = [choices[choice] for choice in near]
+    multirun = "--multirun " if meant and meant[0].startswith("sweeps=") else ""
+    hint = f"did you mean {multirun}{meant[0]}?" if meant else "it is no KEY=VALUE"
+    return f"cannot read {word!r}: {hint}; `python -m fairall list` shows what there is"
+
+
+def _with_neighbours(word: str, words: list[str]) -> str | None:
+    """`KEY=VALUE` out of `KEY = VALUE`, `KEY =VALUE` or `KEY= VALUE`, where `word` is a part of one."""
+    if word not in words:
+        return None
+    at = words.index(word)
+    before, after = words[at - 1] if at else "", [*words[at + 1 :], ""]
+    if after[0].startswith("="):
+        value = after[0][1:] or after[1] or "VALUE"
+        return shlex.quote(f"{word}={value}")
+    if before.endswith("=") and before != "=":
+        return shlex.quote(f"{before}{word}")
+    return None
+
+
+def unreadable(word: str) -> str | None:
+    """One line on a word `KEY=VALUE` that Hydra cannot read for its characters; None for other faults."""
+    key, _, value = (part.strip() for part in word.partition("="))
+    if not (READABLE.fullmatch(key) and _reads(f"{key}=1")):
+        hint = "a key on the command line has letters a to z, digits, _ and ."
+        return f"cannot read {word!r}: {hint}; others can be given in a file, as preset=NAME with -cd FOLDER"
+    if value.startswith("~"):
+        value = str(Path(value).expanduser())
+    is_text = value[:1] not in ("[", "{")
+    read = _as_text(value) if is_text else PART.sub(lambda part: _as_text(part[0]), value)
+    if not _reads(f"{key}={read}"):
+        return None
+    typed = shlex.quote(f"{key}={read}")
+    return f"cannot read {word!r}: write {typed}"
+
+
+def _as_text(value: str) -> str:
+    """A value in quotation marks where it needs them."""
+    if READABLE.fullmatch(value) or re.fullmatch(r"'.*'|\".*\"", value):
+        return value
+    return quoted(value)
+
+
+def _reads(word: str) -> bool:
+    try:
+        OverridesParser.create().parse_override(word)
+    except HydraException:
+        return False
+    return True

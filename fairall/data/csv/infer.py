@@ -1,0 +1,202 @@
+"""From a column of text to a feature: its kind, its levels, and what stands in for a missing value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fairall.config.overrides import typed, typed_entry
+from fairall.config.schema import CsvConfig
+from fairall.data.cells import listed, refuse, shown
+from fairall.data.csv.formatted import Formatted, formatted, point_groups_thousands
+from fairall.data.features import MISSING_LEVEL, Feature, Kind
+from fairall.errors import FairAllError
+
+OTHER_LEVEL = "(other)"
+DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
+LARGEST = 1e30  # what is beyond it, or differs by less than one over it, cannot be standardised
+LARGEST_COUNT = 2**24  # beyond it float32 cannot tell a whole number from the next
+MOSTLY = 0.5
+MOST_WORDS = 5  # that a message proposes for dataset.missing
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that says nothing about anybody, and why."""
+
+    reason: str
+
+
+def infer_feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Feature | LeftOut:
+    """The feature that a column of text holds.
+
+    Its kind comes from all rows; its levels and what stands in for a missing value from the training rows.
+
+    Args:
+        column: text, None where missing; its name is the feature's.
+        train: rows of training.
+        config: with the kinds that are declared and the limits of those that are inferred.
+
+    Raises:
+        FairAllError: naming column and row of what no feature can hold.
+    """
+    declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    present = column.notna().to_numpy()
+    kind = declared or _infer_kind(column, numbers, present, config)
+    if isinstance(kind, LeftOut):
+        return kind
+    if kind in (Kind.REAL, Kind.COUNT):
+        return _numeric(column, numbers, present, train, kind, config)
+    return _discrete(column.iloc[train], numbers, present, declared, config)
+
+
+def _infer_kind(
+    column: pd.Series, numbers: np.ndarray, present: np.ndarray, config: CsvConfig
+) -> Kind | LeftOut:
+    values = column[present]
+    distinct = values.nunique()
+    if distinct == 0:
+        return LeftOut("it is empty")
+    if distinct == 1 and present.all():
+        return LeftOut(f"it is always {shown(values.iloc[0])!r}")
+    if distinct <= 2:
+        return Kind.CATEGORICAL  # two levels make it binary
+    numeric = np.isfinite(numbers) | np.isinf(numbers)
+    if numeric[present].mean() <= MOSTLY:
+        return _infer_text(column, numeric, present, config)
+    if point_groups_thousands(values.unique()):
+        raise FairAllError(
+            f"column {column.name!r} has whole numbers without a point and others with three digits after "
+            f"it, such as {values[values.str.contains('.', regex=False)].iloc[0]}: if the point groups "
+            f"thousands, remove it; if not, {typed_entry('dataset.kinds', str(column.name), Kind.REAL)}"
+        )
+    found = numbers[present & numeric]
+    if _counts_rows(numbers):
+        return LeftOut("it numbers the rows")
+    whole = bool(np.isfinite(found).all() and (found == np.floor(found)).all())
+    return Kind.COUNT if whole and found.min() >= 0 and found.max() <= config.max_count else Kind.REAL
+
+
+def _infer_text(column: pd.Series, numeric: np.ndarray, present: np.ndarray, config: CsvConfig) -> Kind:
+    name, values = str(column.name), column[present]
+    distinct = values.nunique()
+    first = f"column {name!r}, row {int(present.argmax()) + 1}: {shown(values.iloc[0])!r}"
+
+    def otherwise() -> str:
+        category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
+        return f"leave the column out with {drop_typed(name, config)}, or take it as it is: {category}"
+
+    found = {value: number for value in values.unique() if (number := formatted(value))}
+    not_plain = column.isin(found).to_numpy()
+    if found and (numeric | not_plain)[present].mean() > MOSTLY:
+        refuse(column, not_plain, f"{_how_to_write(next(iter(found.values())))}, or {otherwise()}")
+    if values.map(lambda value: DATE.fullmatch(value) is not None).all():
+        raise FairAllError(f"{first} is a date: turn it into a number, as of days, or {otherwise()}")
+    if distinct > config.max_categories and distinct > 0.9 * len(values):
+        raise FairAllError(
+            f"{first} and {distinct - 1} more values in {len(values)} rows: a name or a free text says "
+            f"nothing of others: {otherwise()}"
+        )
+    return Kind.CATEGORICAL
+
+
+def _numeric(
+    column: pd.Series,
+    numbers: np.ndarray,
+    present: np.ndarray,
+    train: np.ndarray,
+    kind: Kind,
+    config: CsvConfig,
+) -> Feature | LeftOut:
+    name = str(column.name)
+    no_number, infinite = present & np.isnan(numbers), np.isinf(numbers)
+    if no_number.any():
+        words = column[no_number]
+        number = formatted(words.iloc[0])
+        mend = f"is no number: mend it, {_missing_typed(words, config)}"
+        category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
+        why = f"{_how_to_write(number) if number else mend}, or declare another kind, {category}"
+        refuse(column, no_number, why)
+    if infinite.any():
+        refuse(column, infinite, f"is not finite: mend it, {_missing_typed(column[infinite], config)}")
+    refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
+    if kind is Kind.COUNT:
+        wrong = present & ~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (numbers == np.floor(numbers)))
+        if wrong.any():
+            real = typed_entry("dataset.kinds", name, Kind.REAL)
+            must = f"a whole number from 0 to {LARGEST_COUNT}"
+            refuse(column, wrong, f"is no count, {must}: mend it, or declare {real}")
+    known = numbers[train][present[train]]
+    if len(known) == 0:
+        return LeftOut("no training row has a value")
+    if np.ptp(known) < 1 / LARGEST:
+        return LeftOut("it does not vary in the training rows")
+    fill = float(np.median(known))
+    if kind is Kind.COUNT:
+        fill = float(np.floor(fill))
+    return Feature(name, kind, fill=fill, missing=config.no_value)
+
+
+def _discrete(
+    trained: pd.Series,
+    numbers: np.ndarray,
+    present: np.ndarray,
+    declared: Kind | None,
+    config: CsvConfig,
+) -> Feature | LeftOut:
+    name = str(trained.name)
+    frequencies = trained.where(trained.notna(), MISSING_LEVEL).value_counts()
+    if len(frequencies) == 1:
+        return LeftOut("it does not vary in the training rows")
+    if declared is Kind.BINARY and len(frequencies) != 2:
+        raise FairAllError(
+            f"column {name!r} has {listed(list(frequencies.index), 'value')} and cannot be binary; "
+            f"{typed_entry('dataset.kinds', name, Kind.CATEGORICAL)} takes them all"
+        )
+    # Ties in frequency are settled by name, so that the order of the rows does not matter.
+    ranked = sorted(frequencies.index, key=lambda level: (-frequencies[level], level))
+    kept = set(ranked)
+    if len(ranked) > config.max_categories:
+        kept = {*ranked[: config.max_categories - 1], OTHER_LEVEL}
+    levels = _in_order(kept, all_numbers=bool(np.isfinite(numbers[present]).all()))
+    stand_in = OTHER_LEVEL if OTHER_LEVEL in levels else ranked[0]
+    return Feature.discrete(
+        name, levels, first_code=0, fill=float(levels.index(stand_in)), missing=config.no_value
+    )
+
+
+def _in_order(levels: set[str], *, all_numbers: bool) -> list[str]:
+    """By number or by name; the levels for missing and other values last."""
+
+    def rank(level: str) -> tuple[bool, float, str]:
+        special = level in (MISSING_LEVEL, OTHER_LEVEL)
+        return special, 0.0 if special or not all_numbers else float(level), level
+
+    return sorted(levels, key=rank)
+
+
+def _counts_rows(numbers: np.ndarray) -> bool:
+    """Whether a column is 0, 1, 2, ... or 1, 2, 3, ..."""
+    return numbers[0] in (0, 1) and bool((numbers == numbers[0] + np.arange(len(numbers))).all())
+
+
+def drop_typed(name: str, config: CsvConfig) -> str:
+    """The word that leaves out a column beside those that are left out already, as typed in a shell."""
+    return typed("dataset.drop", [*config.drop, name])
+
+
+def _missing_typed(words: pd.Series, config: CsvConfig) -> str:
+    """What to type in a shell where these cells mean no value, beside what is missing already."""
+    new = list(words.unique())
+    new = [word for word in (new if len(new) <= MOST_WORDS else new[:1]) if shown(word) == word]
+    word = typed("dataset.missing", [*config.missing, *new]) if new else "list it in dataset.missing"
+    return f"or, where it means no value, {word}"
+
+
+def _how_to_write(number: Formatted) -> str:
+    plain = number.plain or "digits, with a point before decimals"
+    return f"looks like a number with {number.marks}: write it, and all others, plainly ({plain})"

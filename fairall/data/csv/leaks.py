@@ -1,0 +1,58 @@
+"""Columns that say who has a label: past decisions, or what was recorded because of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from fairall.config.overrides import typed
+from fairall.config.schema import CsvConfig
+from fairall.data.cells import listed, shown
+from fairall.data.csv.infer import drop_typed
+
+MOST_VALUES = 10  # of a column; of one with more, only whether a cell is empty is looked at
+CHANCE = 1e-6  # a column is told of where chance alone would make it less often
+
+
+def leaks(columns: pd.DataFrame, labelled: np.ndarray, config: CsvConfig) -> list[str]:
+    """A note for each column that says who has a label, which a feature must not.
+
+    That is one whose values each have a label in all rows or in none, or one of two values of which one
+    has none; an empty cell counts as a value.
+
+    Args:
+        columns: text, None where missing.
+        labelled: whether the label of a row is known, (N,).
+        config: with what is declared already.
+    """
+    notes = (_note(columns[name], labelled, config) for name in columns)
+    return [note for note in notes if note is not None]
+
+
+def _note(column: pd.Series, labelled: np.ndarray, config: CsvConfig) -> str | None:
+    rows = pd.DataFrame({"value": column.to_numpy(), "labelled": labelled})
+    if rows["value"].nunique() > MOST_VALUES:
+        rows["value"] = rows["value"].isna().map({True: None, False: "any value"})
+    groups = rows.groupby("value", dropna=False, sort=True)["labelled"].agg(["sum", "size"])
+    none, all_ = groups["sum"] == 0, groups["sum"] == groups["size"]
+    if len(groups) < 2 or not none.any() or not ((none | all_).all() or len(groups) == 2):
+        return None
+    # As many rows, drawn at random, would all lack a label this often.
+    if float(np.mean(~labelled)) ** int(groups["size"][none].sum()) > CHANCE:
+        return None
+    name = str(column.name)
+    mend = f"leave it out ({drop_typed(name, config)})"
+    if config.decision is None and len(groups) == 2 and column.notna().all():
+        accepted = str(groups.index[~none][0])
+        declared = f"{typed('dataset.decision', name)} {typed('dataset.accepted', accepted)}"
+        mend = f"if it is the past decision, declare it ({declared}), else {mend}"
+    return (
+        f"column {name!r} says who has a label ({'all' if all_.any() else 'some'} with "
+        f"{_values(groups[~none])}, none with {_values(groups[none])}), which nobody knows before deciding: "
+        f"{mend}"
+    )
+
+
+def _values(groups: pd.DataFrame) -> str:
+    words = ["an empty cell" if pd.isna(value) else repr(shown(value, 20)) for value in groups.index]
+    return words[0] if len(words) == 1 else listed(words, "value")

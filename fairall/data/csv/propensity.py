@@ -1,0 +1,32 @@
+"""Propensities of decisions somebody else took, where nobody recorded them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from fairall.data.encoding import FeatureInputs
+from fairall.data.features import Schema
+
+
+def estimated_propensity(
+    schema: Schema, features: np.ndarray, s: np.ndarray, accepted: np.ndarray, train: np.ndarray
+) -> np.ndarray:
+    """π(d=1 | x, s) by a logistic regression of decisions on x, categories as indicators, and s.
+
+    Args:
+        schema: the features of x.
+        features: x, shape (N, D).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+        accepted: the decisions, shape (N,), bool.
+        train: rows to learn from, with both decisions among them, shape (M,).
+
+    Returns:
+        Shape (N,), in (0, 1).
+    """
+    inputs = FeatureInputs(Schema(list(schema), "one_hot"))(torch.tensor(features)).numpy()
+    design = np.column_stack([inputs, s])
+    design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
+    fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
+    return fit.predict_proba(design)[:, 1]

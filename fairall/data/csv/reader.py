@@ -1,0 +1,147 @@
+"""Reads a CSV strictly, as text: what is odd about it is an error that names the place, never a guess."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import itertools
+from collections import Counter
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import IO
+
+import pandas as pd
+
+from fairall.data.cells import shown
+from fairall.errors import FairAllError, count
+from fairall.storage.files import why_no_file
+
+CHUNK_ROWS = 50_000
+UNUSABLE_SEPARATORS = '"\r\n'
+OTHER_FORMATS = {  # by their first bytes
+    b"PK\x03\x04": "an Excel workbook or a zip archive",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook",
+    b"\x1f\x8b": "compressed with gzip",
+    b"PAR1": "a Parquet file",
+}
+OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as a shell takes them
+
+
+def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[str]) -> pd.DataFrame:
+    """All cells as text without surrounding blanks, None where missing; columns in the order of the file.
+
+    Rows in which nothing is written are skipped; a byte-order mark is; quoted cells may hold separators and
+    line breaks. Names of columns are on one line; those without one are called `column 1` and so on.
+
+    Args:
+        path: of the file, its first row the column names.
+        separator: between cells.
+        encoding: of the text, as Python names it.
+        missing: what counts as no value.
+
+    Raises:
+        FairAllError: where there is no such file, no row in it, or a row that is not as it should be.
+    """
+    if separator in UNUSABLE_SEPARATORS:
+        raise FairAllError(f"dataset.separator={separator!r} is not possible: it ends lines or quotes cells")
+    try:
+        with _open(path, encoding) as file:
+            return _table(_rows(file, path, separator), path, separator, frozenset(missing))
+    except UnicodeError as error:
+        raise FairAllError(_undecodable(path, encoding)) from error
+    except OSError as error:
+        raise FairAllError(f"dataset.path={path}: cannot be read ({error.strerror or error})") from error
+
+
+def _open(path: Path, encoding: str) -> IO[str]:
+    if wrong := why_no_file(path):
+        raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV file")
+    with path.open("rb") as file:
+        beginning = file.read(4)
+    for magic, is_ in OTHER_FORMATS.items():
+        if beginning.startswith(magic):
+            raise FairAllError(f"dataset.path={path} is {is_}, no CSV: save or unpack it as one")
+    try:
+        return path.open(encoding=encoding, newline="")
+    except LookupError as error:
+        raise FairAllError(f"dataset.text_encoding={encoding}: there is no such encoding") from error
+
+
+def _rows(file: IO[str], path: Path, separator: str) -> Iterator[list[str]]:
+    """Rows in which something is written, the header first."""
+    blanks = separator != " "  # may stand before a quotation mark
+    reader = csv.reader(_lines(file, path), delimiter=separator, strict=True, skipinitialspace=blanks)
+    while True:
+        line = reader.line_num + 1
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise FairAllError(
+                f"{path}: the row that begins at line {line} cannot be read ({error}): is a quotation mark "
+                "not closed, or not doubled?"
+            ) from error
+        if any(map(str.strip, row)):
+            yield row
+
+
+def _lines(file: IO[str], path: Path) -> Iterator[str]:
+    for number, line in enumerate(file, start=1):
+        if "\0" in line:
+            raise FairAllError(
+                f"{path}: line {number} holds a NUL byte: is the file no CSV, or in another encoding, for "
+                "instance dataset.text_encoding=utf-16?"
+            )
+        yield line.removeprefix("\ufeff") if number == 1 else line
+
+
+def _table(rows: Iterator[list[str]], path: Path, separator: str, missing: frozenset[str]) -> pd.DataFrame:
+    header = next(rows, None)
+    if header is None:
+        raise FairAllError(f"{path}: the file is empty")
+    names = _names(header, path, separator)
+    parts: list[list[list[str | None]]] = [[] for _ in names]
+    n_rows = 0
+    while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
+        for i, row in enumerate(chunk, start=n_rows + 1):
+            if len(row) != len(names):
+                raise FairAllError(
+                    f"{path}: row {i} has {count(len(row), 'cell')} where the header has {len(names)}: "
+                    "is the file truncated, or a separator unquoted?"
+                )
+        n_rows += len(chunk)
+        for part, column in zip(parts, zip(*chunk, strict=True), strict=True):
+            stripped = (cell.strip() for cell in column)
+            part.append([None if cell in missing else cell for cell in stripped])
+    if n_rows == 0:
+        raise FairAllError(f"{path}: there is a header, but no row")
+    columns = {name: list(itertools.chain(*part)) for name, part in zip(names, parts, strict=True)}
+    return pd.DataFrame(columns, dtype=object)
+
+
+def _names(header: list[str], path: Path, separator: str) -> list[str]:
+    names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
+    ((most, times),) = Counter(names).most_common(1)
+    if times > 1:
+        raise FairAllError(f"{path}: {times} columns are named {most!r}: rename or remove all but one")
+    if len(names) < 2:
+        hint = "a table needs several"
+        for other, typed in OTHER_SEPARATORS.items():
+            if other in header[0] and other != separator:
+                hint = f"is it separated otherwise? Say so with dataset.separator={typed}"
+        raise FairAllError(f"{path}: there is a single column, {shown(names[0])!r}; {hint}")
+    return names
+
+
+def _undecodable(path: Path, encoding: str) -> str:
+    content, line = path.read_bytes(), 1
+    try:
+        content.decode(encoding)
+    except UnicodeDecodeError as error:
+        line += content.count(b"\n", 0, error.start)
+    sixteen = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return (
+        f"{path}: line {line} is not {encoding} text; give its encoding, for instance "
+        f"dataset.text_encoding={'utf-16' if sixteen else 'latin-1'}"
+    )

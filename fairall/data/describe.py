@@ -1,0 +1,230 @@
+"""What `python -m fairall.data` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from omegaconf import OmegaConf
+from rich.table import Table as Grid
+
+from fairall.config.compose import checked_dataset, compose_config, dataset_config, load_dataset
+from fairall.config.messages import MISTAKES, explain
+from fairall.config.overrides import literal
+from fairall.config.paths import configuration_root
+from fairall.config.schema import CsvConfig, RawTableConfig, SyntheticConfig
+from fairall.config.target import target_class
+from fairall.data.csv.dataset import OwnCsv
+from fairall.data.dataset import Dataset
+from fairall.data.features import DISCRETE, Feature, Kind
+from fairall.data.prepared import PreparedData
+from fairall.data.raw.files import find, raw_file
+from fairall.data.table import Table
+from fairall.errors import FairAllError
+from fairall.runtime.console import AnyConsole
+
+NEEDED = ("label", "positive", "sensitive", "advantaged")  # of a CSV, before it can be run
+
+
+def list_known(overrides: Sequence[str], folder: Path | None) -> None:
+    """Prints a table of the data sets of conf/dataset/ and of one's own, and where each is.
+
+    Args:
+        overrides: words as on the command line.
+        folder: has files of one's own, as `overrides` say too.
+    """
+    grid = _grid("name", "what it is", "where it is")
+    known = _choices("dataset", folder)
+    for name, path in known.items():
+        first = next(iter(path.read_text(errors="replace").splitlines()), "")
+        try:
+            where = _where(name, overrides)
+        except MISTAKES as error:
+            where = f"to mend: {explain(error, overrides)}"
+        grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
+    _print(grid)
+    own = _own_choices("dataset", folder)
+    if folder is not None and not own:
+        _print(f"Note: there is no data set in {folder}: each is a file {folder / 'dataset' / 'NAME.yaml'}.")
+    for path in own:
+        if known[path.stem] != path:
+            _print(
+                f"Note: {path} is not used: dataset={path.stem} is one of fairall's; give it another name."
+            )
+
+
+def fetch(name: str, overrides: Sequence[str]) -> None:
+    """Fetches the raw file of a data set that has one."""
+    config = dataset_config(name, *overrides)
+    if not isinstance(config, RawTableConfig):
+        raise FairAllError(f"{name} needs no raw file; there is nothing to fetch")
+    _print(f"{name}: {raw_file(config)}")
+
+
+def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
+    """Prints what is in a data set; arguments as of `list_known`."""
+    source = load_dataset(name, *overrides)
+    _describe(source, [f"dataset={name}", *overrides], folder)
+
+
+def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
+    """Prints what a run would make of a CSV; whether it could be run as it is.
+
+    Arguments as of `list_known`; `overrides` may choose a data set of one's own that is a CSV.
+    """
+    own = [word for word in overrides if word.startswith("dataset=")]
+    words = [*overrides] if own else ["dataset=csv", *overrides]
+    composed = compose_config(*words)
+    if OmegaConf.get_type(composed.dataset) is not CsvConfig:
+        raise FairAllError(f"{own[-1]} is no CSV; `check` is for dataset=csv and what inherits from it")
+    composed.dataset.path = literal(path)
+    missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
+    # Columns can be looked at before anybody says what they mean.
+    for key in missing:
+        composed.dataset[key] = ""
+    config = cast(CsvConfig, checked_dataset(composed))
+    source = OwnCsv(config)
+    problems = _columns(source)
+    if missing:
+        problems.append(f"say what the columns mean: {' '.join(f'dataset.{key}=...' for key in missing)}")
+    else:
+        try:
+            _describe(source, words, folder)
+        except FairAllError as error:
+            if str(error) not in problems:
+                problems.append(str(error))
+    for problem in problems:
+        _print(f"To mend: {problem}")
+    if not problems:
+        _print("Nothing stands in the way of a run.")
+    return not problems
+
+
+def _columns(source: OwnCsv) -> list[str]:
+    """Prints what each column holds; returns what is wrong with them."""
+    grid = _grid("column", "taken as", "values", "missing")
+    problems = []
+    for name, column, taken in source.columns():
+        if isinstance(taken, FairAllError):
+            problems.append(str(taken))
+            shown = "to mend"
+        else:
+            shown = taken.kind.value if isinstance(taken, Feature) else taken
+        values = ", ".join(str(value)[:16] for value in column.dropna().unique()[:4])
+        more = ", ..." if column.nunique() > 4 else ""
+        grid.add_row(name, shown, values + more, _missing(int(column.isna().sum()), len(column)))
+    _print(grid)
+    return problems
+
+
+def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> None:
+    table, data = source.table(), source.prepare()
+    n_unlabelled = int((~table.labelled).sum())
+    unlabelled = f", {n_unlabelled} of them without a label" if n_unlabelled else ""
+    _print(f"{source.config.name}: {len(table)} rows{unlabelled}, {len(table.schema)} features")
+    _print(_features(table))
+    _print(_groups(table))
+    parts = ("train", "validation", "test", "pool")
+    sizes = ", ".join(f"{part} {len(getattr(data, part))}" for part in parts)
+    _print(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
+    _print(_acceptance(data, overrides, folder))
+    for note in data.notes:
+        _print(f"Note: {note}.")
+    for warning in data.warnings:
+        _print(f"Warning: {warning}.")
+
+
+def _features(table: Table) -> Grid:
+    grid = _grid("feature", "kind", "values", "missing")
+    for feature in table.schema:
+        column = table.x[feature.name]
+        if feature.kind in DISCRETE:
+            levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
+            values = f"{len(levels)}: {', '.join(levels)}"
+        else:
+            values = f"{column.min():.6g} to {column.max():.6g}, mean {column.mean():.6g}"
+        missing = _missing(table.missing.get(feature.name, 0), len(table))
+        grid.add_row(feature.name, feature.kind.value, values, missing)
+    kinds = (f"{len(table.schema.columns(kind))} {kind.value}" for kind in Kind)
+    grid.caption = ", ".join(kinds)
+    return grid
+
+
+def _groups(table: Table) -> Grid:
+    grid = _grid("group", "label 0", "label 1", "base rate", "no label")
+    for name, rows in (
+        ("S = −1", table.s == -1),
+        ("S = +1", table.s == 1),
+        ("all", np.ones(len(table), dtype=bool)),
+    ):
+        known = rows & table.labelled
+        positive = int(table.label[known].sum())
+        n = int(known.sum())
+        rate = f"{positive / n:.4f}" if n else ""
+        grid.add_row(name, str(n - positive), str(positive), rate, str(int(rows.sum()) - n))
+    return grid
+
+
+def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
+    grid = _grid("initial policy", "accepts", "of S = +1", "of S = −1")
+    chosen = compose_config(*overrides).initial_policy
+    others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
+    for name in _choices("initial_policy", folder):
+        own = chosen.name == name
+        node = chosen if own else compose_config(*others, f"initial_policy={name}").initial_policy
+        config: Any = OmegaConf.to_object(node)
+        try:
+            accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
+        except FairAllError:
+            if own:
+                raise
+            continue  # it needs what this data set does not have
+        s = data.pool_table.s
+        rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
+        grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
+    grid.caption = "of the pool; who has no label counts as rejected"
+    return grid
+
+
+def _choices(group: str, folder: Path | None) -> dict[str, Path]:
+    """The files of a group by name, in alphabetical order; those of conf/ come before those of `folder`."""
+    files = {path.stem: path for path in _own_choices(group, folder)}
+    files |= {path.stem: path for path in (configuration_root() / "conf" / group).glob("*.yaml")}
+    return dict(sorted(files.items()))
+
+
+def _own_choices(group: str, folder: Path | None) -> list[Path]:
+    return sorted((folder / group).glob("[!_]*.yaml")) if folder is not None else []
+
+
+def _where(name: str, overrides: Sequence[str]) -> str:
+    composed = compose_config(f"dataset={name}", *overrides)
+    if OmegaConf.get_type(composed.dataset) is CsvConfig:
+        missing = OmegaConf.is_missing(composed.dataset, "path")
+        return "wherever yours is: dataset.path=FILE" if missing else composed.dataset.path
+    config = OmegaConf.to_object(composed.dataset)
+    if isinstance(config, SyntheticConfig):
+        return "drawn when it is needed"
+    if not isinstance(config, RawTableConfig):
+        target = str(composed.dataset.get("_target_"))
+        return "in this package" if target.startswith("fairall.") else f"read by {target}"
+    found = find(config)
+    terms = " dataset.accept_terms=true" if config.download.terms else ""
+    return str(found) if found else f"not here: python -m fairall.data fetch {name}{terms}"
+
+
+def _missing(n: int, rows: int) -> str:
+    return f"{n} ({n / rows:.1%})" if n else ""
+
+
+def _grid(*columns: str) -> Grid:
+    grid = Grid(title_justify="left", caption_justify="left")
+    for column in columns:
+        grid.add_column(column, overflow="fold")
+    return grid
+
+
+def _print(what: Grid | str) -> None:
+    AnyConsole(highlight=False, markup=False, emoji=False, soft_wrap=isinstance(what, str)).print(what)

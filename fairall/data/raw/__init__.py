@@ -1,0 +1,1 @@
+"""Data sets made from raw files that cannot be redistributed."""

@@ -1,0 +1,142 @@
+"""Where raw files are."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from fairall.config.schema import RawTableConfig
+from fairall.data.raw.fetch import Arrived, fetch, sha256
+from fairall.errors import FairAllError
+from fairall.storage.files import why_no_file
+
+
+def raw_file(config: RawTableConfig) -> Path:
+    """The raw file of a data set, verified; fetched into the cache folder where it is not found.
+
+    Raises:
+        FairAllError: where there is none, and fetching it fails or would need terms accepted; where the
+            file is not the published one.
+    """
+    return verified(find(config) or _fetched(config), config)
+
+
+def find(config: RawTableConfig) -> Path | None:
+    """The file given, else the first known one in the first searched folder that has one.
+
+    Raises:
+        FairAllError: where a file is given and is none.
+    """
+    if config.raw_file is not None:
+        given = Path(config.raw_file).expanduser()
+        if wrong := why_no_file(given):
+            raise FairAllError(f"dataset.raw_file={config.raw_file}: {wrong}; give the path of a file")
+        return given
+    for folder in searched_folders(config.name):
+        for name in config.known_files:
+            if why_no_file(folder / name) is None:
+                return folder / name
+    return None
+
+
+def searched_folders(name: str) -> list[Path]:
+    """Where the files of the data set `name` are looked for, in order."""
+    data = os.environ.get("FAIRALL_DATA")
+    given = [Path(data).expanduser() / name] if data else []
+    return [*given, cache_folder(name)]
+
+
+def cache_folder(name: str) -> Path:
+    """Where the files of the data set `name` are fetched to: in `$XDG_CACHE_HOME`, else in ~/.cache.
+
+    Raises:
+        FairAllError: where there is neither.
+    """
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        root = Path(cache) if cache else Path.home() / ".cache"
+    except RuntimeError as error:
+        raise FairAllError("there is no home folder to cache in; set XDG_CACHE_HOME=FOLDER") from error
+    return root / "fairall" / name
+
+
+def verified(path: Path, config: RawTableConfig) -> Path:
+    """`path`, wherever it came from, once its checksum is the published one or none is published.
+
+    Raises:
+        FairAllError: where it is another, or the file cannot be read.
+    """
+    expected = config.download.sha256
+    if expected is None:
+        return path
+    try:
+        got = sha256(path)
+    except OSError as error:
+        raise FairAllError(f"{path}: cannot be read: {error.strerror or error}") from error
+    if got != expected.lower():
+        raise FairAllError(
+            f"{path} is not the published file (sha256 {got[:12]}..., expected {expected[:12]}...): "
+            "truncated or edited; delete it to have it fetched anew, or use it all the same with "
+            "dataset.download.sha256=null"
+        )
+    return path
+
+
+def _fetched(config: RawTableConfig) -> Path:
+    download = config.download
+    names = " or ".join(config.known_files)
+    searched = ", ".join(str(folder) for folder in searched_folders(config.name))
+    if download.terms is not None and not config.accept_terms:
+        raise FairAllError(
+            f"{names}: not found in {searched}; dataset.accept_terms=true fetches {download.url} and says "
+            f"that you accept its terms ({' '.join(download.terms.split())}); "
+            "or give the file with dataset.raw_file=FILE"
+        )
+    target = cache_folder(config.name) / _last_component(download.url)
+    print(f"fetching {download.url} to {target}", file=sys.stderr)
+    try:
+        with _bar(target.name) as advance:
+            return fetch(download, target, advance)
+    except FairAllError as error:
+        # Each of its messages ends with how to give the file by hand.
+        raise FairAllError(
+            f"{error}, or as {names} in $FAIRALL_DATA/{config.name}; searched: {searched}"
+        ) from error
+
+
+def _last_component(url: str) -> str:
+    try:
+        name = PurePosixPath(urlsplit(url).path).name
+    except ValueError as error:
+        raise FairAllError(f"dataset.download.url={url}: {error}") from error
+    if not name:
+        raise FairAllError(f"dataset.download.url={url}: names no file; it must end with a file's name")
+    return name
+
+
+@contextmanager
+def _bar(name: str) -> Iterator[Arrived]:
+    """A bar on standard error, silent when that is no terminal."""
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with progress:
+        task = progress.add_task(name, total=None)
+
+        def advance(arrived: int, total: int | None) -> None:
+            progress.update(task, completed=arrived, total=total)
+
+        yield advance

@@ -1,0 +1,1 @@
+"""Phase II: the decision process, its history and its evaluation."""

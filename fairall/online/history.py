@@ -1,0 +1,110 @@
+"""Decisions taken in Phase II and the measures of the policy over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairall.data.people import People
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a policy says to the applicants of one time step.
+
+    Attributes:
+        propensity: π(d=1 | x, s) each was decided with, shape (E, N).
+        accepted: the decisions, shape (E, N), bool.
+        counterfactually_accepted: the same had their sensitive attribute been the other and luck the same,
+            shape (E, N), bool, or None where counterfactuals are unknown.
+    """
+
+    propensity: Tensor
+    accepted: Tensor
+    counterfactually_accepted: Tensor | None
+
+
+class History:
+    """What happened: measures of the policy at t = 0..T, and applicants with decisions at t = 1..T.
+
+    Attributes:
+        measures: per time step from 0, each measure's values, shape (E,).
+        s: sensitive attribute of the applicants per step from 1, shape (E, N).
+        label: their proxy labels, revealed or not, shape (E, N).
+        accepted: the decisions taken, shape (E, N), bool.
+        ground_truth: their ground-truth labels, shape (E, N); no step where those are unknown.
+        counted: the decisions that effective measures count, shape (E, N), bool; `accepted`, or, where
+            `protocol.effective` is `decided_again`, those of the updated policy.
+        counterfactually_counted: the same had the sensitive attribute been the other and luck the same,
+            shape (E, N), bool; no step where counterfactuals are unknown.
+        largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
+    """
+
+    def __init__(self, n_seeds: int) -> None:
+        self.measures: list[dict[str, Tensor]] = []
+        self.s: list[Tensor] = []
+        self.label: list[Tensor] = []
+        self.accepted: list[Tensor] = []
+        self.ground_truth: list[Tensor] = []
+        self.counted: list[Tensor] = []
+        self.counterfactually_counted: list[Tensor] = []
+        self.largest_weight = torch.ones(n_seeds)
+
+    @property
+    def steps_done(self) -> int:
+        """Time steps completed; −1 before the policy after warm-up has been measured."""
+        return len(self.measures) - 1
+
+    def record_decisions(self, applicants: People, taken: Decisions, counted: Decisions) -> None:
+        """Keeps one step's applicants, the decisions taken on them, and those to be counted."""
+        self.s.append(applicants.s)
+        self.label.append(applicants.label)
+        self.accepted.append(taken.accepted)
+        self.counted.append(counted.accepted)
+        if applicants.ground_truth is not None:
+            self.ground_truth.append(applicants.ground_truth)
+        if counted.counterfactually_accepted is not None:
+            self.counterfactually_counted.append(counted.counterfactually_accepted)
+        weight = torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1)
+        self.largest_weight = torch.maximum(self.largest_weight, weight)
+
+    def rejected_all(self, steps: int) -> Tensor:
+        """Which seeds have accepted nobody in the last `steps` steps, if there were so many: (E,), bool."""
+        recent = self.accepted[-steps:]
+        if len(recent) < steps:
+            return torch.zeros(len(self.largest_weight), dtype=torch.bool)
+        return ~torch.stack(recent).any(0).any(-1)
+
+    def longest_rejection(self) -> Tensor:
+        """The most steps in a row in which a seed accepted nobody, shape (E,)."""
+        longest = current = torch.zeros(len(self.largest_weight), dtype=torch.long)
+        for accepted in self.accepted:
+            current = torch.where(accepted.any(-1), 0, current + 1)
+            longest = torch.maximum(longest, current)
+        return longest
+
+    def with_constant_decisions(self, accepts: bool, measures: dict[str, Tensor]) -> History:
+        """The same applicants with everybody accepted, or nobody.
+
+        Args:
+            accepts: which of the two.
+            measures: of that policy, as at every time step.
+        """
+        constant = History(len(self.largest_weight))
+        constant.measures = [measures] * len(self.measures)
+        constant.s, constant.label, constant.ground_truth = self.s, self.label, self.ground_truth
+        constant.accepted = [torch.full_like(s, accepts, dtype=torch.bool) for s in self.s]
+        constant.counted = constant.accepted
+        constant.counterfactually_counted = constant.accepted if self.counterfactually_counted else []
+        return constant
+
+    def state_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return dict(vars(self))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where `state_dict` was taken."""
+        vars(self).update(state)

@@ -1,0 +1,110 @@
+"""Phase II: applicants come, the policy decides, labels of the accepted are revealed, the learner learns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairall.config.schema import ExplorationConfig
+from fairall.data.applicants import ApplicantStream
+from fairall.data.people import Decided, People
+from fairall.models.learner import Advance, Learner
+from fairall.online.evaluation import Evaluation
+from fairall.online.history import Decisions, History
+from fairall.randomness import SeedStreams
+
+NO_EXPLORATION = ExplorationConfig(after=None, propensity=0.0)
+
+
+class OnlineLearning:
+    """The decision process of one run, which can be stopped after any step and gone on with.
+
+    Args:
+        learner: warmed up.
+        stream: where applicants come from.
+        evaluation: measures the policy.
+        seeds: the E seeds.
+        exploration: what happens where a policy accepts nobody any more.
+        decide_again: whether effective measures count the decisions that the updated policy takes on a step's
+            applicants, as in the authors' code, and not those that were taken.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        stream: ApplicantStream,
+        evaluation: Evaluation,
+        seeds: Sequence[int],
+        *,
+        exploration: ExplorationConfig = NO_EXPLORATION,
+        decide_again: bool = False,
+    ) -> None:
+        self.learner = learner
+        self.stream = stream
+        self.evaluation = evaluation
+        self.exploration = exploration
+        self.decide_again = decide_again
+        self.decisions = SeedStreams(seeds, "decisions")
+        self.history = History(len(seeds))
+
+    def run(self, time_steps: int, advance: Advance, after_step: Callable[[], None]) -> History:
+        """Decides and learns up to time step T.
+
+        Args:
+            time_steps: T.
+            advance: told of every step, with the current utility and DPU.
+            after_step: called after every step, for instance to save a checkpoint.
+        """
+        history = self.history
+        if history.steps_done < 0:
+            history.measures.append(self.evaluation.measure(self.learner))
+        while history.steps_done < time_steps:
+            applicants = self.stream.next()
+            taken = self._decide(applicants)
+            self.learner.update(Decided.reveal(applicants, taken.propensity, taken.accepted))
+            history.record_decisions(
+                applicants, taken, self._decide(applicants) if self.decide_again else taken
+            )
+            measures = self.evaluation.measure(self.learner)
+            history.measures.append(measures)
+            advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
+            after_step()
+        return history
+
+    def _decide(self, applicants: People) -> Decisions:
+        """Decisions on applicants, and on their counterfactuals by the same random numbers."""
+        same_luck = self.decisions.copy()
+        propensity = self._explored(self.learner.propensity(applicants.x, applicants.s, self.decisions))
+        luck = self.decisions.uniform(*propensity.shape[1:])
+        if applicants.counterfactual_x is None:
+            return Decisions(propensity, luck < propensity, None)
+        counterfactual = self._explored(
+            self.learner.propensity(applicants.counterfactual_x, -applicants.s, same_luck)
+        )
+        return Decisions(propensity, luck < propensity, luck < counterfactual)
+
+    def _explored(self, propensity: Tensor) -> Tensor:
+        """`propensity` (E, N), raised for seeds that have accepted nobody for long."""
+        if self.exploration.after is None:
+            return propensity
+        stuck = self.history.rejected_all(self.exploration.after).unsqueeze(-1)
+        return torch.where(stuck, propensity.clamp(min=self.exploration.propensity), propensity)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the remaining steps depend on, as plain containers of tensors."""
+        return {
+            "learner": self.learner.training_state(),
+            "stream": self.stream.state_dict(),
+            "decisions": self.decisions.state_dict(),
+            "history": self.history.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on where `state_dict` was taken."""
+        self.learner.load_training_state(state["learner"])
+        self.stream.load_state_dict(state["stream"])
+        self.decisions.load_state_dict(state["decisions"])
+        self.history.load_state_dict(state["history"])

@@ -1,0 +1,170 @@
+"""The figures of one run."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fairall.models.learner import PretrainCurves
+from fairall.results.style import BLUE, GREEN, GREY, ORANGE, PURPLE, STYLE
+from fairall.results.summary import bounds
+from fairall.storage.files import atomic
+
+ALWAYS = [("utility", "utility", BLUE), ("dpu", "DPU", ORANGE)]
+WHERE_KNOWN = [("cfu", "CFU", GREEN), ("ground_truth_utility", "ground-truth utility", PURPLE)]
+
+
+def draw_learning(
+    table: pd.DataFrame,
+    path: Path,
+    *,
+    title: str,
+    split: str,
+    paper: dict[str, tuple[float, float]],
+    accept_all: Mapping[str, Any],
+) -> None:
+    """Each measure of the policy over time: mean, one standard deviation and the range over seeds.
+
+    Utility and DPU, and, for data that know them, CFU and utility by the ground truth.
+
+    Args:
+        table: of `summary.measure_table`.
+        path: PNG to write.
+        title: what run this is.
+        split: whom it was measured on.
+        paper: of `report.paper.paper_figures`.
+        accept_all: of `summary.references`.
+    """
+    with mpl.rc_context(STYLE):
+        panels = ALWAYS + [panel for panel in WHERE_KNOWN if table[panel[0]].notna().any()]
+        figure = Figure(figsize=(4 * len(panels), 3.2), layout="constrained")
+        for axes, (name, label, colour) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+            by_step = 100 * table.pivot(index="time_step", columns="seed", values=name)
+            mean, std = by_step.mean(axis=1), by_step.std(axis=1).fillna(0.0)
+            axes.fill_between(
+                by_step.index,
+                by_step.min(axis=1),
+                by_step.max(axis=1),
+                color=colour,
+                alpha=0.12,
+                lw=0,
+                label="range",
+            )
+            axes.fill_between(
+                by_step.index,
+                (mean - std).clip(lower=100 * bounds(name)[0]),
+                mean + std,
+                color=colour,
+                alpha=0.3,
+                lw=0,
+                label="± 1 std",
+            )
+            axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
+            reference = accept_all.get(f"mean_{name}")
+            if reference is not None and "utility" in name:
+                level = 100 * reference["mean"]
+                axes.axhline(level, color="black", ls=":", lw=1, label=f"accept everybody ({level:.1f})")
+                axes.axhline(0.0, color="black", ls="-", lw=0.6, label="accept nobody (0)")
+            printed = paper.get(f"mean_{name}")
+            if printed is not None:
+                axes.axhline(
+                    100 * printed[0],
+                    color=GREY,
+                    ls="--",
+                    lw=1,
+                    label="paper (sampled), t in [125, 200]",
+                )
+            axes.set(
+                xlabel="time step t", ylabel=f"{label} on the {split} set ×100", xlim=(0, by_step.index[-1])
+            )
+            axes.legend(fontsize=7)
+        _title(figure, title)
+        _save(figure, path)
+
+
+def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
+    """Training and validation loss of Phase I for each seed, and the epochs whose weights were kept."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(5, 3.2), layout="constrained")
+        axes = figure.subplots()
+        for values, colour, label in (
+            (curves.train, GREY, "training"),
+            (curves.validation, BLUE, "validation"),
+        ):
+            axes.plot(curves.epochs, values[:, 0], color=colour, lw=0.8, label=f"{label}, a line per seed")
+            axes.plot(curves.epochs, values[:, 1:], color=colour, lw=0.8)
+        axes.scatter(
+            curves.best_epoch,
+            curves.kept_loss,
+            color=ORANGE,
+            s=18,
+            zorder=3,
+            label="kept: best validation epoch",
+        )
+        # Early epochs are off the scale of everything that matters later.
+        low = float(min(curves.train.min(), curves.validation.min()))
+        high = float(np.quantile(curves.validation.numpy(), 0.98))
+        axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
+        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+        axes.legend(fontsize=7)
+        _title(figure, title)
+        _save(figure, path)
+
+
+def draw_latent(
+    z: np.ndarray, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, path: Path, *, title: str
+) -> None:
+    """Latent means of one seed on its two leading principal axes, coloured by s and by the label.
+
+    Args:
+        z: E[z | x, s], shape (N, Z).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+        label: ỹ in {0, 1}, shape (N,).
+        labelled: whose label is known, shape (N,), bool.
+        path: PNG to write.
+        title: what run this is.
+    """
+    centred = z - z.mean(0)
+    _, singular, axes_of_z = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ axes_of_z[:2].T
+    if points.shape[1] == 1:
+        points = np.column_stack([points, np.zeros(len(points))])
+    share = (singular[:2] ** 2).sum() / (singular**2).sum()
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 3.6), layout="constrained")
+        by_s = {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)}
+        by_label = {
+            "ỹ unknown": (~labelled, GREY),
+            "ỹ = 0": (labelled & (label == 0), ORANGE),
+            "ỹ = 1": (labelled & (label == 1), BLUE),
+        }
+        for axes, meaning, kinds in zip(
+            figure.subplots(1, 2, sharex=True, sharey=True),
+            ("by the sensitive attribute", "by the proxy label"),
+            (by_s, by_label),
+            strict=True,
+        ):
+            for name, (rows, colour) in kinds.items():
+                if rows.any():
+                    axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
+            axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
+            axes.legend(fontsize=8)
+        _title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
+        _save(figure, path)
+
+
+def _title(figure: Figure, text: str) -> None:
+    """A title over the whole figure, on as many lines as its width needs."""
+    figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    with atomic(path) as temporary:
+        figure.savefig(temporary, metadata={"Software": None})

@@ -1,0 +1,159 @@
+"""Finished runs as they lie in their folders: read, checked, and told why not where one cannot be used."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+import yaml
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fairall.errors import FairAllError
+from fairall.storage.identity import determining, ordered
+from fairall.storage.run_folder import RunFolder
+
+GROUPS = ("model", "dataset", "initial_policy", "protocol")
+COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # the least there is
+# metrics.csv has seven digits.
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        path: its folder.
+        config: as plain containers.
+        summary: `per_seed`, `aggregate` and, of newer versions, `references`; plain units.
+        table: metrics.csv, a row per seed and time step.
+        finished: when, seconds since the epoch.
+    """
+
+    path: Path
+    config: dict[str, Any]
+    summary: dict[str, Any]
+    table: pd.DataFrame
+    finished: float
+
+    @cached_property
+    def key(self) -> str:
+        """The same for equal configurations."""
+        return repr(ordered(determining(self.config)))
+
+    def name(self, group: str) -> str:
+        """The chosen file of a group of the configuration."""
+        return self.config[group]["name"]
+
+    @property
+    def cost(self) -> float:
+        """C."""
+        return float(self.config["cost"]["value"])
+
+    @property
+    def seeds(self) -> list[int]:
+        """Its seeds."""
+        return [figures["seed"] for figures in self.summary["per_seed"]]
+
+    def per_seed(self, figure: str) -> pd.Series:
+        """A figure of summary.json by seed, plain units; seeds without a value are left out."""
+        values = {figures["seed"]: figures.get(figure) for figures in self.summary["per_seed"]}
+        return pd.Series(values, dtype=float).dropna()
+
+    def accept_all(self, figure: str) -> dict[str, Any] | None:
+        """Mean, std and interval of a figure for accepting everybody this run met, plain units.
+
+        None where the data do not allow it, and for runs of versions that did not measure it.
+        """
+        return self.summary.get("references", {}).get("accept_all", {}).get(figure)
+
+    def last(self, measure: str) -> pd.Series:
+        """A column of metrics.csv at the last time step by seed; empty where it has no values."""
+        curve = self.curve(measure)
+        return curve.iloc[-1] if len(curve) else pd.Series(dtype=float)
+
+    def curve(self, measure: str) -> pd.DataFrame:
+        """A column of metrics.csv: a row per time step, a column per seed; empty where it has no values."""
+        if measure not in self.table:
+            return pd.DataFrame()
+        return self.table.pivot(index="time_step", columns="seed", values=measure).dropna(how="all")
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Runs that can be used, and for each folder that cannot, why.
+
+    Attributes:
+        runs: finished and whole.
+        left_out: folder and reason of the others.
+    """
+
+    runs: list[Run]
+    left_out: list[tuple[Path, str]]
+
+
+def collect(folder: Path) -> Collection:
+    """All runs beneath a folder that holds `<model>/<dataset>/<id>/`, for instance outputs/runs."""
+    runs, left_out = [], []
+    for path in sorted(child for child in folder.glob("*/*/*") if child.is_dir()):
+        try:
+            runs.append(read_run(path))
+        except FairAllError as error:
+            left_out.append((path, str(error)))
+    return Collection(runs, left_out)
+
+
+def read_run(path: Path) -> Run:
+    """Reads a run's folder.
+
+    Raises:
+        FairAllError: where it is unfinished, or one of its files is missing, broken or at odds with another.
+    """
+    done = path / "DONE"
+    if not done.exists():
+        raise FairAllError("unfinished: the same command goes on with it")
+    damaged = RunFolder(path).damaged()
+    if damaged:
+        raise FairAllError(f"{damaged[0]} is damaged or missing; the same command makes it again")
+    try:
+        config = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path / "config.yaml")))
+        summary = json.loads((path / "summary.json").read_text())
+        table = pd.read_csv(path / "metrics.csv")
+        run = Run(path, config, summary, table, done.stat().st_mtime)
+        problem = _problem(run)
+    except FileNotFoundError as error:
+        raise FairAllError(f"{Path(error.filename).name} is missing; run it anew with force=true") from error
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError, OmegaConfBaseException) as error:
+        reason = str(error).strip().split("\n")[0][:120]
+        raise FairAllError(f"cannot be read ({reason}); run it anew with force=true") from error
+    if problem is not None:
+        raise FairAllError(f"{problem}; run it anew with force=true")
+    return run
+
+
+def _problem(run: Run) -> str | None:
+    """What is wrong with a run whose files can be read."""
+    lacking = [name for name in COLUMNS if name not in run.table]
+    if lacking:
+        return f"metrics.csv lacks the column {lacking[0]}"
+    for group in GROUPS:
+        run.name(group)
+    time_steps, seeds = run.config["schedule"]["time_steps"], run.seeds
+    if len(seeds) != run.config["seeds"]:
+        return f"summary.json has {len(seeds)} seeds, config.yaml {run.config['seeds']}"
+    expected = {(seed, step) for seed in seeds for step in range(time_steps + 1)}
+    found = list(zip(run.table["seed"], run.table["time_step"], strict=True))
+    if set(found) != expected or len(found) != len(expected):
+        return (
+            f"metrics.csv has {len(found)} rows, not one for each of {len(seeds)} seeds and "
+            f"{time_steps + 1} time steps"
+        )
+    last = run.table[run.table["time_step"] == time_steps].set_index("seed")["effective_utility"]
+    if not ((last - run.per_seed("effective_utility")).abs().dropna() < TOLERANCE).all():
+        return "metrics.csv and summary.json are of different results"
+    return None

@@ -1,0 +1,69 @@
+"""The figures printed in the paper, to stand beside ours."""
+
+from __future__ import annotations
+
+import functools
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+
+@functools.cache
+def _printed() -> dict[str, Any]:
+    return yaml.safe_load(files("fairall.results").joinpath("paper_metrics.yaml").read_text())
+
+
+def paper_figures(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation by figure, plain units, of the paper's run with this configuration.
+
+    Args:
+        config: of a run, as plain containers.
+
+    Returns:
+        Empty where the paper prints nothing for the model, its policy and way to decide, data set, initial
+        policy, cost or length of run; hyperparameters and protocol may be any. Without the temporal figures
+        where those here are of other people or another time.
+    """
+    printed, dataset, model = _printed(), config["dataset"]["name"], config["model"]
+    conditions = printed["conditions"]
+    of_paper = {
+        "cost": conditions["cost"].get(dataset),
+        "time_steps": conditions["time_steps"],
+        "decision": conditions["decision"],
+        "policy": conditions["policy"].get(model["name"]),
+    }
+    ours = {
+        "cost": config["cost"]["value"],
+        "time_steps": config["schedule"]["time_steps"],
+        "decision": model.get("decision"),
+        "policy": model.get("policy"),
+    }
+    if ours != of_paper:
+        return {}
+    cell = printed.get(config["initial_policy"]["name"], {}).get(model["name"], {})
+    figures = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}
+    if config["evaluation"]["split"] == "test" and config["evaluation"]["window"] == conditions["window"]:
+        return figures
+    return {name: figure for name, figure in figures.items() if name.startswith("effective_")}
+
+
+def of_synthetic_figures(initial_policy: str, model: str) -> dict[str, tuple[float, float]]:
+    """Lowest and highest reading of the figures on synthetic data at t = 200, by measure, plain units."""
+    printed = _printed()["synthetic"]
+    readings = printed["optimal"] | printed.get(initial_policy, {})
+    return {
+        measure: (reading[0] / 100, reading[1] / 100) if isinstance(reading, list) else (reading / 100,) * 2
+        for measure, reading in readings.get(model, {}).items()
+    }
+
+
+def of_initial_policy(initial_policy: str, dataset: str) -> tuple[float, ...] | None:
+    """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]; None where none is printed."""
+    rates = _printed()["acceptance"].get(initial_policy, {}).get(dataset)
+    return None if rates is None else tuple(rate / 100 for rate in rates)
+
+
+def selected_hyperparameters() -> dict[str, dict[str, dict[str, Any]]]:
+    """The paper's selection by model, data set and key of the `model` node."""
+    return _printed()["hyperparameters"]

@@ -1,0 +1,129 @@
+"""What hyperparameters are selected by (appendix D.2): classification, reconstruction, independence of s."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairall.data.people import People
+from fairall.metrics import weighted_mean
+from fairall.models.ips_classifier import IPSClassifier
+from fairall.models.latent_learner import LatentLearner
+from fairall.models.learner import Learner
+from fairall.models.objectives import cost_sensitive_cross_entropy, samples
+from fairall.models.vae import ConditionalVAE
+from fairall.nn.chunks import in_chunks
+from fairall.randomness import SeedStreams
+from fairall.results.latent_quality import ENOUGH, readability
+
+OF_LATENT = ["reconstruction_loss", "latent_s_dependence"]
+CRITERIA = ["classification_loss", *OF_LATENT]
+LATENT_SAMPLES = 16  # z per held-out person
+SURE = 1e-6  # a policy surer than this counts as this sure: the loss of an error would be infinite
+
+Posterior = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Location and scale (E, B, Z) of the z of people x (E, B, D), s (E, B)."""
+
+
+@torch.no_grad()
+def criteria(learner: Learner, train: People, held_out: People, cost: float) -> dict[str, np.ndarray]:
+    """Figures of a method after its last update, by name one value per seed, shape (E,).
+
+    `classification_loss`: cost-sensitive cross-entropy (eq. 4) of the classifier q(ũ = 1 | x, s); of the
+    policy for methods without one. Held-out labels weigh `People.label_weight`.
+    For methods with a latent `of_latent` too.
+
+    Args:
+        learner: at the end of its run.
+        train: people whose z and s are learnt from.
+        held_out: people to measure on, N of them.
+        cost: c in (0, 1).
+    """
+    seeds = learner.setting.seeds
+    x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
+    logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
+    loss = weighted_mean(
+        cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost), held_out.label_weight
+    )
+    figures = {"classification_loss": loss.double().numpy()}
+    if isinstance(learner, LatentLearner):
+        model, streams = learner.model, SeedStreams(seeds, "criteria utility")
+
+        def posterior(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+            good = streams.uniform(x.shape[1]) < torch.sigmoid(model.classify(x, s))
+            return model.vae.encode(x, s, good.to(x.dtype))
+
+        figures |= of_latent(model.vae, posterior, train, held_out, seeds)
+    return figures
+
+
+@torch.no_grad()
+def of_latent(
+    vae: ConditionalVAE, posterior: Posterior, train: People, held_out: People, seeds: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Figures of a latent, by name one value per seed, shape (E,).
+
+    `reconstruction_loss`: E_q[−log p(x | z, s)] in nats a person, without the KL term, so that it can be
+    compared between values of β.
+    `latent_s_dependence`: |2·AUC − 1| in [0, 1] of a logistic regression that reads s from sampled z: 0 where
+    z says nothing of s, 1 where it tells the groups apart. NaN for a seed that has diverged.
+
+    Args:
+        vae: with or without ũ.
+        posterior: what z is drawn from.
+        train: people whose z and s are learnt from.
+        held_out: people to measure on.
+        seeds: the E seeds.
+    """
+    streams = SeedStreams(seeds, "criteria latent")
+    train = train.rows(torch.arange(min(ENOUGH, len(train))))
+    z_train = _drawn(posterior, train, streams, 1).squeeze(-1).numpy()
+    z = _drawn(posterior, held_out, streams, LATENT_SAMPLES)
+
+    def loss_of(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
+        outputs = vae.decode(z, s)[:, : vae.likelihood.n_outputs]
+        return -vae.likelihood.log_prob(outputs, x)
+
+    x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
+    reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
+
+    known = train.s.numpy() > 0
+    asked = np.repeat(held_out.s.numpy() > 0, LATENT_SAMPLES)
+    rows = z.mT.flatten(1, 2).numpy()
+    auc = [readability(*pair, known, asked)[1] for pair in zip(z_train, rows, strict=True)]
+    return {
+        "reconstruction_loss": reconstruction.double().numpy(),
+        "latent_s_dependence": np.abs(2.0 * np.array(auc) - 1.0),
+    }
+
+
+@functools.singledispatch
+def classifier_logit(learner: Learner, x: Tensor, s: Tensor) -> Tensor:
+    """Logit of q(ũ = 1 | x, s), shape (E, B), for x (E, B, D), s (E, B); of the policy where q is not."""
+    propensity = learner.propensity(x, s, SeedStreams(learner.setting.seeds, "criteria policy"))
+    return torch.logit(propensity, eps=SURE)
+
+
+@classifier_logit.register
+def _(learner: IPSClassifier, x: Tensor, s: Tensor) -> Tensor:
+    return learner.classify(x, s)
+
+
+@classifier_logit.register
+def _(learner: LatentLearner, x: Tensor, s: Tensor) -> Tensor:
+    return learner.model.classify(x, s)
+
+
+def _drawn(posterior: Posterior, people: People, streams: SeedStreams, n_samples: int) -> Tensor:
+    """Z of N people, shape (E, N, Z, L)."""
+
+    def drawn(x: Tensor, s: Tensor) -> Tensor:
+        loc, scale = posterior(x, s)
+        return samples(loc, scale, streams.normal(*loc.shape[1:], n_samples))
+
+    n_seeds = len(streams)
+    return in_chunks(drawn, people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1))

@@ -1,0 +1,131 @@
+"""What a run tells the terminal: a bar per phase while it lasts, a table at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Column, Table
+
+from fairall.models.learner import Advance
+from fairall.results.time_left import TimeLeft
+from fairall.runtime.console import AnyConsole
+
+HEADLINES = [
+    "effective_utility", "effective_dpu", "effective_dpu_pooled",
+    "effective_cfu", "effective_ground_truth_utility",
+    "mean_utility", "tv_utility", "mean_dpu", "tv_dpu", "mean_acceptance",
+    "mean_utility_sampled", "tv_utility_sampled", "mean_dpu_sampled", "tv_dpu_sampled",
+    "mean_cfu", "tv_cfu", "mean_cfu_sampled",
+    "mean_ground_truth_utility", "tv_ground_truth_utility", "mean_ground_truth_utility_sampled",
+]  # fmt: skip
+LATENT = [
+    "latent_s_auc", "latent_s_balanced_accuracy", "latent_label_auc", "latent_label_balanced_accuracy",
+    "latent_variance_gap", "latent_label_agreement", "latent_ground_truth_information",
+]  # fmt: skip
+
+
+class Display:
+    """Progress on standard error, silent when that is no terminal; results on standard output.
+
+    Args:
+        progress_only: leaves the results out, for one trial of many.
+        terminal: where progress is shown; standard error unless given.
+    """
+
+    def __init__(self, *, progress_only: bool = False, terminal: Console | None = None) -> None:
+        self._progress_console = terminal or Console(stderr=True)
+        self._console = AnyConsole(highlight=False, soft_wrap=True, quiet=progress_only)
+        self._time_left = TimeLeft({})
+
+    def run_of(self, units: dict[str, int]) -> None:
+        """Names the phases of a run in their order, with the units of each: its end is estimated then."""
+        self._time_left = TimeLeft(units)
+
+    @contextmanager
+    def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[Advance]:
+        """A bar of `total` units, `done` of them by an earlier process; what it gives is an `Advance`."""
+        progress = Progress(
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=10),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[figures]}", table_column=Column(no_wrap=True)),
+            console=self._progress_console,
+            disable=not self._progress_console.is_terminal,
+        )
+        time_left = self._time_left
+        time_left.begin(name, total, done)
+        with progress:
+            task = progress.add_task(name, total=total, completed=done, figures="", left="")
+
+            def advance(*, resumed: int | None = None, **figures: float) -> None:
+                time_left.advance(resumed)
+                shown = "  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in figures.items())
+                units = 1 if resumed is None else resumed
+                progress.update(task, advance=units, figures=shown, left=time_left.in_words())
+
+            yield advance
+
+    def say(self, text: str) -> None:
+        """One line of plain text."""
+        self._console.print(text, markup=False)
+
+    def result(
+        self, title: str, summary: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
+    ) -> None:
+        """Every headline measure of a summary, beside that of accepting everybody and the paper's."""
+        table = Table(title=title, title_justify="left", caption_justify="left")
+        table.caption = (
+            f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
+            "_sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % interval: of the mean "
+            "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
+            f"nobody gives 0. {_noise(summary['evaluation'])}"
+        )
+        table.add_column("measure", overflow="fold")
+        for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
+            table.add_column(column, justify="right")
+        accept_all = summary["references"]["accept_all"]
+        for name in HEADLINES + LATENT:
+            measure = summary["aggregate"].get(name)
+            if measure is not None:
+                scale = 1 if name in LATENT else 100
+                printed, reference = paper.get(name.removesuffix("_sampled")), accept_all.get(name)
+                table.add_row(
+                    name,
+                    _plus_minus(measure["mean"], measure["std"], scale),
+                    _interval(measure["interval"], scale),
+                    "" if reference is None else _plus_minus(reference["mean"], None, scale),
+                    "" if printed is None else _plus_minus(*printed, scale, digits=1),
+                )
+        self._console.print(table)
+
+
+def _noise(evaluation: dict[str, Any]) -> str:
+    """The noise of the evaluation people, which no interval over seeds has in it."""
+    split, people = evaluation["split"], evaluation["people"]
+    error = evaluation["utility_standard_error"]
+    if error is None:
+        return f"Measured on {people} {split} people."
+    worth = ""
+    if evaluation["labelled"] < people:
+        worth = (
+            f" ({evaluation['labelled']} labels, worth {evaluation['effective_sample_size']:.0f} equally "
+            "weighted ones)"
+        )
+    return (
+        f"Noise of the evaluation people, which these intervals leave out: {people} {split} people{worth} "
+        f"give the utility a standard error of {100 * error:.1f}."
+    )
+
+
+def _plus_minus(mean: float, std: float | None, scale: int, digits: int = 2) -> str:
+    spread = "" if std is None else f" ± {scale * std:.{digits}f}"
+    return f"{scale * mean:.{digits}f}{spread}"
+
+
+def _interval(interval: tuple[float, float] | None, scale: int) -> str:
+    return "" if interval is None else f"[{scale * interval[0]:.2f}, {scale * interval[1]:.2f}]"

@@ -1,0 +1,21 @@
+"""The title of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairall.errors import count
+
+REHEARSAL = "quick"  # the preset whose numbers mean nothing
+
+
+def run_title(config: dict[str, Any]) -> str:
+    """One line with the method, data set and setting of a run.
+
+    Args:
+        config: of the run, as plain containers.
+    """
+    names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
+    title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
+    title += f", c = {config['cost']['value']:g}, {count(config['seeds'], 'seed')}"
+    return f"{title} (preset=quick: its numbers mean nothing)" if config["preset"] == REHEARSAL else title

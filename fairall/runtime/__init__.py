@@ -1,0 +1,1 @@
+"""The process: signals, terminal, threads and memory."""

@@ -1,0 +1,18 @@
+"""Rich's console for terminals of any encoding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from fairall.runtime.terminal import shown
+
+
+class AnyConsole(Console):
+    """A console whose text is replaced where its encoding lacks it, before columns are made to fit."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """See `Console.render_str`."""
+        return super().render_str(shown(text, self.encoding), **options)

@@ -1,0 +1,67 @@
+"""Reports as MLflow runs, and finished runs out of MLflow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from fairall.config.validation import plain_name
+from fairall.runtime.process import this_process
+from fairall.storage.run_folder import FILES, RunFolder
+from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, reaching
+from fairall.tracking.run_logger import RUN_TAG
+
+
+def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -> None:
+    """Keeps a report's folder, its page, tables and figures, as a run of its own.
+
+    Raises:
+        FairAllError: where there is no MLflow to be reached.
+    """
+
+    def keep() -> None:
+        store = Store(config)
+        tags = {
+            "mlflow.runName": title,
+            "fairall.command": command,
+            KIND_TAG: "report",
+            PROCESS_TAG: this_process(),
+        }
+        run_id = store.client.create_run(store.experiment, tags=tags).info.run_id
+        store.client.log_artifacts(run_id, str(folder))
+        store.client.set_terminated(run_id, "FINISHED")
+
+    reaching(config, keep)
+
+
+def fetch_runs(config: dict[str, Any], folder: Path) -> None:
+    """Lays the finished runs of a store out beneath a folder as they lie in outputs/runs, without figures.
+
+    Of several records of one run the last is taken. A run that lacks a file is laid out as far as it goes.
+
+    Raises:
+        FairAllError: where there is no MLflow to be reached.
+    """
+    reaching(config, lambda: _fetch(Store(config), folder))
+
+
+def _fetch(store: Store, folder: Path) -> None:
+    from mlflow.exceptions import MlflowException
+
+    for run in reversed(list(store.search("attributes.status = 'FINISHED'"))):
+        tags = run.data.tags
+        if RUN_TAG not in tags:
+            continue  # of one seed, or a report
+        names = [tags[name] for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
+        for name in names:
+            plain_name("a tag of a run in MLflow", name)  # it becomes a path here
+        path = folder.joinpath(*names)
+        path.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            try:
+                store.client.download_artifacts(run.info.run_id, name, str(path))
+            except (MlflowException, OSError):
+                continue  # reading the run will tell what it lacks
+        RunFolder(path).finish()
+        os.utime(path / "DONE", (run.info.end_time / 1000,) * 2)

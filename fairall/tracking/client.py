@@ -1,0 +1,162 @@
+"""The MLflow store: where it is, how it is reached, and what names it takes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fairall.errors import FairAllError
+from fairall.runtime.process import is_gone
+from fairall.storage.files import atomic, locked, remove_leftovers
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+MAX_NAME = 250  # characters of a metric or a parameter
+PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
+KIND_TAG = "fairall.kind"  # what a run records: a command, one seed of it, a report
+Connected = TypeVar("Connected")
+
+
+class UnreachableError(FairAllError):
+    """MLflow cannot be told anything now."""
+
+
+def store_uri(config: dict[str, Any]) -> str:
+    """Where the records are: `tracking.uri`, or sqlite inside `outputs_dir`."""
+    return config["tracking"]["uri"] or f"sqlite:///{_database(config)}"
+
+
+def how_to_look(config: dict[str, Any]) -> str | None:
+    """The address or the command that shows the records; None where there are none."""
+    if config["tracking"]["uri"]:
+        return config["tracking"]["uri"]
+    if not _database(config).exists():
+        return None
+    return f"mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(config)}"
+
+
+class Store:
+    """An MLflow store, its experiment made where it was not there.
+
+    Attributes:
+        mlflow: the module, quiet and pointed at the store.
+        client: of the store.
+        experiment: the id of `tracking.experiment`.
+    """
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        # A server that is away should be noticed in seconds; MLflow's own patience is minutes.
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+        warnings.filterwarnings("ignore", module="mlflow")
+        import mlflow
+
+        # They tell of every table created, every model logged and every second try; what goes wrong, we tell.
+        for name in ("alembic", "mlflow", "urllib3"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        mlflow.set_tracking_uri(store_uri(config))
+        self.mlflow = mlflow
+        outputs = Path(config["outputs_dir"]).resolve()
+        # Two processes that made the database at once would corrupt it. A server sees to that itself, and may
+        # be slow.
+        own = config["tracking"]["uri"] is None
+        with locked(outputs, outputs / "mlflow.lock") if own else nullcontext():
+            if own:
+                _make_database(_database(config))
+            self.client = mlflow.MlflowClient()
+            self.experiment = self._experiment_id(config, outputs)
+            self._close_dead_runs()
+
+    def run(self, run_id: str) -> Run | None:
+        """The run of that id; None where there is none, or it is deleted."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self.client.get_run(run_id)
+        except MlflowException as error:
+            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
+                return None
+            raise
+        return run if run.info.lifecycle_stage == "active" else None
+
+    def nested(self, parent: str) -> list[Run]:
+        """The runs nested in a run."""
+        return list(self.search(f"tags.`mlflow.parentRunId` = '{parent}'"))
+
+    def search(self, where: str) -> Iterator[Run]:
+        """Runs of the experiment for which a filter of MLflow's holds, the newest first."""
+        token = None
+        while True:
+            found = self.client.search_runs([self.experiment], where, page_token=token)
+            yield from found
+            token = found.token
+            if not token:
+                return
+
+    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
+        known = self.client.get_experiment_by_name(config["tracking"]["experiment"])
+        if known is not None:
+            return known.experiment_id
+        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
+        return self.client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
+
+    def _close_dead_runs(self) -> None:
+        """Closes runs that a process of this machine left RUNNING when it was killed."""
+        for run in list(self.search("attributes.status = 'RUNNING'")):
+            if is_gone(run.data.tags.get(PROCESS_TAG, "")):
+                self.client.set_terminated(run.info.run_id, "KILLED")
+
+
+def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connected:
+    """What `connect` gives.
+
+    Raises:
+        UnreachableError: where there is no MLflow to be reached, or it breaks off.
+        FairAllError: where `tracking.uri` is nothing that MLflow could be at.
+    """
+    from alembic.util.exc import CommandError
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return connect()
+    except (MlflowException, SQLAlchemyError, CommandError, OSError, FairAllError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        mistaken = isinstance(error, UnsupportedModelRegistryStoreURIException)
+        raise (FairAllError if mistaken else UnreachableError)(
+            f"tracking.uri: cannot use {store_uri(config)} ({reason}); "
+            "give another with tracking.uri=URI or go without: tracking.enabled=false"
+        ) from error
+
+
+def _make_database(path: Path) -> None:
+    """Makes MLflow's sqlite database where there is none; for who holds its lock.
+
+    Aside, and put into its place when whole: a process that is killed amid MLflow's dozens of migrations
+    leaves a database that MLflow can neither use nor mend.
+    """
+    from mlflow import MlflowClient
+
+    remove_leftovers(path.parent, path.name)
+    if not path.exists():
+        with atomic(path) as temporary:
+            MlflowClient(f"sqlite:///{temporary}").search_experiments()
+
+
+def allowed(name: str) -> str:
+    """A name as MLflow takes it: what else a column's name may hold is spelt in hexadecimal."""
+    return re.sub(r"[^\w. /-]", lambda found: f"_{ord(found[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
+
+
+def _database(config: dict[str, Any]) -> Path:
+    return Path(config["outputs_dir"]).resolve() / "mlflow.db"

@@ -1,0 +1,1 @@
+"""Hyperparameter studies (sweeps) with Optuna."""

@@ -1,0 +1,64 @@
+"""`python -m fairall.tuning`: how sweeps stand, what they select, and how to use it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from fairall.runtime import terminal
+
+EPILOGUE = """\
+KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL say where studies are."""
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit code."""
+    terminal.prepare()
+    parser = argparse.ArgumentParser(
+        prog="python -m fairall.tuning",
+        description="Studies of `python -m fairall --multirun sweeps=NAME`.",
+        epilog=EPILOGUE,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("list", help="every study and where it stands (the default)")
+    for command, positionals, told in (
+        ("show", ["name"], "progress, what is selected so far, Pareto set, importances, and a figure"),
+        ("export", ["name", "folder"], "what is selected as a file for hparams=NAME"),
+        ("compare", [], "what is selected beside what the paper selected; of all studies unless named"),
+    ):
+        subparser = commands.add_parser(command, help=told, epilog=EPILOGUE)
+        for positional in positionals:
+            subparser.add_argument(positional, metavar=positional.upper())
+        wanted = "KEY=VALUE" if positionals else "NAME or KEY=VALUE"
+        subparser.add_argument("words", metavar=wanted, nargs="*")
+    arguments = parser.parse_args(given)
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+
+    # Heavy: after `--help` has been answered.
+    from fairall.config.messages import exit_code
+    from fairall.tuning import report
+
+    words = getattr(arguments, "words", [])
+    overrides = [word for word in words if "=" in word]
+    names = [word for word in words if "=" not in word]
+
+    def work() -> int:
+        if arguments.command == "compare":
+            report.compare(names, overrides)
+        elif names:
+            parser.error(f"{names[0]}: not KEY=VALUE")
+        elif arguments.command == "show":
+            report.show(arguments.name, overrides)
+        elif arguments.command == "export":
+            report.export(arguments.name, arguments.folder, overrides)
+        else:
+            report.listed(overrides)
+        return 0
+
+    return exit_code(work, overrides)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""A selected trial as a file of hyperparameters, to be used with `hparams=`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from fairall.config.paths import configuration_root
+from fairall.errors import FairAllError
+from fairall.storage.files import atomic
+from fairall.tuning.objectives import selected
+from fairall.tuning.progress import figure
+from fairall.tuning.space import words_of
+from fairall.tuning.study import SharedStudy
+
+HEADER = "# @package _global_\n# Selected by the sweep "
+
+
+def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
+    """Writes `folder`/hparams/<study>.yaml: what the rule selects, over what conf/hparams/ has of the rest.
+
+    Args:
+        study: with at least one finished trial.
+        folder: to be given to `python -m fairall -cd`.
+
+    Returns:
+        The file, and the command that uses it.
+
+    Raises:
+        FairAllError: where no trial is finished, or a file of the user's is in the way.
+    """
+    chosen = selected(study.judged(), study.objectives)
+    if chosen is None:
+        raise FairAllError(f"{study.name} has no finished trial to export yet")
+    point = study.trials()[chosen.number].point
+    names = {group: study.settings.get(f"{group}.name", point.get(group)) for group in ("model", "dataset")}
+    node = _known(names)
+    node.hyperparameters = f"selected by the sweep {study.name}"
+    for key, value in point.items():
+        if "." in key:
+            OmegaConf.update(node, key, _read(value))
+    came = ", ".join(f"{objective.figure} {figure(chosen, objective)}" for objective in study.objectives)
+    told = f"{HEADER}{study.name}: trial {chosen.number}, validation people:\n# {came}.\n"
+    text = told + OmegaConf.to_yaml(node)
+    path = folder / "hparams" / f"{study.name}.yaml"
+    if path.exists() and not path.read_text().startswith(HEADER):
+        raise FairAllError(f"{path} is there already, and no sweep has written it; choose another folder")
+    try:
+        with atomic(path) as temporary:
+            temporary.write_text(text)
+    except OSError as error:
+        raise FairAllError(f"cannot write {path}: {error.strerror}; choose another folder") from error
+    groups = {key: value for key, value in point.items() if "." not in key and key not in names}
+    words = ["python", "-m", "fairall", "-cd", str(folder), *words_of({**names, **groups})]
+    return path, shlex.join([*words, f"hparams={study.name}"])
+
+
+def _known(names: Mapping[str, object]) -> DictConfig:
+    """The file of conf/hparams/ for a model and a data set, empty where there is none."""
+    path = configuration_root() / "conf" / "hparams" / str(names["model"]) / f"{names['dataset']}.yaml"
+    loaded = OmegaConf.load(path) if path.exists() else OmegaConf.create({})
+    assert isinstance(loaded, DictConfig)
+    return loaded
+
+
+def _read(value: Any) -> Any:
+    return OmegaConf.create(f"value: {value}").value if isinstance(value, str) else value

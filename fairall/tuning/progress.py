@@ -1,0 +1,69 @@
+"""What a sweep tells the terminal: where it stands when it begins, a line for each trial, and how to look."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rich.console import Console
+
+from fairall.tuning.objectives import Judged, Objective, selected
+from fairall.tuning.space import words_of
+from fairall.tuning.storage import shown
+from fairall.tuning.study import SharedStudy, Trial
+
+
+class Progress:
+    """Lines on standard output about a study."""
+
+    def __init__(self, study: SharedStudy) -> None:
+        self._study = study
+        self._console = Console(highlight=False, soft_wrap=True)
+
+    def begin(self) -> None:
+        """What there is to do, and what others have done or are doing."""
+        self._say(f"{self._study.name}: {standing(self._study.trials(), self._study.target)}")
+        self._say(f"Study: {shown(self._study.url)}")
+
+    def tell(self, trial: Trial) -> None:
+        """A trial that has ended."""
+        self._say(f"{self._ended()} of {self._study.target}  {line(trial, self._study.objectives)}")
+
+    def end(self) -> None:
+        """The trial that is chosen of all that are finished."""
+        trials = self._study.trials()
+        self._say(f"{self._study.name}: {standing(trials, self._study.target)}")
+        chosen = selected(self._study.judged(), self._study.objectives)
+        if chosen is not None:
+            self._say(f"Selected: {line(trials[chosen.number], self._study.objectives)}")
+        self._say(f"More: python -m fairall.tuning show {self._study.name}")
+
+    def _ended(self) -> int:
+        return sum(trial.state in ("complete", "fail") for trial in self._study.trials())
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False)
+
+
+def standing(trials: list[Trial], target: int) -> str:
+    """How many of the points are finished, have failed, are at work, are left."""
+    states = Counter(trial.state for trial in trials)
+    left = target - states["complete"] - states["fail"] - states["running"]
+    parts = [(states["complete"], "finished"), (states["fail"], "failed"), (states["running"], "running")]
+    told = [f"{number} {what}" for number, what in parts if number] + [f"{max(0, left)} to do"]
+    return f"{target} points, {', '.join(told)}"
+
+
+def line(trial: Trial, objectives: list[Objective]) -> str:
+    """A trial: its point and what came of it."""
+    came = trial.notes.get("reason", "")
+    if trial.state == "complete":
+        judged = Judged(trial.number, trial.per_seed)
+        came = "  ".join(f"{objective.figure} {figure(judged, objective)}" for objective in objectives)
+        came += f"  ({trial.notes['seconds']:g} s)"
+    return f"trial {trial.number}: {' '.join(words_of(trial.point))}  {came}"
+
+
+def figure(judged: Judged, objective: Objective) -> str:
+    """Mean ± standard deviation over seeds."""
+    std = judged.std(objective)
+    return f"{judged.mean(objective):.4f}" + ("" if std is None else f" ± {std:.4f}")

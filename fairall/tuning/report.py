@@ -1,0 +1,172 @@
+"""What `python -m fairall.tuning` says of studies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from fairall.config.compose import compose_config
+from fairall.runtime.console import AnyConsole
+from fairall.tuning.export import export as write_hyperparameters
+from fairall.tuning.figures import draw_sweep
+from fairall.tuning.importance import importances
+from fairall.tuning.objectives import Judged, Objective, pareto_set, selected
+from fairall.tuning.paper import paper_point, tried
+from fairall.tuning.progress import figure, standing
+from fairall.tuning.space import Point
+from fairall.tuning.storage import shown, storage_url
+from fairall.tuning.study import SharedStudy, Trial, study_names
+
+FAILURES = 5  # that are told with their reason
+FILE_WIDTH = 160  # columns of a table that no terminal limits
+
+
+def listed(overrides: Sequence[str]) -> None:
+    """Every study and where it stands."""
+    url, _ = _place(overrides)
+    names = study_names(url)
+    if not names:
+        _say(f"There are no studies in {shown(url)} yet: python -m fairall --multirun sweeps=NAME")
+    for name in names:
+        study = SharedStudy.load(url, name)
+        _say(f"{name}: {standing(study.trials(), study.target)}")
+
+
+def show(name: str, overrides: Sequence[str]) -> None:
+    """Progress, what is selected so far, the Pareto set, failures, importances, and a figure of them."""
+    url, outputs = _place(overrides)
+    study = SharedStudy.load(url, name)
+    trials, judged = study.trials(), study.judged()
+    _say(f"{name}: {standing(trials, study.target)}")
+    _say(f"Objectives: {', '.join(map(str, study.objectives))}; mean ± standard deviation over seeds")
+    failed = [trial for trial in trials if trial.state == "fail"]
+    for trial in failed[:FAILURES]:
+        _say(f"Failed: trial {trial.number}, {_spelt(trial.point)}: {trial.notes.get('reason')}")
+    if len(failed) > FAILURES:
+        _say(f"Failed: {len(failed) - FAILURES} more")
+    if not judged:
+        return
+    of_paper = tried(study, paper_point(study))
+    _print(_pareto_table(study, judged, trials, of_paper))
+    shares = {objective.figure: importances(study, objective) for objective in study.objectives}
+    if any(shares.values()):
+        _print(_importance_table(shares, study.objectives))
+    path = outputs / "sweeps" / f"{name}.png"
+    number = None if of_paper is None else of_paper.number
+    draw_sweep(judged, study.objectives, shares, path, title=f"{name}, validation people", paper=number)
+    _say(f"Figure: {path}")
+    _say(f"Use what is selected: python -m fairall.tuning export {name} FOLDER")
+
+
+def export(name: str, folder: str, overrides: Sequence[str]) -> None:
+    """Writes what is selected as a file of hyperparameters."""
+    url, _ = _place(overrides)
+    path, command = write_hyperparameters(SharedStudy.load(url, name), Path(folder))
+    _say(f"Written: {path}")
+    _say(f"Use it: {command}")
+
+
+def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
+    """What is selected beside what the paper selected, a table for each study that has both."""
+    url, _ = _place(overrides)
+    for name in names or study_names(url):
+        study = SharedStudy.load(url, name)
+        chosen = selected(study.judged(), study.objectives)
+        point = paper_point(study)
+        if chosen is None or not point:
+            _say(
+                f"{name}: nothing to compare, {'no finished trial' if point else 'no selection of the paper'}"
+            )
+            continue
+        _print(_comparison(study, chosen, point))
+
+
+def _comparison(study: SharedStudy, chosen: Judged, point: Point) -> Table:
+    trial, of_paper = study.trials()[chosen.number], tried(study, point)
+    table = Table(title=f"{study.name}: {standing(study.trials(), study.target)}", title_justify="left")
+    for column in ("", "ours", "the paper's"):
+        table.add_column(column)
+    for key in study.space.values:
+        table.add_row(key, str(trial.point[key]), str(point[key]))
+    for objective in study.objectives:
+        theirs = "not tried" if of_paper is None else figure(_judged(of_paper), objective)
+        table.add_row(str(objective), figure(chosen, objective), theirs)
+    if of_paper is not None:
+        table.caption = _verdict(chosen, _judged(of_paper), study.objectives)
+        table.caption_justify = "left"
+    return table
+
+
+def _verdict(ours: Judged, theirs: Judged, objectives: Sequence[Objective]) -> str:
+    """Which of two trials is better, objective by objective; ± of seeds is not asked."""
+    if ours.number == theirs.number:
+        return "The same point."
+    better = [o.figure for o in objectives if o.sign * ours.mean(o) < o.sign * theirs.mean(o)]
+    worse = [o.figure for o in objectives if o.sign * ours.mean(o) > o.sign * theirs.mean(o)]
+    if not worse:
+        return f"Ours is better in {' and '.join(better)}." if better else "Both are equally good."
+    within = all(
+        o.sign * (ours.mean(o) - theirs.mean(o)) <= theirs.standard_error(o)
+        for o in objectives
+        if o.figure in worse
+    )
+    told = f"better in {' and '.join(better)}, worse in {' and '.join(worse)}"
+    return f"Ours is {told}" + (", by less than a standard error of the paper's." if within else ".")
+
+
+def _pareto_table(
+    study: SharedStudy, judged: Sequence[Judged], trials: Sequence[Trial], of_paper: Trial | None
+) -> Table:
+    chosen = selected(judged, study.objectives)
+    front = pareto_set(judged, study.objectives)
+    shown_too = [one for one in judged if of_paper and one.number == of_paper.number and one not in front]
+    table = Table(title="Pareto set", title_justify="left")
+    keys = [key.removeprefix("model.") for key in study.space.values]
+    for column in ("trial", "", *keys, *(objective.figure for objective in study.objectives)):
+        table.add_column(column, overflow="fold")
+    first = study.objectives[0]
+    for one in [*sorted(front, key=lambda trial: first.sign * trial.mean(first)), *shown_too]:
+        marks = ["selected"] if chosen is one else []
+        marks += ["the paper's"] if of_paper and one.number == of_paper.number else []
+        table.add_row(
+            str(one.number),
+            ", ".join(marks),
+            *(str(value) for value in trials[one.number].point.values()),
+            *(figure(one, objective) for objective in study.objectives),
+        )
+    return table
+
+
+def _importance_table(shares: dict[str, dict[str, float]], objectives: Sequence[Objective]) -> Table:
+    table = Table(title="Importance of parameters", title_justify="left")
+    for column in ("", *(objective.figure for objective in objectives)):
+        table.add_column(column)
+    for key in next(known for known in shares.values() if known):
+        row = (shares[objective.figure].get(key) for objective in objectives)
+        table.add_row(key, *("" if share is None else f"{share:.2f}" for share in row))
+    return table
+
+
+def _place(overrides: Sequence[str]) -> tuple[str, Path]:
+    """The database of the studies, and the folder of outputs."""
+    composed = compose_config(*overrides)
+    return storage_url(composed.sweep.storage, composed.outputs_dir), Path(composed.outputs_dir)
+
+
+def _judged(trial: Trial) -> Judged:
+    return Judged(trial.number, trial.per_seed)
+
+
+def _spelt(point: Point) -> str:
+    return " ".join(f"{key}={value}" for key, value in point.items())
+
+
+def _say(text: str) -> None:
+    AnyConsole(highlight=False, soft_wrap=True).print(text, markup=False)
+
+
+def _print(table: Table) -> None:
+    AnyConsole(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)

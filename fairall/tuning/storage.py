@@ -1,0 +1,115 @@
+"""The database that studies are kept in, and the lock that lets one process at a time hand out trials."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from fairall.errors import FairAllError
+from fairall.storage.files import locked
+
+if TYPE_CHECKING:
+    from optuna.storages import RDBStorage
+
+PATIENCE = 60  # seconds that a process waits for another one's write to sqlite
+
+LOCK_KEY = 0x4641  # of the lock on a server; any number that others do not use
+
+# Locks that the server holds for a connection, and lets go with it however its process ends.
+SERVER_LOCKS = {
+    "postgresql": ("SELECT pg_advisory_lock(:key)", "SELECT pg_advisory_unlock(:key)"),
+    "mysql": ("SELECT GET_LOCK(:key, -1)", "SELECT RELEASE_LOCK(:key)"),
+}
+
+
+def storage_url(given: str | None, outputs_dir: str) -> str:
+    """`sweep.storage`, or sqlite inside `outputs_dir`."""
+    return given or f"sqlite:///{Path(outputs_dir).resolve() / 'sweeps' / 'studies.db'}"
+
+
+def shown(url: str) -> str:
+    """The address without its password."""
+    return make_url(url).render_as_string(hide_password=True)
+
+
+def open_storage(url: str) -> RDBStorage:
+    """The database at `url`, made where there is none yet.
+
+    Raises:
+        FairAllError: where there is no database to be reached.
+    """
+    # Studies talk of every trial, and of every method of Optuna's that may change one day.
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    address = _address(url)
+    # Optuna 2 leaves the transactions open that SQLAlchemy 2 begins; `exclusive` is what keeps writers apart.
+    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
+    if address.get_backend_name() == "sqlite":
+        options["connect_args"] = {"timeout": PATIENCE}
+    try:
+        # Two processes that make the tables at once would both fail.
+        with exclusive(url):
+            return optuna.storages.RDBStorage(url, engine_kwargs=options)
+    except (SQLAlchemyError, ImportError, RuntimeError) as error:
+        raise _out_of_reach(url, error) from error
+
+
+@contextmanager
+def exclusive(url: str) -> Iterator[None]:
+    """Holds the lock of the database's sweeps until the block ends; other processes that want it wait.
+
+    Raises:
+        FairAllError: where the database cannot be reached or has no such locks.
+    """
+    address = _address(url)
+    backend = address.get_backend_name()
+    if backend == "sqlite":
+        path = Path(str(address.database))
+        with locked(path.parent, path.with_name(f"{path.name}.lock")):
+            yield
+        return
+    if backend not in SERVER_LOCKS:
+        raise FairAllError(
+            f"sweep.storage: a {backend} database cannot be shared by sweeps; use sqlite, postgresql or mysql"
+        )
+    take, give_back = SERVER_LOCKS[backend]
+    try:
+        connection = sqlalchemy.create_engine(address, poolclass=NullPool).connect()
+    except (SQLAlchemyError, ImportError) as error:
+        raise _out_of_reach(url, error) from error
+    with connection:
+        connection.execute(sqlalchemy.text(take), {"key": LOCK_KEY})
+        try:
+            yield
+        finally:
+            connection.execute(sqlalchemy.text(give_back), {"key": LOCK_KEY})
+
+
+def _address(url: str) -> URL:
+    try:
+        address = make_url(url)
+    except ArgumentError as error:
+        raise FairAllError(
+            "sweep.storage: not the address of a database; it looks like postgresql://user@host/name "
+            "or sqlite:////folder/studies.db"
+        ) from error
+    if address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:"):
+        raise FairAllError(f"sweep.storage={url}: a sweep is kept in a file, as sqlite:////folder/studies.db")
+    return address
+
+
+def _out_of_reach(url: str, error: Exception) -> FairAllError:
+    reason = str(error).strip().split("\n")[0][:200]
+    return FairAllError(f"sweep.storage: cannot use {shown(url)} ({reason})")

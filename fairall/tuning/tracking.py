@@ -1,0 +1,151 @@
+"""A sweep in MLflow: one parent run for the study, whoever works on it, and a nested run for each trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import numpy as np
+from omegaconf import DictConfig, OmegaConf
+
+from fairall.runtime.process import is_gone, this_process
+from fairall.tracking.client import PROCESS_TAG, Store, UnreachableError, allowed, reaching
+from fairall.tuning.objectives import Judged
+from fairall.tuning.study import SharedStudy, Trial
+
+
+class SweepTracker:
+    """The records of one study; begun by the first process that works on it, gone on with by the others.
+
+    A sweep does not end because MLflow is away: what was not told is told when the sweep is started again,
+    with the figures that the study has: those of its objectives.
+
+    Args:
+        config: of a trial, as plain containers; its `tracking` says where, and whether at all.
+        study: the study.
+    """
+
+    def __init__(self, config: dict[str, Any], study: SharedStudy) -> None:
+        self._config = config
+        self._study = study
+        self._store: Store | None = None
+        self._listens = bool(config["tracking"]["enabled"])
+        self._telling(self._begin)
+
+    @classmethod
+    @contextmanager
+    def following(cls, config: DictConfig, study: SharedStudy) -> Iterator[SweepTracker]:
+        """The records of a study while this process works on it.
+
+        Args:
+            config: of a trial.
+            study: the study.
+
+        Raises:
+            FairAllError: where `tracking.uri` is nothing that MLflow could be at.
+        """
+        tracker = cls(cast(dict[str, Any], OmegaConf.to_container(config)), study)
+        try:
+            yield tracker
+        except BaseException as error:
+            tracker._end("FAILED" if isinstance(error, Exception) else "KILLED")
+            raise
+        if not any(trial.state == "running" for trial in study.trials()):
+            tracker._end("FINISHED")
+
+    def log_trial(self, trial: Trial, figures: dict[str, list[float | None]]) -> None:
+        """A finished trial: its point, its figures with their spread over seeds, or why there are none."""
+        self._telling(lambda store: self._log_trial(store, trial, figures))
+
+    def log_selected(self, chosen: Judged | None) -> None:
+        """Which trial the rule chooses of all that are finished."""
+        if chosen is not None:
+            self._telling(lambda store: self._log_selected(store, chosen))
+
+    def _telling(self, tell: Callable[[Store], None]) -> None:
+        """Tells MLflow as long as it listens; where it once does not, it is not asked again."""
+        if not self._listens:
+            return
+
+        def connected() -> None:
+            self._store = self._store or Store(self._config)
+            tell(self._store)
+
+        try:
+            reaching(self._config, connected)
+        except UnreachableError as error:
+            self._listens = False
+            print(
+                f"Warning: {error}. The sweep does without; started again, it tells MLflow what is missing."
+            )
+
+    def _begin(self, store: Store) -> None:
+        study = self._study
+        key = f"mlflow_run {store.experiment}"
+        self._parent = study.note(key, lambda: self._create_parent(store))
+        if store.run(self._parent) is None:  # the database was lost, or is another
+            self._parent = study.note(key, lambda: self._create_parent(store), anew=True)
+        store.client.set_tag(self._parent, PROCESS_TAG, this_process())
+        store.client.update_run(self._parent, status="RUNNING")
+        nested = store.nested(self._parent)
+        for half_told in [run for run in nested if run.info.status in ("RUNNING", "KILLED")]:
+            if is_gone(half_told.data.tags.get(PROCESS_TAG, "")):
+                store.client.delete_run(half_told.info.run_id)
+                nested.remove(half_told)
+        told = {run.data.tags["mlflow.runName"] for run in nested}
+        for trial in study.trials():
+            # A process that is there tells of its trials itself.
+            done = trial.state in ("complete", "fail") and is_gone(trial.notes.get("worker", ""))
+            if done and _name(trial) not in told:
+                self._log_trial(store, trial, dict(trial.per_seed))
+
+    def _log_trial(self, store: Store, trial: Trial, figures: Mapping[str, Sequence[float | None]]) -> None:
+        from mlflow.entities import Metric, Param
+
+        client, now = store.client, int(time.time() * 1000)
+        tags = {
+            "mlflow.parentRunId": self._parent,
+            "mlflow.runName": _name(trial),
+            PROCESS_TAG: this_process(),
+        } | {f"fairall.{key}": str(trial.notes[key]) for key in ("reason", "run") if key in trial.notes}
+        nested = client.create_run(store.experiment, tags=tags).info.run_id
+        known = {name: np.array(values, float) for name, values in figures.items()}
+        known = {name: values for name, values in known.items() if np.isfinite(values).all()}
+        means = {name: values.mean() for name, values in known.items()}
+        spread = {f"{name}.std": values.std(ddof=1) for name, values in known.items() if len(values) > 1}
+        metrics = [Metric(allowed(name), float(value), now, 0) for name, value in (means | spread).items()]
+        metrics += [
+            Metric(allowed(f"{objective.figure}.by_seed"), float(value), now, k)
+            for objective in self._study.objectives
+            for k, value in enumerate(trial.per_seed.get(objective.figure, ()))
+        ]
+        params = [Param(allowed(key), str(value)) for key, value in trial.point.items()]
+        client.log_batch(nested, metrics=metrics, params=params)
+        client.set_terminated(nested, "FINISHED" if trial.state == "complete" else "FAILED")
+
+    def _log_selected(self, store: Store, chosen: Judged) -> None:
+        store.client.set_tag(self._parent, "fairall.selected_trial", str(chosen.number))
+        for objective in self._study.objectives:
+            name = f"selected.{allowed(objective.figure)}"
+            store.client.log_metric(self._parent, name, chosen.mean(objective))
+
+    def _create_parent(self, store: Store) -> str:
+        from mlflow.entities import Param
+
+        study = self._study
+        tags = {"mlflow.runName": f"sweep {study.name}", "fairall.study": study.name}
+        tags["fairall.objectives"] = ", ".join(map(str, study.objectives))
+        parent = store.client.create_run(store.experiment, tags=tags).info.run_id
+        settings = study.settings | {key: str(list(values)) for key, values in study.space.values.items()}
+        params = [Param(allowed(key), value[:500]) for key, value in settings.items()]
+        store.client.log_batch(parent, params=params)
+        return parent
+
+    def _end(self, status: str) -> None:
+        self._telling(lambda store: store.client.set_terminated(self._parent, status))
+
+
+def _name(trial: Trial) -> str:
+    return f"trial {trial.number}"

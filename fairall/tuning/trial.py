@@ -1,0 +1,78 @@
+"""One trial of a sweep: a composed configuration in, figures or the reason why there are none out."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from omegaconf import DictConfig
+
+from fairall.config.messages import MISTAKES, explain
+from fairall.results.selection import CRITERIA, OF_LATENT
+from fairall.results.summary import FIGURES
+
+Figures = dict[str, list[float | None]]
+"""By name one value per seed."""
+
+
+def outcome(composed: DictConfig) -> dict[str, Any]:
+    """What comes of a trial; never raises, so that no trial ends the others.
+
+    Args:
+        composed: by Hydra, of type `Config`; `sweep.trial` says what is to be done.
+
+    Returns:
+        `figures`, `notes` and `seconds`, or `failed`, the reason why there are none.
+    """
+    started = time.monotonic()
+    try:
+        figures, notes = TRIALS[composed.sweep.trial].do(composed)
+    except MISTAKES as error:
+        return {"failed": explain(error, [])}
+    except Exception as error:
+        traceback.print_exc()
+        return {
+            "failed": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
+        }
+    return {"figures": figures, "notes": notes, "seconds": round(time.monotonic() - started, 1)}
+
+
+def _whole_run(composed: DictConfig) -> tuple[Figures, dict[str, Any]]:
+    """Both phases, measured on validation people; the run is kept as any other."""
+    from fairall.experiment import run
+    from fairall.results.terminal import Display
+
+    summary, folder = run(composed, Display(progress_only=True))
+    names = [name for name in summary["per_seed"][0] if name != "seed"]
+    figures = {name: [seed[name] for seed in summary["per_seed"]] for name in names}
+    return figures, {"run": str(folder)}
+
+
+def _phase1(composed: DictConfig) -> tuple[Figures, dict[str, Any]]:
+    """Phase I alone."""
+    from fairall.tuning.phase1 import phase1_figures
+
+    return phase1_figures(composed), {}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a trial can be.
+
+    Attributes:
+        do: a composed configuration in, figures and notes out.
+        figures: which of its figures can be objectives.
+    """
+
+    do: Callable[[DictConfig], tuple[Figures, dict[str, Any]]]
+    figures: list[str]
+
+
+TRIALS = {
+    "run": Kind(_whole_run, [*FIGURES, *CRITERIA]),
+    "phase1": Kind(_phase1, [*OF_LATENT, "phase1_validation_loss"]),
+}
+"""What `sweep.trial` can be."""
