@@ -16,7 +16,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fairall import experiment
+from fairall import experiment, main
 from fairall.config.compose import compose_config
 from fairall.storage.identity import flattened
 from tests.conftest import examples
@@ -41,7 +41,7 @@ VALUES = [
     "{a: 1}", "{a: {b: []}}", "0", "-1", "1", "7", "1e-300", "1e999", "-0.0", "0x10", "99999999999999999999",
     "2147483648", "${seed}", "${nope}", "${oc.env:HOME}", "${oc.env:NOPE}", "${model}", "${.}", "../x",
     "/etc/passwd", "a/b", "a,b", "1,2", "choice(1,2)", "range(1,3)", "glob(*)", "sort(3,2)", "os.system",
-    "torch.nn.Linear", "fairall.main.main", "=", "==", "=1+1", "\\", "'", '"', "(", ")", "[", "}", "a b", "\t",
+    "torch.nn.Linear", "fairall.main.cli", "=", "==", "=1+1", "\\", "'", '"', "(", ")", "[", "}", "a b", "\t",
     "\x00", "\u202e", "ü", "💥", "x" * 300,
 ]  # fmt: skip
 

@@ -260,8 +260,8 @@ def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -
     """One line about the figures that are farthest from print, or none."""
     far = [(d, record) for d, record in differences if abs(d) > FAR]
     named = [
-        f"{labels.method(str(r['model']))} on {labels.dataset(str(r['dataset']))}, {_label(str(r['measure']))} "
-        f"({signed(d)} sd)"
+        f"{labels.method(str(r['model']))} on {labels.dataset(str(r['dataset']))}, "
+        f"{_label(str(r['measure']))} ({signed(d)} sd)"
         for d, r in far[:TOLD]
     ]
     if len(far) > TOLD:
@@ -271,5 +271,5 @@ def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -
 
 def _label(measure: str) -> str:
     plain = measure.removesuffix("_sampled")
-    labels = {m.key: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
-    return labels.get(plain, plain)
+    known = {m.key: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
+    return known.get(plain, plain)

@@ -234,11 +234,11 @@ def principal(z: np.ndarray) -> np.ndarray:
     return points if points.shape[1] == 2 else np.column_stack([points, np.zeros(len(points))])
 
 
-def _look(name: str, i: int, labels: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
-    if labels is None:
+def _look(name: str, i: int, named: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
+    if named is None:
         return labels.method(name), {"color": COLOURS[name], "ls": LINES[name]}
     colour = COLOURS.get(name, OTHERS[i % len(OTHERS)])
-    return labels[name], {"color": colour, "ls": STYLES[i % len(STYLES)]}
+    return named[name], {"color": colour, "ls": STYLES[i % len(STYLES)]}
 
 
 def _reach(spread: Mapping[str, Any]) -> list[list[float]]:

@@ -86,7 +86,9 @@ def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
 
 
 def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path) -> None:
-    loans = (Path(__file__).parent / "data" / "loans.csv").read_text().replace("income", "income (€) %", 1)
+    loans = (
+        (Path(__file__).parents[1] / "data" / "loans.csv").read_text().replace("income", "income (€) %", 1)
+    )
     (tmp_path / "loans.csv").write_text(loans)
     command = [
         sys.executable, "-m", "fairall", "preset=quick", "schedule.phase1_epochs=1", "schedule.time_steps=4",

@@ -11,7 +11,7 @@ from fairall.online.initial_policy import LoggedPolicy
 
 N = 4000
 LOANS = [
-    f"dataset.path={Path(__file__).with_name('loans.csv')}", "dataset.label=repaid", "dataset.positive=yes",
+    f"dataset.path={Path(__file__).parents[1] / 'loans.csv'}", "dataset.label=repaid", "dataset.positive=yes",
     "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.decision=decision",
     "dataset.accepted=granted",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_config import NEEDED
+from tests.config.test_config import NEEDED
 from tests.test_fuzz import typed
 
 
@@ -94,7 +94,7 @@ TABLE = "defaults: [table_schema, _self_]\n_target_: own.Mine\nname: mine\n"
         ("x.yaml", "", ["dataset._target_=own.Nothing"], "not a fairall.data.dataset.Dataset; derive the"),
         ("x.yaml", "", ["dataset._target_=own.Lacking"], "lacks prepare, table, which every Dataset has"),
         ("x.yaml", "", ["dataset._target_=own.Unmade"], "so it begins `def __init__(self, config)`"),
-        ("x.yaml", "", ["initial_policy._target_=own.Mine"], "not a fairall.online.initial_policy.InitialPolicy"),
+        ("x.yaml", "", ["initial_policy._target_=own.Mine"], "not a fairall.online.initial_policy."),
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "SyntaxError: '(' was never closed, "),
         ("x.yaml", "", ["model._target_=lacking.Mine"], "(ModuleNotFoundError: No module named 'nopandas'"),
     ],

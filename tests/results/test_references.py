@@ -122,7 +122,7 @@ def test_an_initial_policy_that_accepts_nobody_is_told(quick: Runs) -> None:
 
 
 def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> None:
-    loans = Path(__file__).parent / "data" / "loans.csv"
+    loans = Path(__file__).parents[1] / "data" / "loans.csv"
     summary, _, shown = quick(
         "model=fairall_II",
         "dataset=csv",

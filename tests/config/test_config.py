@@ -291,7 +291,7 @@ def test_a_method_is_a_learner(compose_config: ComposeConfig) -> None:
 @pytest.fixture(scope="module")
 def paper() -> dict[str, Any]:
     """The tables printed in the paper."""
-    file = Path(__file__).parents[2] / "shared" / "paper" / "tables.yaml"
+    file = Path(__file__).parents[3] / "shared" / "paper" / "tables.yaml"
     if not file.is_file():
         pytest.skip(f"the paper's tables are needed, and {file} is not there")
     return yaml.safe_load(file.read_text())
