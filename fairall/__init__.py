@@ -1,3 +1,34 @@
-"""FairAll: fair decision making under selective labels."""
+"""Fair decision making under selective labels."""
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.2.0"
+
+if TYPE_CHECKING:
+    from fairall.config.compose import compose_config
+    from fairall.data.dataset import Dataset
+    from fairall.data.load import load_dataset
+    from fairall.models.learner import Learner
+    from fairall.policy import load_policy
+
+# Imported at their first use: torch and Hydra take a second, and `--help` needs neither.
+_MODULES = {
+    "Dataset": "fairall.data.dataset",
+    "Learner": "fairall.models.learner",
+    "compose_config": "fairall.config.compose",
+    "load_dataset": "fairall.data.load",
+    "load_policy": "fairall.policy",
+}
+
+__all__ = ["Dataset", "Learner", "compose_config", "load_dataset", "load_policy"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

@@ -1,163 +1,140 @@
-"""The command line: Hydra composes, `experiment.run` runs, mistakes come back as one line."""
+"""The entry point: Hydra composes the configuration, `experiment.run` runs it."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
 import math
-import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import hydra
-from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.plugins import Plugins
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
 import fairall
 from fairall.config.help import help_text, list_text
-from fairall.config.messages import MISTAKES, tell
+from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
 from fairall.config.paths import configuration_root, sweeps_folder
 from fairall.config.schema import register_schemas, register_sweeps
 from fairall.errors import FairAllError
-from fairall.runtime import signals, terminal
-from fairall.tuning.sweeper import TARGET as SWEEPER
+from fairall.runtime.setup import prepare_process
+from fairall.runtime.signals import exit_code
+from fairall.tuning.sweeper import TARGET as STUDY_SWEEPER
 from fairall.tuning.sweeper import register_sweeper
 
-GRID = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+
+class JobFailedError(FairAllError):
+    """A job of `--multirun` failed; its reason has been printed."""
 
 
 @hydra.main(version_base="1.3", config_path=str(configuration_root() / "conf"), config_name="config")
-def _task(composed: DictConfig) -> float | dict[str, Any]:
-    """One job; returns what the sweeper wants of it: the outcome of a trial, or the objective."""
-    signals.listen()  # in a process of a launcher's, too
-    terminal.prepare()
+def main(composed: DictConfig) -> float | dict[str, Any]:
+    """Run one job and return what its sweeper needs: the outcome of a trial, or the objective."""
+    prepare_process()  # again, since a launcher may have started a process for the job
     hydra_config = HydraConfig.get()
-    if hydra_config.mode == RunMode.MULTIRUN and hydra_config.sweeper._target_ == SWEEPER:
-        from fairall.tuning.trial import outcome
-
-        return outcome(composed)
+    words = shlex.join(hydra_config.overrides.task)
     if hydra_config.mode == RunMode.MULTIRUN:
-        return _trial(composed, worst=_worst(hydra_config))
+        return _job_of_several(composed, hydra_config.sweeper, words)
     try:
         sweep = hydra_config.runtime.choices.get("sweeps")
         if sweep:
             raise FairAllError(f"sweeps={sweep} is a grid of runs: add --multirun")
-        return _objective(composed)
-    except MISTAKES as error:
-        # Not an exception of the job: Hydra would add lines of its own.
-        raise SystemExit(_say(error)) from None
+        return _objective(composed, words)
+    except USER_ERRORS as error:
+        # SystemExit, since Hydra adds lines of its own to an exception of the job.
+        raise SystemExit(report_error(error, sys.argv[1:])) from None
 
 
-def _trial(composed: DictConfig, *, worst: float) -> float:
-    """One job of several: what goes wrong in it is told, and does not end the others."""
+def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: str) -> float | dict[str, Any]:
+    """A job of `--multirun`; a failing one does not end the others."""
+    if sweeper._target_ == STUDY_SWEEPER:
+        from fairall.tuning.trial import outcome
+
+        return outcome(composed)
     try:
-        return _objective(composed)
-    except MISTAKES as error:
-        _say(error)
+        return _objective(composed, words)
+    except USER_ERRORS as error:
+        report_error(error, sys.argv[1:])
     except Exception:
         traceback.print_exc()
-    return worst
+    if "direction" in sweeper:  # an optimiser, which goes on after a bad trial
+        return math.inf if sweeper.direction == "minimize" else -math.inf
+    raise JobFailedError("a run failed; the reason is given above")
 
 
-def _objective(composed: DictConfig) -> float:
+def _objective(composed: DictConfig, words: str) -> float:
     from fairall.experiment import run
 
-    summary, _ = run(composed)
-    figures = summary["aggregate"][composed.objective]
-    if figures is None:
+    summary, _ = run(composed, command=f"python -m fairall {words}")
+    measured = summary["aggregate"][composed.objective]
+    if measured is None:
         raise FairAllError(f"objective={composed.objective} has no value in this run: see its summary.json")
-    return figures["mean"]
+    return measured["mean"]
 
 
-def _worst(hydra_config: DictConfig) -> float:
-    """The objective of a failed trial."""
-    return float("inf") if hydra_config.sweeper.get("direction") == "minimize" else float("-inf")
-
-
-def main() -> int:
-    """Runs the command line; returns the exit code."""
-    # Hydra then raises what it would otherwise print over many lines.
-    os.environ["HYDRA_FULL_ERROR"] = "1"
+def cli() -> int:
+    """Run the command line and return the exit code."""
+    prepare_process()
     register_schemas()
     register_sweeps(sweeps_folder())
+    register_sweeper()
+    words = sys.argv[1:]
     try:
-        arguments = _parsed(sys.argv[1:])
-        if arguments.help:
-            print(help_text(arguments.overrides, arguments.config_dir))
-            return 0
-        if arguments.overrides == ["list"]:
-            print(list_text(arguments.config_dir))
-            return 0
-        if "--version" in sys.argv:
+        options = _options(words)
+        if options.help:
+            print(help_text(options.overrides, options.config_dir))
+        elif options.overrides == ["list"]:
+            print(list_text(options.config_dir))
+        elif options.version:
             print(f"fairall {fairall.__version__}")
-            return 0
-        sys.argv[1:] = _options_first(sys.argv[1:], arguments.overrides)
-        register_sweeper()
-        with _returned_by_jobs() as returned:
-            _task()
-    except MISTAKES as error:
-        return _say(error)
+        else:
+            main()
+    except USER_ERRORS as error:
+        return report_error(error, words)
+    except KeyboardInterrupt as interruption:
+        then = getattr(interruption, "then", "")
+        print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
+        return exit_code(interruption)
     except Exception as error:
-        if not _raised_by_hydra(error):
+        if not raised_by_hydra(error):
             raise
-        return _say(FairAllError(f"cannot read {shlex.join(sys.argv[1:])}: {error}"))
-    return 1 if any(isinstance(value, float) and math.isinf(value) for value in returned) else 0
+        return report_error(FairAllError(f"cannot read {shlex.join(words)}: {error}"), words)
+    return 0
 
 
-def _parsed(words: list[str]) -> argparse.Namespace:
-    """The options of a command line, and its `overrides`.
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Raise FairAllError, where argparse would print its usage over many lines."""
+        raise FairAllError(f"{message}; see --help")
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    """The options of Hydra's command line (https://hydra.cc/docs/advanced/hydra-command-line-flags).
 
     Raises:
-        FairAllError: where Hydra's parser would show its usage over many lines.
+        FairAllError: where Hydra could not read the words.
     """
-    parser = get_args_parser()
-    said = io.StringIO()
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    for flag in ("--help -h", "--version", "--hydra-help", "--multirun -m", "--run -r", "--resolve",
+                 "--shell-completion -sc"):  # fmt: skip
+        parser.add_argument(*flag.split(), action="store_true")
+    for option in ("--config-dir -cd", "--config-name -cn", "--config-path -cp", "--cfg -c", "--package -p",
+                   "--experimental-rerun"):  # fmt: skip
+        parser.add_argument(*option.split())
+    parser.add_argument("--info", "-i", nargs="?")
+    parser.add_argument("overrides", nargs="*")
+    options = parser.parse_intermixed_args(words)
     try:
-        with contextlib.redirect_stderr(said):
-            return parser.parse_intermixed_args([word for word in words if word != "--version"])
-    except SystemExit as end:
-        raise FairAllError(said.getvalue().strip().split("error: ")[-1] + "; see --help") from end
+        parser.parse_args(words)
+    except FairAllError as error:
+        first = [word for word in words if word not in options.overrides]
+        ordered = shlex.join(["python", "-m", "fairall", *first, *options.overrides])
+        raise FairAllError(f"options go before all KEY=VALUE: {ordered}") from error
+    return options
 
 
-def _options_first(words: list[str], overrides: list[str]) -> list[str]:
-    """The words of the command line as Hydra's parser wants them: options first, then the configuration's."""
-    options = list(words)
-    for word in overrides:
-        options.remove(word)
-    return [*options, *overrides]
-
-
-@contextlib.contextmanager
-def _returned_by_jobs() -> Iterator[list[Any]]:
-    """What the jobs of Hydra's own sweeper have returned, once all have ended."""
-    sweeper: Any = Plugins.instance().class_name_to_class[GRID]
-    sweep = sweeper.sweep
-    returned: list[Any] = []
-
-    def noted(self: Any, arguments: list[str]) -> Any:
-        batches = sweep(self, arguments)
-        returned.extend(job.return_value for batch in batches for job in batch)
-        return batches
-
-    sweeper.sweep = noted
-    try:
-        yield returned
-    finally:
-        sweeper.sweep = sweep
-
-
-def _raised_by_hydra(error: Exception) -> bool:
-    """Whether Hydra's own code met words that it did not expect; anything else is a defect of ours."""
-    frames = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return frames[-1].split(".")[0] in ("hydra", "omegaconf", "antlr4", "yaml")
-
-
-def _say(error: Exception) -> int:
-    return tell(error, sys.argv[1:])
+if __name__ == "__main__":
+    sys.exit(cli())

@@ -1,0 +1,139 @@
+"""All phases of a run: Phase I, warm-up and Phase II, resumable after any epoch and time step."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+
+from fairall.config.schema import Config
+from fairall.config.target import target_class
+from fairall.data.people import Decided
+from fairall.data.prepared import PreparedData
+from fairall.models.learner import Advance, Learner, PretrainCurves
+from fairall.online.evaluation import Evaluation
+from fairall.online.history import History
+from fairall.online.loop import NO_EXPLORATION, OnlineLearning
+from fairall.runtime import signals
+from fairall.storage.cache import Cache
+from fairall.storage.checkpoint import Checkpoint
+
+
+class PhaseDisplay(Protocol):
+    """What shows the progress of a run, for instance `results.terminal.Display`."""
+
+    def run_of(self, units: dict[str, int]) -> None:
+        """Announce the phases of the run in their order, with the number of units of each."""
+
+    def phase(self, name: str, total: int, *, done: int = 0) -> AbstractContextManager[Advance]:
+        """Show a phase of `total` units, `done` of them by an earlier process."""
+
+
+class Training:
+    """One run of a method on a data set.
+
+    Args:
+        learner: untrained.
+        config: of the run.
+        data: the people of the run.
+
+    Attributes:
+        seeds: the E seeds.
+        decided: the people of the warm-up with the decisions of the initial policy.
+        evaluation: measures the policy on the people of `evaluation.split`.
+        curves: losses of Phase I; None before it has ended and for methods without one.
+        history: measures and decisions of Phase II.
+
+    Raises:
+        FairAllError: where the initial policy needs what the data set does not have.
+    """
+
+    def __init__(self, learner: Learner, config: Config, data: PreparedData) -> None:
+        self.learner = learner
+        self.config = config
+        self.data = data
+        self.seeds = seeds = list(learner.setting.seeds)
+        self.decided = initially_decided(config, data)
+        self.evaluation = Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds)
+        self.curves: PretrainCurves | None = None
+        self._warmed_up = 0
+        self._online = OnlineLearning(
+            learner,
+            data.applicants(config.schedule.applicants, seeds),
+            self.evaluation,
+            seeds,
+            exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
+            decide_again=config.protocol.effective == "decided_again",
+        )
+
+    @property
+    def history(self) -> History:
+        """See the class."""
+        return self._online.history
+
+    def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
+        """Run all phases, or what the last checkpoint leaves to do of them.
+
+        Args:
+            checkpoint: of this run.
+            cache: of Phase I, shared by runs.
+            display: shows the progress.
+
+        Raises:
+            Stopped: where the process was asked to stop, after the state has been saved.
+        """
+        learner, schedule = self.learner, self.config.schedule
+        epochs = learner.warm_up_epochs()
+        phases = {
+            "Phase I": learner.pretrain_units(),
+            "Warm-up": epochs,
+            "Phase II": schedule.time_steps,
+        }
+        if phases["Phase I"] != schedule.phase1_epochs:
+            del phases["Phase I"]  # its units are not epochs, so they do not predict the other phases
+        display.run_of(phases)
+        state = checkpoint.load()
+        if state is not None:
+            self.load_state_dict(state)
+        elif learner.pretrain_units() > 0:
+            with display.phase("Phase I", learner.pretrain_units()) as advance:
+                self.curves = learner.pretrain(self.data, cache, advance)
+        with signals.deferred():
+            with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:
+                while self._warmed_up < epochs:
+                    advance(**learner.warm_up_epoch(self.decided, self._warmed_up))
+                    self._warmed_up += 1
+                    checkpoint.offer(self.state_dict)
+            done = max(0, self.history.steps_done)
+            with display.phase("Phase II", schedule.time_steps, done=done) as advance:
+                self._online.run(schedule.time_steps, advance, lambda: checkpoint.offer(self.state_dict))
+            checkpoint.keep(self.state_dict)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything the remaining epochs and time steps depend on, as plain containers of tensors."""
+        return {
+            "curves": None if self.curves is None else dict(vars(self.curves)),
+            "warmed_up": self._warmed_up,
+            "online": self._online.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state of `state_dict`."""
+        self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
+        self._warmed_up = state["warmed_up"]
+        self._online.load_state_dict(state["online"])
+
+
+def initially_decided(config: Config, data: PreparedData) -> Decided:
+    """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2).
+
+    Raises:
+        FairAllError: where the policy needs what the data set does not have.
+    """
+    policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
+    people = data.warm_up(config.schedule.warm_up_applicants)
+    everyone = torch.arange(len(people)).expand(config.seeds, -1)
+    propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[everyone]
+    accepted = torch.tensor(policy.decide(data.pool_table), dtype=torch.bool)[everyone]
+    return Decided.reveal(people.rows(everyone), propensity, accepted)
