@@ -1,1 +1,1 @@
-"""What things cost: processor time, time and memory of whole commands and of their parts."""
+"""Processor time, wall time and memory of whole commands and of their parts."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: what runs cost, where, and compared with another revision."""
+"""`python -m benchmarks`: processor time and memory of runs, and comparisons of revisions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Raw files are looked for as in a run ($FAIRALL_DATA).
 
   python -m benchmarks phases                                  all methods and data sets: many hours
   python -m benchmarks phases --models fairlog --datasets credit --seeds 10 --repeats 1
-  python -m benchmarks phases --repeats 1 -- preset=quick      a rehearsal; its figures mean little
+  python -m benchmarks phases --repeats 1 -- preset=quick      a rehearsal; its numbers mean little
   python -m benchmarks scaling --axes seeds -- model=fairlog
   python -m benchmarks compare main . -- preset=quick model=fairlog
 
@@ -36,10 +36,10 @@ the same command goes on when given the folder with --out."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells mistakes as everything else here does."""
+    """Reports mistakes as one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises what was wrong."""
+        """Raise BenchmarkError."""
         raise BenchmarkError(f"{message}; see {self.prog} --help")
 
 
@@ -48,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if words is None else words)
     end = words.index("--") if "--" in words else len(words)
     overrides = words[end + 1 :]
-    # Hydra then raises what it would otherwise print over many lines.
+    # Without it Hydra prints its errors over many lines.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
         _run(_parser().parse_args(words[:end]), overrides)

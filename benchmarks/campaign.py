@@ -1,4 +1,4 @@
-"""Measures many cases, one after the other, and keeps each as it comes."""
+"""Measurement of many cases, one after the other."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from benchmarks.records import Records
 
 @dataclass(frozen=True)
 class Case:
-    """Something to measure.
+    """A command to measure.
 
     Attributes:
-        labels: what it is, by column of the records.
+        labels: values that identify it, by column of the records.
         overrides: the words of its command line.
     """
 
@@ -30,7 +30,7 @@ class Case:
 
 
 def refuse_mistyped(cases: Sequence[Case]) -> None:
-    """Raises BenchmarkError, with the product's own words, where a case has an unknown name or value."""
+    """Raise BenchmarkError, with the message of the product, where a case has an unknown name or value."""
     from fairall.config.compose import compose_config
     from fairall.config.messages import MISTAKES, explain
 
@@ -42,9 +42,10 @@ def refuse_mistyped(cases: Sequence[Case]) -> None:
 
 
 def measure_all(cases: Sequence[Case], repeats: int, records: Records) -> None:
-    """Measures what the records do not have yet; a case that fails is told and left out.
+    """Measure the cases that the records lack; report and leave out those that fail.
 
-    Every case once, then every case again: an interruption leaves fewer repeats rather than fewer cases.
+    All cases are measured once before any is repeated, so that an interruption leaves fewer repeats rather than
+    fewer cases.
 
     Raises:
         BenchmarkError: where nothing could be measured.

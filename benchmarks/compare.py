@@ -1,4 +1,4 @@
-"""Two revisions of the code, the same command, in turn."""
+"""Comparison of two revisions of the code on the same command."""
 
 from __future__ import annotations
 

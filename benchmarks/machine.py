@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Description of the machine that measurements were made on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe() -> dict[str, str]:
 
 
 def _processor() -> str:
-    """Its model, where Linux tells it, else its kind."""
+    """Model of the processor where Linux gives it, else its architecture."""
     told = Path("/proc/cpuinfo")
     lines = told.read_text().splitlines() if told.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""What one run of FairAll uses, part by part."""
+"""Measurement of one run of FairAll, part by part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up table of any width, for `dataset=csv`."""
+"""Synthetic CSV table of any width, for `dataset=csv`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each part of a run costs, by method, data set and number of seeds."""
+"""Cost of each part of a run, by method, data set and number of seeds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def render(folder: Path) -> str:
 
     medians = read_medians(folder, LABELS)
     cpu, wall, peak = (
-        by_part(medians, LABELS, figure) for figure in ("cpu_seconds", "wall_seconds", "peak_mib")
+        by_part(medians, LABELS, quantity) for quantity in ("cpu_seconds", "wall_seconds", "peak_mib")
     )
     for dataset, of_dataset in cpu.groupby(level="dataset", sort=False):
         panels = {
@@ -47,7 +47,7 @@ def render(folder: Path) -> str:
 
 {head(read_setting(folder), medians)}
 
-Every figure is a median of its own: with several repeats, parts add up to the total only nearly.
+Every number is a median of its own: with several repeats, parts add up to the total only nearly.
 
 ## CPU seconds
 

@@ -1,6 +1,6 @@
 """The product's command line with a stopwatch: `python -m benchmarks.probe FILE [OVERRIDE ...]`.
 
-Started by `measure.measure`. The product knows nothing of it: the timers are put around its parts from here.
+Started by `measure.measure`. The timers are put around functions of the package from here.
 """
 
 from __future__ import annotations

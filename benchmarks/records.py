@@ -1,4 +1,4 @@
-"""The folder of a benchmark: every measurement as it comes, and what it was measured on."""
+"""Folder of a benchmark: measurements, and the setting they were made in."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Records:
             self._known = {self._key(row, row["repeat"]) for row in csv.DictReader(file)}
 
     def has(self, labels: Mapping[str, Any], repeat: int) -> bool:
-        """Whether this was measured already."""
+        """Whether this case has been measured."""
         return self._key(labels, repeat) in self._known
 
     def append(self, labels: Mapping[str, Any], repeat: int, parts: Mapping[str, Usage]) -> None:
-        """Keeps one measurement."""
+        """Append one measurement."""
         known = self._key(labels, repeat)
         self._write(
             [[*known, part, *(f"{value:.6g}" for value in astuple(used))] for part, used in parts.items()]

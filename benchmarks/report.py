@@ -1,4 +1,4 @@
-"""What all reports share: medians, Markdown, and the words about the machine."""
+"""Medians, Markdown tables and the description of the setting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_setting(folder: Path) -> dict[str, Any]:
 
 
 def read_medians(folder: Path, labels: Sequence[str]) -> pd.DataFrame:
-    """Medians over repeats of measurements.csv, of every figure on its own; written to medians.csv too.
+    """Medians over repeats of measurements.csv, of every quantity on its own; written to medians.csv too.
 
     Returns:
         Columns: labels, part, repeats and those of `Usage`, a row per case and part.
@@ -47,9 +47,9 @@ def read_medians(folder: Path, labels: Sequence[str]) -> pd.DataFrame:
     return medians
 
 
-def by_part(medians: pd.DataFrame, labels: Sequence[str], figure: str) -> pd.DataFrame:
-    """One figure: a row per case, a column per part in the order they run, NaN where none is known."""
-    table = medians.pivot(index=list(labels), columns="part", values=figure)
+def by_part(medians: pd.DataFrame, labels: Sequence[str], quantity: str) -> pd.DataFrame:
+    """One measured quantity: a row per case, a column per part in the order they run, NaN where none is known."""
+    table = medians.pivot(index=list(labels), columns="part", values=quantity)
     # A pivot sorts; cases should stay in the order they were asked for.
     table = table.loc[list(dict.fromkeys(medians.set_index(list(labels)).index))]
     return table[[part for part in PARTS if part in table]]
@@ -77,8 +77,8 @@ def markdown_table(table: pd.DataFrame, digits: int) -> str:
     cells = [names]
     for key, row in zip(table.index, table.to_numpy(dtype=float), strict=True):
         case = key if isinstance(key, tuple) else (key,)
-        figures = [ABSENT if math.isnan(value) else f"{value:.{digits}f}" for value in row]
-        cells.append([*map(str, case), *figures])
+        numbers = [ABSENT if math.isnan(value) else f"{value:.{digits}f}" for value in row]
+        cells.append([*map(str, case), *numbers])
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     n_labels = table.index.nlevels
     rules = ["-" * width if i < n_labels else "-" * (width - 1) + ":" for i, width in enumerate(widths)]

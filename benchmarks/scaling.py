@@ -1,4 +1,4 @@
-"""How the cost of a small run grows with seeds, applicants, features and time steps."""
+"""Growth of the cost of a small run with seeds, applicants, features and time steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LABELS = ("axis", "value")
 
 @dataclass(frozen=True)
 class Axis:
-    """Something that can be more or less.
+    """A size of the run that is varied.
 
     Attributes:
         override: what sets it, with {value} in it; {tables} is the folder of tables, each named by its
@@ -43,7 +43,7 @@ BASE = (
     "model=fairall_I_II",
     *own_table.OVERRIDES,
     "preset=quick",
-    "schedule.warm_up_epochs=8",  # or the warm-up would outweigh all that is asked for here
+    "schedule.warm_up_epochs=8",  # otherwise the warm-up outweighs what is varied
     "tracking.enabled=false",
 )
 
@@ -108,7 +108,7 @@ def render(folder: Path) -> str:
     from benchmarks.report import by_part, head, markdown_table, read_medians, read_setting
 
     medians = read_medians(folder, LABELS)
-    cpu, peak = (by_part(medians, LABELS, figure) for figure in ("cpu_seconds", "peak_mib"))
+    cpu, peak = (by_part(medians, LABELS, quantity) for quantity in ("cpu_seconds", "peak_mib"))
     for axis, table in cpu.groupby(level="axis", sort=False):
         by_value = table.droplevel("axis").rename_axis(str(axis))
         draw_scaling(by_value.loc[:, _matters(by_value)], folder / f"{axis}.png")
@@ -117,7 +117,7 @@ def render(folder: Path) -> str:
 {head(read_setting(folder), medians)}
 - base case: `{" ".join(BASE)}`, a table of {own_table.ROWS} rows and {WIDTH} features
 
-Every figure is a median of its own.
+Every number is a median of its own.
 
 ## Exponents
 

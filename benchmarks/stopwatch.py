@@ -1,4 +1,4 @@
-"""Splits what this process uses among named parts."""
+"""Attribution of CPU time, wall time and memory of this process to named parts."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Stopwatch:
 
 
 def _peak_from_now_on() -> None:
-    """Makes Linux forget the peak so far; elsewhere a part's peak is that of everything up to its end."""
+    """Reset the peak memory of the process on Linux; elsewhere a part's peak is that of everything up to its end."""
     clear = Path("/proc/self/clear_refs")
     if clear.exists():
         clear.write_text("5")

@@ -1,4 +1,4 @@
-"""What a piece of work used."""
+"""CPU time, wall time and memory of a piece of work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Usage:
     peak_mib: float
 
     def __add__(self, other: Usage) -> Usage:
-        """Both, one after the other."""
+        """Usage of both, one after the other."""
         return Usage(
             self.cpu_seconds + other.cpu_seconds,
             self.wall_seconds + other.wall_seconds,
