@@ -44,8 +44,7 @@ def refuse_mistyped(cases: Sequence[Case]) -> None:
 def measure_all(cases: Sequence[Case], repeats: int, records: Records) -> None:
     """Measure the cases that the records lack; report and leave out those that fail.
 
-    All cases are measured once before any is repeated, so that an interruption leaves fewer repeats rather than
-    fewer cases.
+    All cases are measured once before any is repeated: an interruption leaves fewer repeats, not fewer cases.
 
     Raises:
         BenchmarkError: where nothing could be measured.

@@ -48,7 +48,7 @@ def read_medians(folder: Path, labels: Sequence[str]) -> pd.DataFrame:
 
 
 def by_part(medians: pd.DataFrame, labels: Sequence[str], quantity: str) -> pd.DataFrame:
-    """One measured quantity: a row per case, a column per part in the order they run, NaN where none is known."""
+    """One quantity: a row per case, a column per part in the order they run, NaN where unknown."""
     table = medians.pivot(index=list(labels), columns="part", values=quantity)
     # A pivot sorts; cases should stay in the order they were asked for.
     table = table.loc[list(dict.fromkeys(medians.set_index(list(labels)).index))]

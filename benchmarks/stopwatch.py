@@ -50,7 +50,7 @@ class Stopwatch:
 
 
 def _peak_from_now_on() -> None:
-    """Reset the peak memory of the process on Linux; elsewhere a part's peak is that of everything up to its end."""
+    """Reset the peak memory of the process on Linux; elsewhere a part's peak includes all parts before it."""
     clear = Path("/proc/self/clear_refs")
     if clear.exists():
         clear.write_text("5")

@@ -1,4 +1,4 @@
-"""`python -m fairall.tuning`: how sweeps stand, what they select, and how to use it."""
+"""`python -m fairall.tuning`: progress of studies, the trials they select, and their export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     terminal.prepare()
     parser = argparse.ArgumentParser(
         prog="python -m fairall.tuning",

@@ -1,4 +1,4 @@
-"""A selected trial as a file of hyperparameters, to be used with `hparams=`."""
+"""Export of a selected trial as a file of hyperparameters for `hparams=`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADER = "# @package _global_\n# Selected by the sweep "
 
 
 def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
-    """Writes `folder`/hparams/<study>.yaml: what the rule selects, over what conf/hparams/ has of the rest.
+    """Write selected hyperparameters to `folder`/hparams/<study>.yaml, other keys as in conf/hparams/.
 
     Args:
         study: with at least one finished trial.
@@ -31,7 +31,7 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
         The file, and the command that uses it.
 
     Raises:
-        FairAllError: where no trial is finished, or a file of the user's is in the way.
+        FairAllError: where no trial is finished, or another file is already there.
     """
     chosen = selected(study.judged(), study.objectives)
     if chosen is None:
@@ -60,7 +60,7 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
 
 
 def _known(names: Mapping[str, object]) -> DictConfig:
-    """The file of conf/hparams/ for a model and a data set, empty where there is none."""
+    """Content of the file of conf/hparams/ for a model and a data set; empty where there is none."""
     path = configuration_root() / "conf" / "hparams" / str(names["model"]) / f"{names['dataset']}.yaml"
     loaded = OmegaConf.load(path) if path.exists() else OmegaConf.create({})
     assert isinstance(loaded, DictConfig)

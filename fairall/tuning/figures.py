@@ -1,4 +1,4 @@
-"""The figure of a sweep: its trials by their objectives, and which parameters matter."""
+"""Figure of a study: trials by their objectives, and importances of the hyperparameters."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def draw_sweep(
 
     Args:
         trials: the finished ones, at least one.
-        objectives: what they are judged by.
+        objectives: of the study.
         importances: by objective, then by parameter.
         path: PNG to write.
         title: of the figure.
-        paper: number of the trial of the point that the paper selected, if it is among them.
+        paper: number of the trial with the hyperparameters of the paper; None where there is none.
     """
     pairs: list[tuple[Objective | None, Objective]] = [*itertools.combinations(objectives, 2)]
     pairs = pairs or [(None, objectives[0])]

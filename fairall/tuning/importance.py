@@ -1,4 +1,4 @@
-"""Which parameters of a sweep matter for an objective."""
+"""Importances of hyperparameters for an objective."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ ENOUGH = 4  # finished trials, below which nothing can be said
 
 
 def importances(study: SharedStudy, objective: Objective) -> dict[str, float]:
-    """By parameter the share of an objective's differences that a forest of trees puts down to it.
+    """Mean decrease of impurity by hyperparameter in a random forest that predicts the objective.
 
-    Mean decrease of impurity; the other measure that Optuna 2 has, fANOVA, does not run with NumPy 2.
+    fANOVA, the other method of Optuna 2, does not run with NumPy 2.
 
     Returns:
-        The most important first, together 1; empty for too few finished trials, or none that differ.
+        The most important first, with sum 1; empty for too few finished trials, or where all have one value.
     """
     from optuna.importance import MeanDecreaseImpurityImportanceEvaluator, get_param_importances
 

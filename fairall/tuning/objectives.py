@@ -1,4 +1,4 @@
-"""What a sweep judges trials by, and how one of them is chosen."""
+"""Objectives of a study, and the selection of a trial."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
 
 @dataclass(frozen=True)
 class Objective:
-    """A figure of a trial, and whether less of it or more is better."""
+    """A measure of a trial, and whether it is minimised or maximised."""
 
     figure: str
     direction: str
 
     @classmethod
     def parse(cls, words: str) -> Objective:
-        """The objective that a line of `sweep.objectives` means; raises FairAllError where it means none."""
+        """Parse an entry of `sweep.objectives`; raise FairAllError where it is not an objective."""
         direction, _, figure = words.strip().partition(" ")
         if direction not in DIRECTIONS or not figure.strip():
             raise FairAllError(
@@ -41,11 +41,11 @@ class Objective:
 
 @dataclass(frozen=True)
 class Judged:
-    """A finished trial as its objectives have it.
+    """A finished trial with the values of its objectives.
 
     Attributes:
         number: of the trial.
-        per_seed: by objective one value per seed.
+        per_seed: by objective, one value per seed.
     """
 
     number: int
@@ -61,12 +61,12 @@ class Judged:
         return None if len(values) < 2 else statistics.stdev(values)
 
     def standard_error(self, objective: Objective) -> float:
-        """Of the mean over seeds; 0 for one seed, of which nothing is known."""
+        """Standard error of the mean over seeds; 0 for one seed."""
         return (self.std(objective) or 0.0) / math.sqrt(len(self.per_seed[objective.figure]))
 
 
 def pareto_set(trials: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
-    """The trials that no other one is at least as good as in every objective and better in one."""
+    """The trials that are not dominated: none is at least as good in every objective and better in one."""
     costs = {trial.number: _costs(trial, objectives) for trial in trials}
     return [
         trial
@@ -76,7 +76,7 @@ def pareto_set(trials: Sequence[Judged], objectives: Sequence[Objective]) -> lis
 
 
 def selected(trials: Sequence[Judged], objectives: Sequence[Objective]) -> Judged | None:
-    """The trial that the rule of one standard error chooses; None where there is none.
+    """The trial selected by the rule of one standard error; None where there is no trial.
 
     Objective after objective, the most important first, only those trials stay whose mean is within one
     standard error of the best one's mean: what seeds cannot tell apart, the next objective decides. Of those

@@ -1,4 +1,4 @@
-"""The point of a sweep's grid that the paper selected, to stand beside ours."""
+"""The point of a grid that the paper selected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAPER = "the paper's selection"  # what `hyperparameters` is in its files of con
 
 
 def paper_point(study: SharedStudy) -> Point:
-    """What conf/hparams/ has of the swept keys for the study's model and data set.
+    """Values of the swept keys in conf/hparams/ for the model and data set of the study.
 
     Returns:
         Empty where those are not the paper's or a key of the grid is not among them.

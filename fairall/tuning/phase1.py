@@ -1,4 +1,4 @@
-"""Phase I alone, as a trial: trained or found in the cache, and judged on validation people."""
+"""Phase I as a trial: trained or taken from the cache, and measured on validation people."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from fairall.runtime.processor import prepare_processor, short_of_memory
 
 @short_of_memory()
 def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
-    """Figures of a Phase I, by name one value per seed; its weights are in the cache for whoever wants them.
+    """Measures of Phase I, by name, one value per seed; its weights are kept in the cache.
 
     `reconstruction_loss` and `latent_s_dependence` as `criteria.of_latent`; `phase1_validation_loss` as in a
-    run's summary, which depends on β; `phase1_best_epoch`. Neither labels nor test people are looked at.
+    run's summary, which depends on β; `phase1_best_epoch`. Neither labels nor test people are used.
 
     Args:
         composed: by Hydra, of type `Config`.

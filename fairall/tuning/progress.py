@@ -1,4 +1,4 @@
-"""What a sweep tells the terminal: where it stands when it begins, a line for each trial, and how to look."""
+"""Terminal output of a study: progress at the start, a line per trial, and the command that shows it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Progress:
         self._console = Console(highlight=False, soft_wrap=True)
 
     def begin(self) -> None:
-        """What there is to do, and what others have done or are doing."""
+        """Print the number of points and the state of the study."""
         self._say(f"{self._study.name}: {standing(self._study.trials(), self._study.target)}")
         self._say(f"Study: {shown(self._study.url)}")
 
     def tell(self, trial: Trial) -> None:
-        """A trial that has ended."""
+        """Print a finished or failed trial."""
         self._say(f"{self._ended()} of {self._study.target}  {line(trial, self._study.objectives)}")
 
     def end(self) -> None:
-        """The trial that is chosen of all that are finished."""
+        """Print the selected trial."""
         trials = self._study.trials()
         self._say(f"{self._study.name}: {standing(trials, self._study.target)}")
         chosen = selected(self._study.judged(), self._study.objectives)
@@ -45,7 +45,7 @@ class Progress:
 
 
 def standing(trials: list[Trial], target: int) -> str:
-    """How many of the points are finished, have failed, are at work, are left."""
+    """Numbers of finished, failed, running and remaining points."""
     states = Counter(trial.state for trial in trials)
     left = target - states["complete"] - states["fail"] - states["running"]
     parts = [(states["complete"], "finished"), (states["fail"], "failed"), (states["running"], "running")]
@@ -54,7 +54,7 @@ def standing(trials: list[Trial], target: int) -> str:
 
 
 def line(trial: Trial, objectives: list[Objective]) -> str:
-    """A trial: its point and what came of it."""
+    """One line about a trial: its point and its result."""
     came = trial.notes.get("reason", "")
     if trial.state == "complete":
         judged = Judged(trial.number, trial.per_seed)

@@ -1,4 +1,4 @@
-"""What `python -m fairall.tuning` says of studies."""
+"""Output of `python -m fairall.tuning`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FILE_WIDTH = 160  # columns of a table that no terminal limits
 
 
 def listed(overrides: Sequence[str]) -> None:
-    """Every study and where it stands."""
+    """Print every study and its progress."""
     url, _ = _place(overrides)
     names = study_names(url)
     if not names:
@@ -36,7 +36,7 @@ def listed(overrides: Sequence[str]) -> None:
 
 
 def show(name: str, overrides: Sequence[str]) -> None:
-    """Progress, what is selected so far, the Pareto set, failures, importances, and a figure of them."""
+    """Print progress, the selected trial, the Pareto set, failures and importances; draw a figure of them."""
     url, outputs = _place(overrides)
     study = SharedStudy.load(url, name)
     trials, judged = study.trials(), study.judged()
@@ -62,7 +62,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
 
 
 def export(name: str, folder: str, overrides: Sequence[str]) -> None:
-    """Writes what is selected as a file of hyperparameters."""
+    """Write the selected hyperparameters as a file."""
     url, _ = _place(overrides)
     path, command = write_hyperparameters(SharedStudy.load(url, name), Path(folder))
     _say(f"Written: {path}")
@@ -70,7 +70,7 @@ def export(name: str, folder: str, overrides: Sequence[str]) -> None:
 
 
 def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
-    """What is selected beside what the paper selected, a table for each study that has both."""
+    """Print the selected trial beside the paper's for each study that has both."""
     url, _ = _place(overrides)
     for name in names or study_names(url):
         study = SharedStudy.load(url, name)
@@ -101,7 +101,7 @@ def _comparison(study: SharedStudy, chosen: Judged, point: Point) -> Table:
 
 
 def _verdict(ours: Judged, theirs: Judged, objectives: Sequence[Objective]) -> str:
-    """Which of two trials is better, objective by objective; ± of seeds is not asked."""
+    """Which of two trials has the better mean, objective by objective."""
     if ours.number == theirs.number:
         return "The same point."
     better = [o.figure for o in objectives if o.sign * ours.mean(o) < o.sign * theirs.mean(o)]

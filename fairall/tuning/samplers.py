@@ -1,4 +1,4 @@
-"""Which point of the grid is tried next, by `sweep.sampler`; none is ever proposed twice."""
+"""Samplers: which untried point of the grid is next, by `sweep.sampler`."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ Sampler = Callable[["Study", Space, Collection[Key], int], Point | None]
 
 
 def key_of(point: Point) -> Key:
-    """The point as something to look up."""
+    """Hashable key of a point."""
     return frozenset(point.items())
 
 
 def in_order(study: Study, space: Space, taken: Collection[Key], target: int) -> Point | None:
-    """The first point that is left."""
+    """The first remaining point."""
     return next((point for point in space.points() if key_of(point) not in taken), None)
 
 
 def in_random_order(study: Study, space: Space, taken: Collection[Key], target: int) -> Point | None:
-    """Any point that is left; every process draws the same for the same points taken."""
+    """A random remaining point; the same in every process for the same state of the study."""
     left = [point for point in space.points() if key_of(point) not in taken]
     return random.Random(f"{study.study_name} {len(taken)}").choice(left) if left else None
 
 
 def by_tpe(study: Study, space: Space, taken: Collection[Key], target: int) -> Point | None:
-    """Where the tree-structured Parzen estimator expects most, among the points that are left.
+    """The remaining point that the tree-structured Parzen estimator prefers.
 
-    For one objective trials that run elsewhere count as bad ones, so that two processes do not look in the
-    same place; for several Optuna 2 leaves them out.
+    For one objective, running trials count as bad ones, so that processes try different regions; for several,
+    Optuna 2 ignores them.
     """
     from optuna.distributions import CategoricalDistribution
     from optuna.samplers import TPESampler

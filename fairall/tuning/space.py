@@ -1,4 +1,4 @@
-"""The points of a grid: what the command line and `hydra.sweeper.params` ask to be tried."""
+"""Grid of points from the command line and `hydra.sweeper.params`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Space:
     """A grid.
 
     Attributes:
-        values: by key, the values to be tried.
+        values: by key, the values to try.
     """
 
     values: Mapping[str, Sequence[Value]]
@@ -36,7 +36,7 @@ class Space:
             arguments: words of the command line, which win: `key=1,5` sweeps a key, `key=5` ends that.
 
         Raises:
-            FairAllError: where a sweep has no list of values, or none is asked for.
+            FairAllError: where a swept key has no list of values, or no key is swept.
         """
         parser = OverridesParser.create()
         swept: dict[str, list[Value]] = {}
@@ -67,7 +67,7 @@ class Space:
 
 
 def words_of(point: Point) -> list[str]:
-    """A point as words of the command line."""
+    """Words of the command line that set a point."""
     return [f"{key}={_word(value)}" for key, value in point.items()]
 
 

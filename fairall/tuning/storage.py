@@ -1,4 +1,4 @@
-"""The database that studies are kept in, and the lock that lets one process at a time hand out trials."""
+"""Database of the studies, and the lock under which trials are claimed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def storage_url(given: str | None, outputs_dir: str) -> str:
 
 
 def shown(url: str) -> str:
-    """The address without its password."""
+    """The URL without its password."""
     return make_url(url).render_as_string(hide_password=True)
 
 
@@ -45,7 +45,7 @@ def open_storage(url: str) -> RDBStorage:
     """The database at `url`, made where there is none yet.
 
     Raises:
-        FairAllError: where there is no database to be reached.
+        FairAllError: where the database cannot be reached.
     """
     # Studies talk of every trial, and of every method of Optuna's that may change one day.
     import optuna
@@ -68,7 +68,7 @@ def open_storage(url: str) -> RDBStorage:
 
 @contextmanager
 def exclusive(url: str) -> Iterator[None]:
-    """Holds the lock of the database's sweeps until the block ends; other processes that want it wait.
+    """Hold the database's lock of studies until the block ends; other processes wait for it.
 
     Raises:
         FairAllError: where the database cannot be reached or has no such locks.

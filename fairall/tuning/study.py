@@ -1,4 +1,4 @@
-"""A study that several processes work on: who tries which point, what came of it, what is left undone."""
+"""Studies that several processes share: claimed, finished and remaining points."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ BEATS_PER_GRACE = 5  # signs of life in the time after which a silent trial is t
 
 @dataclass(frozen=True)
 class Rules:
-    """How trials are handed out.
+    """Rules by which trials are claimed.
 
     Attributes:
         sampler: proposes the next point.
-        target: how many points there will be.
-        attempts: how often a trial is started before it counts as failed.
+        target: number of points to try.
+        attempts: number of starts after which a trial counts as failed.
         grace_seconds: after which a silent trial of another machine is taken over.
-        retry_failed: whether points that had failed before this process came are tried once more.
+        retry_failed: whether points that failed before this process started are tried again.
         first: the point to begin with; empty for none.
     """
 
@@ -48,12 +48,12 @@ class Rules:
 
 @dataclass(frozen=True)
 class Trial:
-    """What is known of a trial.
+    """State of a trial.
 
     Attributes:
         number: within the study, from 0.
         state: waiting, running, complete or fail.
-        point: what is tried.
+        point: values by key.
         per_seed: by objective one value per seed, of a complete one.
         notes: `reason` of a failure, `run` folder, `seconds`, `worker`, `attempts`.
     """
@@ -69,11 +69,11 @@ class SharedStudy:
     """A study in a database.
 
     Args:
-        name: of a study that is there.
+        name: of an existing study.
         url: of the database.
 
     Attributes:
-        objectives: what its trials are judged by, the most important first.
+        objectives: the most important first.
         space: its grid.
     """
 
@@ -98,15 +98,15 @@ class SharedStudy:
         settings: Mapping[str, str],
         target: int,
     ) -> SharedStudy:
-        """The study of that name, begun here or by another process with the same in mind.
+        """Load the study of that name, or begin it.
 
         Args:
             url: of the database.
             name: of the study.
             space: its grid.
-            objectives: what its trials are judged by.
-            settings: what all its trials have in common, by key.
-            target: how many points there will be.
+            objectives: of its trials.
+            settings: values common to all trials, by key.
+            target: number of points to try.
 
         Raises:
             FairAllError: where there is a study of that name whose trials cannot be compared with these.
@@ -148,7 +148,7 @@ class SharedStudy:
 
     @property
     def optuna_study(self) -> Study:
-        """Optuna's view, read anew: what Optuna 2 remembers goes wrong where others finish its trials."""
+        """The study loaded anew, since Optuna 2 caches trials that other processes finish."""
         import optuna
 
         # Points come from `Rules.sampler`; the study's own would leave notes of its own on every trial.
@@ -157,16 +157,16 @@ class SharedStudy:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What all its trials have in common, by key."""
+        """Values common to all trials, by key."""
         return self.optuna_study.user_attrs["settings"]
 
     @property
     def target(self) -> int:
-        """How many points there will be."""
+        """Number of points to try."""
         return self.optuna_study.user_attrs["target"]
 
     def note(self, key: str, made: Any, *, anew: bool = False) -> Any:
-        """What the study has under `key`; `made()`, kept from now on, where it has nothing, or `anew`."""
+        """Value stored under `key`; where there is none, or with `anew`, store `made()`."""
         with exclusive(self.url):
             study = self.optuna_study
             if anew or key not in study.user_attrs:
@@ -174,17 +174,17 @@ class SharedStudy:
             return study.user_attrs[key]
 
     def trials(self) -> list[Trial]:
-        """All of them, in order."""
+        """All trials in order."""
         return [_seen(trial, self.space) for trial in self.optuna_study.get_trials(deepcopy=False)]
 
     def judged(self) -> list[Judged]:
-        """The finished ones."""
+        """The finished trials."""
         return [Judged(trial.number, trial.per_seed) for trial in self.trials() if trial.state == "complete"]
 
     def claim(self, rules: Rules) -> Trial | None:
-        """A trial that from now on is this process's to do; None where nothing is left for it.
+        """Claim a trial for this process; None where nothing remains.
 
-        First what a killed process has left, then the next point.
+        Trials of killed processes come first, then the next point.
         """
         with exclusive(self.url):
             abandoned = self._abandoned(rules)
@@ -207,12 +207,12 @@ class SharedStudy:
     def finish(
         self, trial: Trial, per_seed: Mapping[str, Sequence[float]] | None, notes: Mapping[str, Any]
     ) -> Trial:
-        """Records what came of a trial, and gives it back as it is now.
+        """Record the result of a trial and return its new state.
 
         Args:
-            trial: one that was claimed.
+            trial: a claimed trial.
             per_seed: by objective one finite value per seed; None where the trial has failed.
-            notes: to be kept with it; the `reason` of a failure.
+            notes: stored with it, such as the `reason` of a failure.
         """
         with exclusive(self.url):
             # One that was silent for too long may have been taken over, and done.
@@ -222,7 +222,7 @@ class SharedStudy:
 
     @contextmanager
     def kept_alive(self, trials: Sequence[Trial], rules: Rules) -> Iterator[None]:
-        """Gives signs of life for trials while the block does them."""
+        """Update the heartbeat of trials while the block runs."""
         ended = threading.Event()
 
         def beat() -> None:
@@ -240,7 +240,7 @@ class SharedStudy:
             beating.join()
 
     def _abandoned(self, rules: Rules) -> int | None:
-        """The number of a running trial whose process is gone, unless it was begun too often."""
+        """Number of a running trial whose process has ended, unless it was started too often."""
         for trial in self.trials():
             if trial.state != "running" or trial.number in self._mine:
                 continue
@@ -296,7 +296,7 @@ class SharedStudy:
 
 
 def study_names(url: str) -> list[str]:
-    """The studies that are kept at `url`, none where a sqlite file is not there yet."""
+    """Names of the studies at `url`; none where the sqlite file does not exist yet."""
     import optuna
     from sqlalchemy.engine import make_url
 

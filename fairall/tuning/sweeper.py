@@ -1,7 +1,7 @@
 """The sweeper of `--multirun sweeps=NAME`: trials of a shared study, done by Hydra's launchers.
 
-Hydra's own Optuna plugin keeps its list of trials in one process: started again it begins a grid anew, and
-two processes on one study run points twice. Here the database says what is left.
+Hydra's Optuna plugin keeps its list of trials in one process: restarted, it begins a grid anew, and two
+processes on one study run points twice. Here the remaining points are read from the database.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ TARGET = "hydra_plugins.fairall.StudySweeper"
 
 
 class StudySweeper(Sweeper):
-    """Works on a study until no trial is left for it; `sweep` of the configuration says how.
+    """Runs the trials of a study until none remains; configured by `sweep`.
 
     Args:
-        params: by key a sweep as on the command line, `choice(1, 5, 10)`.
+        params: swept values by key as on the command line, `choice(1, 5, 10)`.
     """
 
     def __init__(self, params: DictConfig | None = None) -> None:
@@ -49,10 +49,10 @@ class StudySweeper(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> None:
-        """Called by Hydra with the words of the command line that are about the configuration.
+        """Called by Hydra with the overrides of the command line.
 
         Raises:
-            FairAllError: where the sweep asks for something impossible, or no trial of it succeeded.
+            FairAllError: where a value of `sweep` is impossible, or no trial succeeded.
         """
         from fairall.tuning.paper import paper_point
         from fairall.tuning.progress import Progress
@@ -108,7 +108,7 @@ class StudySweeper(Sweeper):
                 )
 
     def _launched(self, words: Sequence[Sequence[str]], done: int) -> list[dict[str, Any]]:
-        """What comes of trials, by the launcher; a launcher that breaks is the failure of all of them."""
+        """Outcomes of trials run by the launcher; an exception of the launcher fails all of them."""
         try:
             returns = self.launcher.launch([list(of_trial) for of_trial in words], initial_job_idx=done)
             return [job.return_value for job in returns]
@@ -118,7 +118,7 @@ class StudySweeper(Sweeper):
             return [{"failed": f"the launcher: {type(error).__name__}: {reason}"} for _ in words]
 
     def _composed(self, words: Sequence[str]) -> DictConfig:
-        """The configuration of a trial without Hydra's part; raises where the command line has a mistake."""
+        """Configuration of a trial without the hydra node."""
         composed = self.hydra_context.config_loader.load_sweep_config(self.config, list(words)).copy()
         OmegaConf.set_struct(composed, False)
         del composed["hydra"]
@@ -126,22 +126,21 @@ class StudySweeper(Sweeper):
 
 
 def register_sweeper() -> None:
-    """Makes the sweeper known to Hydra, without a `hydra_plugins` that every Hydra program loads."""
+    """Register the sweeper with Hydra without a `hydra_plugins` package, which every Hydra program loads."""
     Plugins.instance().class_name_to_class[TARGET] = StudySweeper
 
 
 def judged(
     outcome: Mapping[str, Any], objectives: Sequence[Objective]
 ) -> tuple[dict[str, list[float]] | None, dict[str, Any]]:
-    """What a study is told of a trial.
+    """Result of a trial for its study.
 
     Args:
         outcome: of `trial.outcome`.
-        objectives: what it is judged by.
+        objectives: of the study.
 
     Returns:
-        By objective one value per seed, None where the trial has failed; and what else is to be noted, then
-        with the `reason`.
+        Values per seed by objective, None where the trial failed; and notes, with the `reason` of a failure.
     """
     if "failed" in outcome:
         return None, {"reason": outcome["failed"]}
@@ -157,7 +156,7 @@ def judged(
 
 
 def _claimed(study: SharedStudy, rules: Rules, batch: int) -> list[Trial]:
-    """Up to `batch` trials that are ours to do, none where nothing is left for us."""
+    """Claim up to `batch` trials; none where nothing remains."""
     trials: list[Trial] = []
     while len(trials) < batch and (trial := study.claim(rules)):
         trials.append(trial)
@@ -165,7 +164,7 @@ def _claimed(study: SharedStudy, rules: Rules, batch: int) -> list[Trial]:
 
 
 def _at_once(launcher: DictConfig) -> int:
-    """How many trials a launcher does at once: all cores of joblib and ray, submitit's jobs, else 1."""
+    """Number of trials a launcher runs at once: all cores for joblib and ray, submitit's jobs, else 1."""
     asked = {
         "n_jobs": OmegaConf.select(launcher, "n_jobs"),
         "array_parallelism": OmegaConf.select(launcher, "array_parallelism"),
@@ -210,7 +209,7 @@ def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
 
 
 def _settings(first: DictConfig, space: Space) -> dict[str, str]:
-    """By key what determines a trial's result besides its point."""
+    """Values by key that determine the result of a trial besides its point."""
     from fairall.config.model_node import with_typed_model
     from fairall.storage.identity import determining, flattened
 

@@ -1,4 +1,4 @@
-"""A sweep in MLflow: one parent run for the study, whoever works on it, and a nested run for each trial."""
+"""Studies in MLflow: one parent run for the study and a nested run for each trial."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fairall.tuning.study import SharedStudy, Trial
 
 
 class SweepTracker:
-    """The records of one study; begun by the first process that works on it, gone on with by the others.
+    """MLflow runs of one study, shared by all processes that work on it.
 
-    A sweep does not end because MLflow is away: what was not told is told when the sweep is started again,
-    with the figures that the study has: those of its objectives.
+    A sweep goes on where MLflow is unreachable; trials that were not logged are logged when the sweep is
+    started again, with the values of their objectives.
 
     Args:
-        config: of a trial, as plain containers; its `tracking` says where, and whether at all.
+        config: of a trial, as plain containers; `tracking` says where to log, and whether to.
         study: the study.
     """
 
@@ -37,14 +37,14 @@ class SweepTracker:
     @classmethod
     @contextmanager
     def following(cls, config: DictConfig, study: SharedStudy) -> Iterator[SweepTracker]:
-        """The records of a study while this process works on it.
+        """Log a study while this process works on it.
 
         Args:
             config: of a trial.
             study: the study.
 
         Raises:
-            FairAllError: where `tracking.uri` is nothing that MLflow could be at.
+            FairAllError: where `tracking.uri` is not a possible MLflow store.
         """
         tracker = cls(cast(dict[str, Any], OmegaConf.to_container(config)), study)
         try:
@@ -56,16 +56,16 @@ class SweepTracker:
             tracker._end("FINISHED")
 
     def log_trial(self, trial: Trial, figures: dict[str, list[float | None]]) -> None:
-        """A finished trial: its point, its figures with their spread over seeds, or why there are none."""
+        """Log a finished trial: its point and its measures over seeds, or the reason of its failure."""
         self._telling(lambda store: self._log_trial(store, trial, figures))
 
     def log_selected(self, chosen: Judged | None) -> None:
-        """Which trial the rule chooses of all that are finished."""
+        """Log which trial is selected."""
         if chosen is not None:
             self._telling(lambda store: self._log_selected(store, chosen))
 
     def _telling(self, tell: Callable[[Store], None]) -> None:
-        """Tells MLflow as long as it listens; where it once does not, it is not asked again."""
+        """Log to MLflow, and stop trying after the first failure."""
         if not self._listens:
             return
 

@@ -1,4 +1,4 @@
-"""One trial of a sweep: a composed configuration in, figures or the reason why there are none out."""
+"""One trial of a study: from a composed configuration to its measures, or the reason of its failure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Figures = dict[str, list[float | None]]
 
 
 def outcome(composed: DictConfig) -> dict[str, Any]:
-    """What comes of a trial; never raises, so that no trial ends the others.
+    """Run a trial; never raises, so that no trial ends the others.
 
     Args:
-        composed: by Hydra, of type `Config`; `sweep.trial` says what is to be done.
+        composed: by Hydra, of type `Config`; `sweep.trial` says what to run.
 
     Returns:
-        `figures`, `notes` and `seconds`, or `failed`, the reason why there are none.
+        `figures` (measures by name, one value per seed), `notes` and `seconds`; or `failed`, the reason.
     """
     started = time.monotonic()
     try:
@@ -41,7 +41,7 @@ def outcome(composed: DictConfig) -> dict[str, Any]:
 
 
 def _whole_run(composed: DictConfig) -> tuple[Figures, dict[str, Any]]:
-    """Both phases, measured on validation people; the run is kept as any other."""
+    """A whole run, measured on validation people and kept like any other."""
     from fairall.experiment import run
     from fairall.results.terminal import Display
 
@@ -60,11 +60,11 @@ def _phase1(composed: DictConfig) -> tuple[Figures, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a trial can be.
+    """A kind of trial.
 
     Attributes:
-        do: a composed configuration in, figures and notes out.
-        figures: which of its figures can be objectives.
+        do: from a composed configuration to measures and notes.
+        figures: which of its measures can be objectives.
     """
 
     do: Callable[[DictConfig], tuple[Figures, dict[str, Any]]]
