@@ -1,6 +1,7 @@
 """The wheel: what it carries, and every command from an installation of it, outside the checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
+import fairall
 from fairall.config.paths import configuration_root, sweeps_folder
 
 CHECKOUT = Path(__file__).parents[1]
@@ -127,3 +130,9 @@ def test_sweep(typed: Typed) -> None:
     words = ["sweeps=fairlog_credit", "sweep.trials=1", *RUN, "tracking.enabled=false"]
     typed(sys.executable, "-m", "fairall", "--multirun", *words)
     assert "fairlog_credit" in typed(sys.executable, "-m", "fairall.tuning", "show", "fairlog_credit").stdout
+
+
+def test_citation_and_changelog_have_the_version() -> None:
+    assert yaml.safe_load((CHECKOUT / "CITATION.cff").read_text())["version"] == fairall.__version__
+    released = re.findall(r"^## (\d\S*)", (CHECKOUT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert released[0] == fairall.__version__
