@@ -138,14 +138,14 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
     untuned = _untuned(config) if asked.learner.learns else []
     for note in (*data.notes, *untuned):
         display.say(f"Note: {note}.")
-    with folder.claimed(say=display.say):
+    with folder.locked(log=display.say):
         folder.refuse_others(plain)
         if _whole(folder, display) and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
             Records(plain, folder.path, display.say).settle()
         else:
-            with folder.making(anew=config.force, say=display.say) as making:
+            with folder.recording(anew=config.force, log=display.say) as making:
                 records = Records(plain, making.path, display.say)
                 with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
                     making.write_config(plain)
@@ -196,7 +196,7 @@ def _learn(
         exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
         decide_again=config.protocol.effective == "decided_again",
     )
-    checkpoint = folder.checkpoint(seconds=config.checkpoint_seconds, say=display.say)
+    checkpoint = folder.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
     curves, warmed_up, epochs = None, 0, learner.warm_up_epochs()
     time_steps = config.schedule.time_steps
     phases = {"Phase I": learner.pretrain_units(), "Warm-up": epochs, "Phase II": time_steps}
@@ -220,10 +220,10 @@ def _learn(
             while warmed_up < epochs:
                 advance(**learner.warm_up_epoch(decided, warmed_up))
                 warmed_up += 1
-                checkpoint.offer(state)
+                checkpoint.maybe_save(state)
         with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
-            history = online.run(time_steps, advance, lambda: checkpoint.offer(state))
-        checkpoint.keep(state)
+            history = online.run(time_steps, advance, lambda: checkpoint.maybe_save(state))
+        checkpoint.save(state)
     return Learned(learner, decided, history, curves, seeds, evaluation)
 
 

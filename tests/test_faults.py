@@ -274,14 +274,14 @@ def test_an_exchange_of_results_that_is_killed_anywhere_is_made_good(
                 raise KilledError
             return replace(self, target)
 
-        with folder.claimed(), contextlib.suppress(KilledError), folder.making(anew=True) as making:
+        with folder.locked(), contextlib.suppress(KilledError), folder.recording(anew=True) as making:
             shutil.copytree(original, making.path, dirs_exist_ok=True)
             making.write_text("metrics.csv", "the new one")
             (making.path / stale.name).unlink()
             making.finish()
             monkeypatch.setattr(Path, "replace", counted)
         monkeypatch.undo()
-        with folder.claimed():
+        with folder.locked():
             pass
         assert folder.damaged() == []
         assert (folder.path / "metrics.csv").read_text() == "the new one"

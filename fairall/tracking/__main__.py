@@ -63,7 +63,7 @@ def _sync(overrides: Sequence[str]) -> int:
         if moved:
             config["tracking"] = elsewhere
         try:
-            with RunFolder(run.path).claimed(say=print):
+            with RunFolder(run.path).locked(log=print):
                 read_run(run.path)  # once more: somebody may have begun it anew
                 sent += Records(config, run.path, print).send()
         except FairAllError as error:
