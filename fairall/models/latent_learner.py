@@ -15,11 +15,11 @@ from fairall.config.schema import ModelConfig
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.models.alignment import matching_frame
-from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
+from fairall.models.learner import DECISIONS, Learner, PretrainCurves, ProgressCallback, Setting, as_decided
+from fairall.models.objectives import one_epoch
 from fairall.models.phase1 import Phase1Config, phase1_key, train_phase1
 from fairall.models.policy_heads import POLICIES
 from fairall.models.semi_supervised import SemiSupervisedVAE
-from fairall.models.training import one_epoch
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
@@ -106,7 +106,7 @@ class LatentLearner(Learner):
             gain=self.setting.gain,
         )
 
-    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, advance: ProgressCallback) -> PretrainCurves | None:
         """Phase I, or its cached result, and the transfer of its weights."""
         config, setting = self.config.phase1, self.setting
         if config is None:

@@ -18,7 +18,7 @@ from fairall.nn.stacked import RELU_GAIN
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
-Advance = Callable[..., None]
+ProgressCallback = Callable[..., None]
 """Tells the progress display that one unit of work is done, with current figures as keywords.
 
 `resumed=n` alone: an earlier process has done n units, which say nothing about the speed of this one.
@@ -124,7 +124,7 @@ class Learner(nn.Module, ABC):
     def update(self, decided: Decided) -> None:
         """Learns from the B applicants of one time step and the decisions taken on them."""
 
-    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, advance: ProgressCallback) -> PretrainCurves | None:
         """Learns offline before the warm-up; by default not at all.
 
         Args:

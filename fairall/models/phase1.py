@@ -15,12 +15,12 @@ from fairall.config.checks import at_least, not_negative, positive
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.models.best_weights import BestWeights
-from fairall.models.learner import Advance, PretrainCurves
-from fairall.models.objectives import gaussian_kl, samples
+from fairall.models.learner import PretrainCurves, ProgressCallback
+from fairall.models.objectives import gaussian_kl, reparameterize
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import PaddedAdam
-from fairall.nn.fused_decoder import Weighted
+from fairall.nn.fused_decoder import WeightedTargets
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
@@ -59,7 +59,7 @@ def train_phase1(
     *,
     epochs: int,
     streams: SeedStreams,
-    advance: Advance,
+    advance: ProgressCallback,
     checkpoint: Checkpoint,
 ) -> PretrainCurves:
     """Maximises K(θ', φ'; x, s) and leaves in `vae` the weights of each seed's best validation epoch.
@@ -129,7 +129,7 @@ def train_phase1(
                 curves["train"].append(epoch_loss / len(pool))
                 curves["validation"].append(held_out)
             advance(validation_loss=best.loss.mean().item())
-            checkpoint.offer(state)
+            checkpoint.maybe_save(state)
 
     if (best.epoch == 0).all():
         raise FairAllError(
@@ -168,6 +168,7 @@ def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
         Shape (E,), in nats per person.
     """
     loc, scale = vae.encode(x, s)
-    z = samples(loc, scale, noise)
+    z = reparameterize(loc, scale, noise)
     weight = torch.full_like(s, 1.0 / s.shape[1])
-    return beta * gaussian_kl(loc, scale).mean(-1) - vae.log_likelihood(z, s, Weighted(x, weight))
+    log_likelihood = vae.log_likelihood(z, s, WeightedTargets(x, weight)).sum(-1)
+    return beta * gaussian_kl(loc, scale).mean(-1) - log_likelihood

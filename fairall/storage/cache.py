@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.files import Say, locked, remove_leftovers, unheard
+from fairall.storage.files import Log, ignore, locked, remove_leftovers
 from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
 
 
@@ -19,12 +19,12 @@ class Cache:
     Attributes:
         folder: made when needed.
         checkpoint_seconds: the least time between two checkpoints of what is being made.
-        say: told whom we wait for, and what is damaged.
+        log: told whom we wait for, and what is damaged.
     """
 
     folder: Path
     checkpoint_seconds: float
-    say: Say = unheard
+    log: Log = ignore
 
     def result(self, key: str, make: Callable[[Checkpoint], dict[str, Any]]) -> dict[str, Any]:
         """The result of a key: the kept one, or else the one that `make` gives.
@@ -37,19 +37,19 @@ class Cache:
             make: makes it; given where to keep its state, and to find that of a process that was ended.
         """
         path = self.folder / f"{key}.pt"
-        with locked(self.folder, self.folder / f"{key}.lock", say=self.say):
+        with locked(self.folder, self.folder / f"{key}.lock", log=self.log):
             remove_leftovers(self.folder, key)
             kept = self._kept(path, key)
             if kept is not None:
                 return kept
             under_way = self.folder / f"{key}.checkpoint.pt"
-            checkpoint = Checkpoint(under_way, key, seconds=self.checkpoint_seconds, say=self.say)
+            checkpoint = Checkpoint(under_way, key, seconds=self.checkpoint_seconds, log=self.log)
             made = make(checkpoint)
             try:
                 save_tensors({"of": _result(key), "result": made}, path)
-                checkpoint.forget()
+                checkpoint.delete()
             except OSError as error:
-                self.say(f"Warning: {path} could not be kept: {error.strerror or error}.")
+                self.log(f"Warning: {path} could not be kept: {error.strerror or error}.")
             return made
 
     def _kept(self, path: Path, key: str) -> dict[str, Any] | None:
@@ -58,10 +58,10 @@ class Cache:
         except FileNotFoundError:
             return None
         except DamagedFileError as error:
-            self.say(f"Warning: {error}; it is made again.")
+            self.log(f"Warning: {error}; it is made again.")
             return None
         if kept.get("of") != _result(key):
-            self.say(f"Warning: {path} is the result of something else; it is made again.")
+            self.log(f"Warning: {path} is the result of something else; it is made again.")
             return None
         return kept["result"]
 

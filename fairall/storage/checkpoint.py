@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairall.runtime import signals
-from fairall.storage.files import Say, unheard
+from fairall.storage.files import Log, ignore
 from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
 
 AT_MOST = 0.02  # share of the time that keeping states may take
@@ -21,19 +21,19 @@ class Checkpoint:
         path: where.
         of: whose states they are; those of others are not taken.
         seconds: the least time between two; more where saving is slow.
-        say: told when something is wrong with them.
+        log: told when something is wrong with them.
     """
 
-    def __init__(self, path: Path, of: str, *, seconds: float, say: Say = unheard) -> None:
+    def __init__(self, path: Path, of: str, *, seconds: float, log: Log = ignore) -> None:
         self.path = path
         self.previous = path.with_name(f"{path.stem}.previous{path.suffix}")
         self._of = of
         self._seconds = seconds
-        self._say = say
+        self._log = log
         self._next = time.monotonic() + seconds
         self._whole = False  # whether what is in `path` is known to be
 
-    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
+    def maybe_save(self, state: Callable[[], dict[str, Any]]) -> None:
         """Keeps what `state` gives if it is time, and if the process is to stop, whose end this then is.
 
         Where work is only to be stopped here, it belongs into a `signals.deferred()`.
@@ -42,10 +42,10 @@ class Checkpoint:
             Stopped: where it is to stop.
         """
         if signals.asked() or time.monotonic() >= self._next:
-            self.keep(state)
+            self.save(state)
         signals.stop_if_asked()
 
-    def keep(self, state: Callable[[], dict[str, Any]]) -> None:
+    def save(self, state: Callable[[], dict[str, Any]]) -> None:
         """Keeps what `state` gives; where that fails, on a full disk, work goes on without."""
         began = time.monotonic()
         try:
@@ -56,7 +56,7 @@ class Checkpoint:
             save_tensors({"of": self._of, "state": state()}, self.path)
             self._whole = True
         except OSError as error:
-            self._say(
+            self._log(
                 f"Warning: no checkpoint could be kept in {self.path.parent}: {error.strerror or error}."
             )
         ended = time.monotonic()
@@ -70,15 +70,15 @@ class Checkpoint:
             except FileNotFoundError:
                 continue
             except DamagedFileError as error:
-                self._say(f"Warning: {error}; the checkpoint before it is taken, if there is one.")
+                self._log(f"Warning: {error}; the checkpoint before it is taken, if there is one.")
                 continue
             if kept.get("of") == self._of:
                 self._whole = path == self.path
                 return kept["state"]
-            self._say(f"Warning: {path} is a checkpoint of something else and is not taken.")
+            self._log(f"Warning: {path} is a checkpoint of something else and is not taken.")
         return None
 
-    def forget(self) -> None:
+    def delete(self) -> None:
         """Deletes what was kept."""
         self.path.unlink(missing_ok=True)
         self.previous.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from fairall.errors import FairAllError
 from fairall.runtime.process import this_process
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 # What a path can lead to instead of a file; reading most of them blocks or never ends.
 NO_FILES = {
@@ -27,7 +27,7 @@ NO_FILES = {
 }
 
 
-def unheard(text: str) -> None:
+def ignore(text: str) -> None:
     """For who has nobody to tell."""
 
 
@@ -60,7 +60,7 @@ def remove_leftovers(folder: Path, name: str = "*") -> None:
 
 
 @contextmanager
-def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
+def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
     """Makes `folder` and holds `lock` until the block ends; another process that wants it waits.
 
     The system frees the lock of a process that has ended, however it did.
@@ -68,7 +68,7 @@ def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
     Args:
         folder: what is written to.
         lock: a file beside it.
-        say: told whom we wait for, if we do.
+        log: told whom we wait for, if we do.
 
     Raises:
         FairAllError: where they cannot be written.
@@ -79,7 +79,7 @@ def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
         try:
             file_lock.acquire(timeout=0)
         except Timeout:
-            say(f"Waiting for {lock.read_text() or 'another process'}, which is at work on {folder}")
+            log(f"Waiting for {lock.read_text() or 'another process'}, which is at work on {folder}")
             file_lock.acquire()
         with suppress(OSError):  # only to be told to others
             lock.write_text(this_process())

@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from fairall.errors import FairAllError
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.files import Say, atomic, damaged, locked, remove_leftovers, unheard, write_sums
+from fairall.storage.files import Log, atomic, damaged, ignore, locked, remove_leftovers, write_sums
 from fairall.storage.identity import determining, flattened
 
 ANEW = "anew"  # holds, while a result is made once more, the folder of the new one
@@ -34,9 +34,9 @@ class RunFolder:
         self.path = path
 
     @contextmanager
-    def claimed(self, *, say: Say = unheard) -> Iterator[None]:
+    def locked(self, *, log: Log = ignore) -> Iterator[None]:
         """Holds the folder for this process; another that wants it waits, and then finds the result."""
-        with locked(self.path, self.path.with_suffix(".lock"), say=say):
+        with locked(self.path, self.path.with_suffix(".lock"), log=log):
             self._settle()
             for folder in (self.path, *(self.path / part for part in PARTS)):
                 remove_leftovers(folder)
@@ -93,12 +93,12 @@ class RunFolder:
         (self.path / "DONE").unlink(missing_ok=True)
 
     @contextmanager
-    def making(self, *, anew: bool, say: Say = unheard) -> Iterator[RunFolder]:
+    def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
         """The folder to make the result in, which is complete (`finish`) when the block ends.
 
         Args:
             anew: forgets checkpoints; a result that is there stays as it is until the new one is complete.
-            say: told that it has stayed, where the new one is not made.
+            log: told that it has stayed, where the new one is not made.
         """
         if not anew:
             yield self
@@ -112,7 +112,7 @@ class RunFolder:
                 yield self._anew
             except BaseException:
                 if not self._anew.done:
-                    say(f"The result from before is as it was: {self.path}")
+                    log(f"The result from before is as it was: {self.path}")
                 raise
             finally:
                 self._settle()
@@ -138,9 +138,9 @@ class RunFolder:
         if (self.path / ANEW).exists():
             shutil.rmtree(self.path / ANEW)
 
-    def checkpoint(self, *, seconds: float, say: Say = unheard) -> Checkpoint:
+    def checkpoint(self, *, seconds: float, log: Log = ignore) -> Checkpoint:
         """Where the run's state is kept, see `Checkpoint`; the folder's name is the run's identity."""
-        return Checkpoint(self.path / "checkpoint.pt", self.path.name, seconds=seconds, say=say)
+        return Checkpoint(self.path / "checkpoint.pt", self.path.name, seconds=seconds, log=log)
 
     def write_text(self, name: str, text: str) -> None:
         """A text file of the folder."""

@@ -7,7 +7,7 @@ import torch
 
 from fairall.data.features import Schema
 from fairall.data.people import People
-from fairall.models.learner import Advance, PretrainCurves
+from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.phase1 import Phase1Config, phase1_key, phase1_loss, train_phase1
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
@@ -36,7 +36,7 @@ def train(
     config: Phase1Config = CONFIG,
     seeds: Sequence[int] = SEEDS,
     checkpoint: Checkpoint | None = None,
-    advance: Advance = lambda **_: None,
+    advance: ProgressCallback = lambda **_: None,
 ) -> tuple[ConditionalVAE, PretrainCurves]:
     streams = SeedStreams(seeds, "phase1")
     vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
