@@ -124,18 +124,18 @@ class Learner(nn.Module, ABC):
     def update(self, decided: Decided) -> None:
         """Learns from the B applicants of one time step and the decisions taken on them."""
 
-    def pretrain(self, data: PreparedData, cache: Cache, advance: ProgressCallback) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Learns offline before the warm-up; by default not at all.
 
         Args:
             data: everyone; a method may use the x and s of pool and validation, a reference labels too.
             cache: of results that other runs can share.
-            advance: to be called `pretrain_units` times at most, with current figures as keywords.
+            progress: to be called `pretrain_units` times at most, with current figures as keywords.
         """
         return None
 
     def pretrain_units(self) -> int:
-        """How often `pretrain` calls `advance`, at most."""
+        """How often `pretrain` calls `progress`, at most."""
         return 0
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
