@@ -41,6 +41,7 @@ class ConditionalVAE(nn.Module):
     """
 
     frame: Tensor
+    _no_frame: Tensor
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class ConditionalVAE(nn.Module):
             self.encoder.zero_input_weights(self.inputs.size)
             self.decoder.zero_input_weights(latent_size)
         self.register_buffer("frame", torch.eye(latent_size).repeat(len(streams), 1, 1))
-        self._no_frame = self.frame.clone()
+        self.register_buffer("_no_frame", self.frame.clone(), persistent=False)
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Location and scale of q(z | x, s[, ũ]).

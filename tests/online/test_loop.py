@@ -179,9 +179,11 @@ def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:
 class PerSeed(Coin):
     """Accepts with a fixed probability in each seed."""
 
+    probabilities: Tensor
+
     def __init__(self, *probabilities: float) -> None:
         super().__init__(0.0)
-        self.probabilities = torch.tensor(probabilities)
+        self.register_buffer("probabilities", torch.tensor(probabilities))
 
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return self.probabilities.unsqueeze(-1).expand(s.shape)
