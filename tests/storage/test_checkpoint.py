@@ -152,7 +152,7 @@ def listening() -> Any:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-    signals._Signals.asked = None
+    signals._State.requested = None
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
