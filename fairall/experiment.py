@@ -132,18 +132,18 @@ def run(
     training = Training(task.learner, config, task.data)
     for note in (*task.data.notes, *untuned(config, task.learner)):
         display.say(f"Note: {note}.")
-    with folder.claimed(say=display.say):
+    with folder.locked(log=display.say):
         folder.refuse_others(plain)
         if _intact(folder, display) and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
             Records(plain, folder.path, display.say).settle()
         else:
-            with folder.making(anew=config.force, say=display.say) as making:
+            with folder.recording(anew=config.force, log=display.say) as making:
                 records = Records(plain, making.path, display.say)
                 with records.making(command):
                     making.write_config(plain)
-                    checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, say=display.say)
+                    checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
                     training.run(checkpoint, phase1_cache(config, display), display)
                     learned = Learned(
                         training.learner,

@@ -239,7 +239,7 @@ def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> N
         assert [one.path for one in collect(outputs / "runs").runs] == [folder]
         process.send_signal(stop)
         said, _ = process.communicate(timeout=60)
-        assert ("The result from before is as it was" in said) == (stop == signal.SIGTERM)
+        assert ("The result from before is unchanged" in said) == (stop == signal.SIGTERM)
         assert files_of(folder).items() >= before.items()
         plain = run(*LONG, cwd=tmp_path)
         assert (plain.returncode, plain.stderr) == (0, "")
@@ -274,14 +274,14 @@ def test_an_exchange_of_results_that_is_killed_anywhere_is_made_good(
                 raise KilledError
             return replace(self, target)
 
-        with folder.claimed(), contextlib.suppress(KilledError), folder.making(anew=True) as making:
+        with folder.locked(), contextlib.suppress(KilledError), folder.recording(anew=True) as making:
             shutil.copytree(original, making.path, dirs_exist_ok=True)
             making.write_text("metrics.csv", "the new one")
             (making.path / stale.name).unlink()
             making.finish()
             monkeypatch.setattr(Path, "replace", counted)
         monkeypatch.undo()
-        with folder.claimed():
+        with folder.locked():
             pass
         assert folder.damaged() == []
         assert (folder.path / "metrics.csv").read_text() == "the new one"
@@ -332,7 +332,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> 
     )  # fmt: skip
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert "metrics.csv" in ended.stderr
-    assert "no checkpoint could be kept" in ended.stdout
+    assert "no checkpoint could be saved" in ended.stdout
     left = {path.name for path in folder_of(tmp_path / "outputs").iterdir()}
     assert left == {"config.yaml", "tracking.json"}
     assert run("tracking.enabled=false", "model=fairlog", cwd=tmp_path).returncode == 0

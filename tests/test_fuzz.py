@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from fairall import experiment, main
 from fairall.config.compose import compose_config
+from fairall.online.training import initially_decided
 from fairall.storage.identity import flattened
 from tests.conftest import examples
 
@@ -112,7 +113,7 @@ def untrained() -> Iterator[None]:
 
     def prepared(composed: Any) -> Any:
         asked = experiment.job(composed)
-        experiment.initially_decided(asked.config, asked.data)
+        initially_decided(asked.config, asked.data)
         return {"aggregate": {asked.config.objective: {"mean": 0.0}}}, Path("nowhere")
 
     with pytest.MonkeyPatch.context() as patched:

@@ -13,8 +13,8 @@ import fairall
 PACKAGE = Path(__file__).parents[1] / "fairall"
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = (
-    "errors", "runtime", "storage", "randomness", "metrics", "config", "data", "nn", "models", "online", "policy",
-    "results", "tracking", "experiment", "tuning", "report", "main", "__main__",
+    "errors", "runtime", "storage", "randomness", "metrics", "config", "data", "nn", "models", "online",
+    "policy", "results", "tracking", "experiment", "tuning", "report", "main", "__main__",
 )  # fmt: skip
 MOST = 22  # folders and modules of the root together
 ROOT_MODULES = 8
@@ -64,7 +64,7 @@ def circle(package: Path = PACKAGE) -> list[str]:
 
 def test_rooms_are_few_and_all_have_a_place_in_the_order() -> None:
     folders = {path.parent.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py")} - {Path()}
-    root = [path for path in PACKAGE.glob("*.py")]
+    root = list(PACKAGE.glob("*.py"))
     assert len(root) <= ROOT_MODULES
     assert len(folders) + len(root) <= MOST
     assert {name.split(".")[0] for name in modules()} <= set(ROOMS)

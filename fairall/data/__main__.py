@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairall.runtime import terminal
+from fairall.runtime.setup import prepare_process
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`, for instance dataset.accept_terms=true.
@@ -18,7 +17,7 @@ Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    terminal.prepare()
+    prepare_process()
     # Read first, wherever it stands: subparsers take no option between a name and the words after it.
     option = argparse.ArgumentParser(prog="python -m fairall.data", add_help=False)
     option.add_argument(
@@ -48,7 +47,6 @@ def main(words: Sequence[str] | None = None) -> int:
         subparser.add_argument("what", metavar=argument)
         subparser.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
     arguments = parser.parse_args(words)
-    os.environ["HYDRA_FULL_ERROR"] = "1"
 
     # Heavy: after `--help` has been answered.
     from fairall.config.compose import searched_folder

@@ -1,4 +1,10 @@
-"""FairAll: decisions from a fair latent, learnt from accepted and rejected applicants (section 4)."""
+"""FairAll: decisions from a fair latent, learnt from accepted and rejected applicants (section 4).
+
+References:
+    Rateike, Majumdar, Mineeva, Gummadi, Valera: Don't throw it away! The utility of unlabeled data in fair
+    decision making, FAccT 2022.
+    Kingma, Mohamed, Rezende, Welling: Semi-supervised learning with deep generative models, NeurIPS 2014.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +17,15 @@ from torch import Tensor
 from fairall.config.checks import at_least
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import MIXTURE_KL, gaussian_kl, masked_mean, samples
-from fairall.models.packed_rows import Pack
-from fairall.models.training import classification_risk
-from fairall.nn.fused_decoder import Weighted
+from fairall.models.objectives import (
+    MIXTURE_KL,
+    PackedRows,
+    classification_risk,
+    gaussian_kl,
+    masked_mean,
+    reparameterize,
+)
+from fairall.nn.fused_decoder import WeightedTargets
 
 
 @dataclass
@@ -30,15 +41,19 @@ class FairAllConfig(LatentConfig):
 
 
 class FairAll(LatentLearner):
-    """Model and classifier trained on J: labelled and unlabelled ELBO, and the classifier's IPS risk."""
+    """Labelled and unlabelled ELBO for the VAE and the classifier, and the classifier's IPS risk."""
 
     config: FairAllConfig
     config_type = FairAllConfig
 
     def loss(self, batch: Decided) -> Tensor:
-        """J = α·R − mean_labelled L − mean_unlabelled U (eq. 1), shape (E,)."""
+        """J = α·R − L − U (eq. 1), shape (E,).
+
+        L is the mean over labelled people of E_q(z|x,s,ũ)[log p(x, ũ | z, s)] − β·KL(q(z | x, s, ũ) ‖ p(z)),
+        U the mean over unlabelled people of the same with ũ ~ q(ũ | x, s), its KL that of the mixture over ũ.
+        """
         config, model, protocol = self.config, self.model, self.setting.protocol
-        labelled, unlabelled = Pack.of(batch.accepted), Pack.of(~batch.accepted)
+        labelled, unlabelled = PackedRows.of(batch.accepted), PackedRows.of(~batch.accepted)
         classified = model.classify(batch.x, batch.s, self.streams)
         risk = classification_risk(classified, batch, self.setting)
         unlabelled_logit = take(classified, unlabelled.rows)
@@ -61,18 +76,19 @@ class FairAll(LatentLearner):
             n_unlabelled, 2, config.latent_size, max(n_elbo, config.kl_samples), counts=unlabelled.counts
         )
         noise = torch.cat([labelled_noise, unlabelled_noise.flatten(1, 2)[..., :n_elbo]], dim=1)
-        z = samples(loc, scale, noise)
+        z = reparameterize(loc, scale, noise)
 
-        # Each log p(x, ũ | z, s) is linear in J: labelled people weigh 1/n, unlabelled ones q(ũ | x, s)/n.
-        good = torch.sigmoid(unlabelled_logit)
-        of_unlabelled = torch.stack([1.0 - good, good], dim=-1) * unlabelled.mean_weight.unsqueeze(-1)
-        people = Weighted(
+        # Labelled people weigh 1/n, unlabelled ones q(ũ | x, s)/n; only labelled people have a term log p(ũ).
+        p_utility = torch.sigmoid(unlabelled_logit)
+        q = torch.stack([1.0 - p_utility, p_utility], dim=-1)
+        unlabelled_weight = (q * unlabelled.mean_weight.unsqueeze(-1)).flatten(1)
+        targets = WeightedTargets(
             x,
-            torch.cat([labelled.mean_weight, of_unlabelled.flatten(1)], dim=1),
+            torch.cat([labelled.mean_weight, unlabelled_weight], dim=1),
             utility,
             torch.cat([labelled.mean_weight, torch.zeros_like(branches)], dim=1),
         )
-        log_likelihood = model.vae.log_likelihood(z, s, people)
+        log_likelihood = model.vae.log_likelihood(z, s, targets)
         labelled_kl = gaussian_kl(loc[:, :n_labelled], scale[:, :n_labelled])
         unlabelled_kl = MIXTURE_KL[protocol.kl](
             unlabelled_logit,
@@ -80,5 +96,8 @@ class FairAll(LatentLearner):
             scale[:, n_labelled:].unflatten(1, (-1, 2)),
             unlabelled_noise[..., : config.kl_samples],
         )
-        kl = masked_mean(labelled_kl, labelled.valid) + masked_mean(unlabelled_kl, unlabelled.valid)
-        return config.alpha * risk + config.beta * kl - log_likelihood
+
+        mean_kl = masked_mean(labelled_kl, labelled.valid), masked_mean(unlabelled_kl, unlabelled.valid)
+        labelled_elbo = log_likelihood[:, :n_labelled].sum(-1) - config.beta * mean_kl[0]
+        unlabelled_elbo = log_likelihood[:, n_labelled:].sum(-1) - config.beta * mean_kl[1]
+        return config.alpha * risk - labelled_elbo - unlabelled_elbo

@@ -6,17 +6,21 @@ from torch import Tensor
 
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import gaussian_kl, ips_weight, samples
-from fairall.models.packed_rows import Pack
-from fairall.models.training import classification_risk
-from fairall.nn.fused_decoder import Weighted
+from fairall.models.objectives import (
+    PackedRows,
+    classification_risk,
+    gaussian_kl,
+    ips_weight,
+    reparameterize,
+)
+from fairall.nn.fused_decoder import WeightedTargets
 
 
 class FairLab(LatentLearner):
-    """Model trained on the labelled ELBO with IPS weights; the classifier on its own IPS risk.
+    """Labelled ELBO with IPS weights for the VAE, and the IPS risk for the classifier.
 
-    The classifier enters no ELBO, and yet every decision: at decision time nobody's ũ is known, and the
-    encoder needs one. The authors' code leaves it untrained (`protocol.fairlab_classifier`).
+    The classifier is part of no ELBO, but of every decision: ũ is unknown at decision time, and the encoder
+    needs it. The authors' code leaves it untrained (`protocol.fairlab_classifier`).
     """
 
     config_type = LatentConfig
@@ -24,19 +28,19 @@ class FairLab(LatentLearner):
     def loss(self, batch: Decided) -> Tensor:
         """α·R − mean over labelled rows of weight·L, shape (E,)."""
         config, vae, protocol = self.config, self.model.vae, self.setting.protocol
-        labelled = Pack.of(batch.accepted)
+        labelled = PackedRows.of(batch.accepted)
         x, s, label = (take(values, labelled.rows) for values in (batch.x, batch.s, batch.label))
         loc, scale = vae.encode(x, s, label)
         noise = self.streams.normal(
             labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
         )
-        z = samples(loc, scale, noise)
+        z = reparameterize(loc, scale, noise)
         weight = batch.propensity
         if protocol.fairlab_weight == "inverse_propensity":
             weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
         weight = take(weight, labelled.rows) * labelled.mean_weight
-        log_likelihood = vae.log_likelihood(z, s, Weighted(x, weight, label, weight))
-        loss = config.beta * (weight * gaussian_kl(loc, scale)).sum(-1) - log_likelihood
+        log_likelihood = vae.log_likelihood(z, s, WeightedTargets(x, weight, label, weight))
+        loss = config.beta * (weight * gaussian_kl(loc, scale)).sum(-1) - log_likelihood.sum(-1)
         if protocol.fairlab_classifier == "untrained":
             return loss
         classified = self.model.classify(batch.x, batch.s, self.streams)

@@ -1,4 +1,9 @@
-"""FairLog: the IPS-weighted classifier, made to treat groups alike by a penalty (appendix D.5)."""
+"""FairLog and UnfairLog: the IPS-weighted classifier with and without a fairness penalty (appendix D.5).
+
+References:
+    Kilbertus, Gomez Rodriguez, Schölkopf, Muandet, Valera: Fair decisions despite imperfect predictions,
+    AISTATS 2020.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,20 @@ from torch import Tensor
 from fairall.config.checks import not_negative
 from fairall.data.people import Decided
 from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
-from fairall.models.objectives import masked_mean
-from fairall.models.training import classification_risk
+from fairall.models.objectives import classification_risk, masked_mean
+
+
+class UnfairLog(IPSClassifier):
+    """IPS-weighted cross-entropy without a fairness term."""
+
+    def loss(self, batch: Decided) -> Tensor:
+        """R (eq. 4), shape (E,)."""
+        return classification_risk(self.classify(batch.x, batch.s, self.streams), batch, self.setting)
 
 
 @dataclass
 class FairLogConfig(IPSClassifierConfig):
-    """The same and λ, the Lagrangian multiplier."""
+    """Configuration of `IPSClassifier`, and λ, the weight of the penalty."""
 
     lambda_: float = MISSING
 
@@ -28,18 +40,18 @@ class FairLogConfig(IPSClassifierConfig):
 
 
 class FairLog(IPSClassifier):
-    """The paper's baseline: cross-entropy with a penalty on demographic-parity unfairness."""
+    """IPS-weighted cross-entropy with a penalty on demographic-parity unfairness (DPU)."""
 
     config: FairLogConfig
     config_type = FairLogConfig
 
     def loss(self, batch: Decided) -> Tensor:
-        """R + penalty(λ, DPU), shape (E,); DPU of all applicants of the minibatch, rejected ones too."""
+        """R + penalty(λ, DPU), shape (E,), with the DPU of all applicants of the minibatch."""
         logit = self.classify(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0
         accepts = torch.sigmoid(logit)
         gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
-        # A minibatch without one of the groups says nothing of their difference.
+        # The difference is unknown in a minibatch without one of the groups.
         gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
         share = advantaged.to(gap.dtype).mean(-1)
         penalty = PENALTIES[self.setting.protocol.fairlog_penalty]
@@ -47,7 +59,7 @@ class FairLog(IPSClassifier):
 
 
 def _squared(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
-    """½·(λ·DPU)²: as `fairtorch` where groups are of one size, and the same whatever their sizes."""
+    """½·(λ·DPU)²: equal to `_fairtorch` for groups of equal size, and independent of their sizes."""
     return 0.5 * (lambda_ * gap).square()
 
 
@@ -57,9 +69,9 @@ def _absolute(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
 
 
 def _fairtorch(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
-    """2·(λ·p(S = +1)·DPU)², which is what the authors' code computes."""
+    """2·(λ·p(S = +1)·DPU)², as computed by `fairtorch` in the authors' code."""
     return 2.0 * (lambda_ * share * gap).square()
 
 
 PENALTIES = {"squared": _squared, "absolute": _absolute, "fairtorch": _fairtorch}
-"""What unfairness costs by `protocol.fairlog_penalty`, given DPU (E,), p(S = +1) in the minibatch (E,), λ."""
+"""Penalty by `protocol.fairlog_penalty`, a function of DPU (E,), p(S = +1) in the minibatch (E,), and λ."""

@@ -1,4 +1,9 @@
-"""Learners that decide with a classifier of (x, s), trained on labelled applicants with IPS weights."""
+"""Learners that decide with a classifier of (x, s), trained on labelled applicants with IPS weights.
+
+References:
+    Kilbertus, Gomez Rodriguez, Schölkopf, Muandet, Valera: Fair decisions despite imperfect predictions,
+    AISTATS 2020.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +19,17 @@ from fairall.config.schema import ModelConfig
 from fairall.data.encoding import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, Learner, Setting, as_decided
-from fairall.models.training import one_epoch
+from fairall.models.objectives import one_epoch
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
-THRESHOLD = 0.5  # the loss has c in it: the net's ½ is where p(ỹ = 1 | x, s) = c
+THRESHOLD = 0.5  # the loss contains c: the net gives ½ where p(ỹ = 1 | x, s) = c
 
 
 @dataclass
 class IPSClassifierConfig(ModelConfig):
-    """Sizes and rates of the classifier."""
+    """Architecture and training of the classifier."""
 
     decision: str = MISSING
     learning_rate: float = MISSING
@@ -40,7 +45,7 @@ class IPSClassifierConfig(ModelConfig):
 
 
 class IPSClassifier(Learner):
-    """A net from (x, s) to the probability of a yes (Kilbertus et al. 2020, with a deep net)."""
+    """Acceptance probability as a net of (x, s) (Kilbertus et al. 2020, with a deep net)."""
 
     config: IPSClassifierConfig
     config_type = IPSClassifierConfig
@@ -61,28 +66,28 @@ class IPSClassifier(Learner):
 
     @abstractmethod
     def loss(self, batch: Decided) -> Tensor:
-        """What the classifier minimises on a minibatch, shape (E,)."""
+        """Loss of a minibatch, shape (E,)."""
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
-        """Logit of a yes, shape (E, B); with `dropout_streams` as in training."""
+        """Logit of the acceptance probability, shape (E, B); dropout with `dropout_streams` only."""
         given = torch.cat([self.inputs(x).mT, s.unsqueeze(1)], dim=1)
-        return self.classifier.of_columns(given, dropout_streams).squeeze(1)
+        return self.classifier.forward_transposed(given, dropout_streams).squeeze(1)
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """One epoch of the classifier."""
+        """Train for one epoch."""
         loss = self._epoch(decided)
         if epoch == self.warm_up_epochs() - 1:
-            # As in `LatentLearner`: Phase II must not inherit second moments of next to nothing.
+            # As in `LatentLearner`: Phase II must not start with second moments close to zero.
             self.optimiser = self._fresh_optimiser()
         return {"loss": loss}
 
     def update(self, decided: Decided) -> None:
-        """One epoch."""
+        """Train for one epoch."""
         self._epoch(decided)
 
     @torch.no_grad()
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`; nothing is drawn."""
+        """See `Learner.propensity`; draws nothing."""
         return as_decided(torch.sigmoid(self.classify(x, s)), self.config.decision, threshold=THRESHOLD)
 
     def _fresh_optimiser(self) -> Adam:

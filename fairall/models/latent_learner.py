@@ -15,12 +15,11 @@ from fairall.config.schema import ModelConfig
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.models.alignment import matching_frame
-from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
-from fairall.models.phase1 import Phase1Config, phase1_key, train_phase1
+from fairall.models.learner import DECISIONS, Learner, PretrainCurves, ProgressCallback, Setting, as_decided
+from fairall.models.objectives import one_epoch
+from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
 from fairall.models.policy_heads import POLICIES
 from fairall.models.semi_supervised import SemiSupervisedVAE
-from fairall.models.training import one_epoch
-from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
@@ -94,47 +93,37 @@ class LatentLearner(Learner):
         """Phase I epochs, 0 without a Phase I."""
         return 0 if self.config.phase1 is None else self.setting.schedule.phase1_epochs
 
-    def phase1_vae(self, streams: SeedStreams) -> ConditionalVAE:
-        """The VAE of Phase I, untrained; `streams` draws its weights."""
-        return ConditionalVAE(
-            self.setting.schema,
-            self.config.latent_size,
-            self.config.vae_arch,
-            streams,
-            utility=False,
-            group_blind=self.setting.group_blind,
-            gain=self.setting.gain,
+    def phase1_task(self, data: PreparedData, config: Phase1Config) -> Phase1Task:
+        """Phase I of this learner on the people of `data`."""
+        setting = self.setting
+        return Phase1Task(
+            pool=Unlabelled.of(data.pool),
+            validation=Unlabelled.of(data.validation),
+            schema=setting.schema,
+            seeds=list(setting.seeds),
+            latent_size=self.config.latent_size,
+            vae_arch=self.config.vae_arch,
+            group_blind=setting.group_blind,
+            gain=setting.gain,
+            config=config,
+            epochs=setting.schedule.phase1_epochs,
         )
 
-    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
-        """Phase I, or its cached result, and the transfer of its weights."""
-        config, setting = self.config.phase1, self.setting
-        if config is None:
+    def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
+        """Train Phase I or take its result from the cache, and transfer its weights."""
+        if self.config.phase1 is None:
             return None
-        protocol, epochs = setting.protocol, setting.schedule.phase1_epochs
-        pool, validation, streams = data.pool, data.validation, SeedStreams(setting.seeds, "phase1")
-        vae = self.phase1_vae(streams)
+        task, protocol = self.phase1_task(data, self.config.phase1), self.setting.protocol
 
         def train(checkpoint: Checkpoint) -> dict[str, Any]:
-            curves = train_phase1(
-                vae,
-                pool,
-                validation,
-                config,
-                epochs=epochs,
-                streams=streams,
-                advance=advance,
-                checkpoint=checkpoint,
-            )
+            vae, curves = train_phase1(task, progress=progress, checkpoint=checkpoint)
             return {"vae": vae.state_dict(), "curves": dict(vars(curves))}
 
-        sizes = (self.config.latent_size, self.config.vae_arch)
-        determining = (*sizes, config, epochs, protocol.vae_start, protocol.weight_gain)
-        key = phase1_key(pool, validation, setting.schema, list(setting.seeds), determining)
-        trained = cache.result(key, train)
+        trained = cache.result(task.key(), train)
+        vae = task.untrained_vae(task.streams())
         vae.load_state_dict(trained["vae"])
         if protocol.latent_frame == "matched":
-            vae.read_together(matching_frame(vae, pool))
+            vae.read_together(matching_frame(vae, data.pool))
         self.model.vae.transfer_from(vae)
         return PretrainCurves(**trained["curves"])
 

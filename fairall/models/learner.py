@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -14,11 +16,12 @@ from fairall.config.schema import Config, ModelConfig, ProtocolConfig, ScheduleC
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
 from fairall.nn.stacked import RELU_GAIN
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
-Advance = Callable[..., None]
+ProgressCallback = Callable[..., None]
 """Tells the progress display that one unit of work is done, with current figures as keywords.
 
 `resumed=n` alone: an earlier process has done n units, which say nothing about the speed of this one.
@@ -66,7 +69,7 @@ class Learner(nn.Module, ABC):
     """A policy that learns online from the decisions it takes; E replicates at once.
 
     A new method subclasses it, takes its own configuration node and a `Setting`, and is chosen by `_target_`.
-    Modules, optimisers and streams that are attributes are checkpointed.
+    Modules, optimisers and streams that are attributes are part of checkpoints; see `training_state`.
 
     Attributes:
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
@@ -124,18 +127,18 @@ class Learner(nn.Module, ABC):
     def update(self, decided: Decided) -> None:
         """Learns from the B applicants of one time step and the decisions taken on them."""
 
-    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Learns offline before the warm-up; by default not at all.
 
         Args:
             data: everyone; a method may use the x and s of pool and validation, a reference labels too.
             cache: of results that other runs can share.
-            advance: to be called `pretrain_units` times at most, with current figures as keywords.
+            progress: to be called `pretrain_units` times at most, with current figures as keywords.
         """
         return None
 
     def pretrain_units(self) -> int:
-        """How often `pretrain` calls `advance`, at most."""
+        """How often `pretrain` calls `progress`, at most."""
         return 0
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
@@ -147,17 +150,50 @@ class Learner(nn.Module, ABC):
         return None
 
     def training_state(self) -> dict[str, Any]:
-        """Everything that decides how training goes on, as plain containers of tensors."""
-        return {"modules": self.state_dict()} | {
-            name: part.state_dict() for name, part in vars(self).items() if _has_state(part)
-        }
+        """Everything that determines how training continues, as plain containers of tensors.
+
+        Returns:
+            `modules`: parameters and buffers; `parts`: the state of everything else with a `state_dict`, such
+            as optimisers and streams, by the name of the attribute.
+
+        Raises:
+            FairAllError: if an attribute holds state that would not be part of it.
+        """
+        parts = {name: part.state_dict() for name, part in self._parts().items()}
+        return {"modules": self.state_dict(), "parts": parts}
 
     def load_training_state(self, state: dict[str, Any]) -> None:
-        """Goes on where `training_state` was taken."""
+        """Restore what `training_state` returned.
+
+        Raises:
+            FairAllError: if the learner has other parts than the one whose state it is.
+        """
+        parts = self._parts()
+        if state["parts"].keys() != parts.keys():
+            saved, own = (", ".join(sorted(names)) or "nothing" for names in (state["parts"], parts))
+            raise FairAllError(
+                f"the checkpoint has the state of {saved}, but {type(self).__name__} has {own}; "
+                "start anew with force=true"
+            )
         self.load_state_dict(state["modules"])
-        for name, part in vars(self).items():
-            if _has_state(part):
-                part.load_state_dict(state[name])
+        for name, part in parts.items():
+            part.load_state_dict(state["parts"][name])
+
+    def _parts(self) -> dict[str, Any]:
+        """Optimisers, streams and whatever else has a `state_dict`, by name, in all modules."""
+        parts = {}
+        for prefix, module in self.named_modules():
+            for attribute in vars(module).keys() - vars(nn.Module()).keys():
+                name = f"{prefix}.{attribute}" if prefix else attribute
+                value = getattr(module, attribute)
+                if hasattr(value, "state_dict"):
+                    parts[name] = value
+                elif _has_state(value):
+                    raise FairAllError(
+                        f"{type(self).__name__}.{name} would not be part of a checkpoint: keep tensors with "
+                        "register_buffer, modules in a ModuleList, optimisers and SeedStreams as attributes"
+                    )
+        return dict(sorted(parts.items()))
 
 
 @dataclass(frozen=True)
@@ -200,5 +236,9 @@ def as_decided(probability: Tensor, decision: str, *, threshold: float) -> Tenso
     return (probability >= threshold).to(probability.dtype)
 
 
-def _has_state(part: object) -> bool:
-    return hasattr(part, "state_dict") and not isinstance(part, nn.Module)
+def _has_state(value: object) -> bool:
+    """Whether a value is a tensor, a generator, an optimiser or the like, or a container of them."""
+    if isinstance(value, dict | list | tuple | set):
+        return any(map(_has_state, value.values() if isinstance(value, dict) else value))
+    generators = torch.Generator, np.random.Generator, np.random.RandomState, random.Random
+    return isinstance(value, (Tensor, *generators)) or hasattr(value, "state_dict")

@@ -1,22 +1,77 @@
-"""The terms of the losses, as pure functions on stacked tensors (section 4, appendix C.2)."""
+"""Terms of the losses as functions of stacked tensors, and an epoch of training (section 4, appendix C.2)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from fairall.data.people import Decided
+from fairall.models.learner import Setting
+from fairall.nn.adam import Adam
+from fairall.randomness import SeedStreams
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """Rows selected by a mask, moved to the front of each replicate so that the others cost nothing.
+
+    >>> packed = PackedRows.of(torch.tensor([[True, False, True], [False, True, False]]))
+    >>> packed.rows.tolist(), packed.counts
+    ([[0, 2], [1, 0]], [2, 1])
+    >>> packed.mean_weight.tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+
+    Attributes:
+        rows: indices of rows, shape (E, n), n the largest count of a replicate; padded with rows outside the
+            mask.
+        valid: which of `rows` are in the mask, shape (E, n), bool.
+        counts: rows in the mask, per replicate.
+    """
+
+    rows: Tensor
+    valid: Tensor
+    counts: list[int]
+
+    @property
+    def mean_weight(self) -> Tensor:
+        """Weight of each row in a mean over the mask, shape (E, n); 0 for the padding."""
+        return self.valid / self.valid.sum(-1, keepdim=True).clamp(min=1)
+
+    @classmethod
+    def of(cls, mask: Tensor) -> PackedRows:
+        """Pack the rows of `mask`, shape (E, B), bool, in their order."""
+        counts = mask.sum(-1)
+        front = torch.argsort(mask.to(torch.uint8), dim=-1, descending=True, stable=True)
+        rows = front[:, : int(counts.max())]
+        return cls(rows, torch.arange(rows.shape[1]) < counts.unsqueeze(-1), counts.tolist())
+
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
-    """Mean of `values` (E, B) over the rows of `mask` (E, B), per replicate; 0 where a replicate has none."""
+    """Mean of `values` (E, B) over the rows of `mask` (E, B), shape (E,); 0 for a replicate without any.
+
+    >>> masked_mean(torch.tensor([[1.0, 3.0], [5.0, 7.0]]), torch.tensor([[True, True], [False, False]]))
+    tensor([2., 0.])
+    """
     total = torch.where(mask, values, values.new_zeros(())).sum(-1)
     return total / mask.sum(-1).clamp(min=1)
 
 
 def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> Tensor:
-    """−[c·(1 − ỹ)·log(1 − q) + (1 − c)·ỹ·log q], the classification loss without its weight (eq. 4).
+    """−[c·(1 − ỹ)·log(1 − q) + (1 − c)·ỹ·log q], the classification loss of a row without its weight (eq. 4).
+
+    It is least at q = ½ where p(ỹ = 1) = c:
+
+    >>> logit, p = torch.linspace(-2.0, 2.0, 41), 0.3
+    >>> ones = torch.ones(41)
+    >>> expected = p * cost_sensitive_cross_entropy(logit, ones, p)
+    >>> expected = expected + (1.0 - p) * cost_sensitive_cross_entropy(logit, 0.0 * ones, p)
+    >>> abs(logit[expected.argmin()].item()) < 1e-6
+    True
 
     Args:
         logit: logit of q(ũ = 1), any shape.
@@ -30,15 +85,18 @@ def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> T
 
 
 def ips_weight(propensity: Tensor, accepted: Tensor, most: float | None) -> Tensor:
-    """1/π of the labelled rows, at most `most` (None: no bound); 1 for the others (section 2.1).
+    """1/π of the labelled rows, at most `most`; 1 for the others (section 2.1).
 
-    A bound makes the estimate of a mean over all applicants too low by what the rarest of them weigh, and
-    keeps a single one of them from being the whole estimate.
+    A bound gives an estimate of a mean over all applicants less variance and a bias: rows with a smaller
+    propensity than 1/`most` count less than they should.
+
+    >>> ips_weight(torch.tensor([[0.5, 0.1, 0.0]]), torch.tensor([[True, True, False]]), most=4.0)
+    tensor([[2., 4., 1.]])
 
     Args:
         propensity: π(d=1 | x, s) with which each row was decided, shape (E, B), positive on accepted rows.
         accepted: which rows are labelled, shape (E, B), bool.
-        most: 1 or more.
+        most: 1 or more; None for no bound.
 
     Returns:
         Shape (E, B).
@@ -65,13 +123,35 @@ def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:
     return masked_mean(loss * weight, accepted)
 
 
-def samples(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Tensor:
+    """R: cost-sensitive cross-entropy of the labelled rows, weighted by 1/π (eq. 4).
+
+    Args:
+        logit: logit of q(ũ = 1 | x, s), shape (E, B).
+        decided: applicants, B rows.
+        setting: gives the cost c and the bound of the weights.
+
+    Returns:
+        Shape (E,); 0 for a replicate with no labelled row.
+    """
+    return ips_risk(
+        cost_sensitive_cross_entropy(logit, decided.label, setting.cost),
+        ips_weight(decided.propensity, decided.accepted, setting.protocol.max_ips_weight),
+        decided.accepted,
+    )
+
+
+def reparameterize(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
     """L samples loc + scale·ε, shape (..., Z, L), for loc and scale (..., Z) and normal ε (..., Z, L)."""
     return torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), noise)
 
 
 def gaussian_kl(loc: Tensor, scale: Tensor) -> Tensor:
-    """KL(N(loc, scale²) ‖ N(0, I)), shape (..., Z) to (...), in nats."""
+    """KL(N(loc, scale²) ‖ N(0, I)), shape (..., Z) to (...), in nats.
+
+    >>> gaussian_kl(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.ones(2, 2))
+    tensor([ 0.0000, 12.5000])
+    """
     return 0.5 * (loc.square() + scale.square() - 2.0 * torch.log(scale) - 1.0).sum(-1)
 
 
@@ -112,16 +192,16 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
 
 
 def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """What the authors' code has in the place of `mixture_kl`; same arguments, not a divergence.
+    """The authors' code in place of `mixture_kl`; same arguments, not a divergence.
 
-    Where the logarithm of the mixture's density belongs, it has, dimension by dimension, the log-sum-exp
-    over ũ of q(ũ)·F(z_j | ũ) with the distribution function F. That stays between log 2 and log(1 + e), so
-    that the entropy of q is lost and what is left is about E[−log p(z)] plus a constant.
+    In place of the logarithm of the mixture's density it has, dimension by dimension, the log-sum-exp over ũ
+    of q(ũ)·F(z_j | ũ) with the distribution function F. That stays between log 2 and log(1 + e), so that the
+    entropy of q is lost and what is left is about E[−log p(z)] plus a constant.
 
     Returns:
         Shape (...), in nats.
     """
-    z = samples(loc, scale, noise)
+    z = reparameterize(loc, scale, noise)
     log_prior = -0.5 * (z.square() + math.log(2.0 * math.pi))
     own = torch.special.ndtr(noise)
     other = torch.special.ndtr((z - loc.flip(-2).unsqueeze(-1)) / scale.flip(-2).unsqueeze(-1))
@@ -133,3 +213,31 @@ def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> 
 
 MIXTURE_KL = {"density": mixture_kl, "cdf": cdf_mixture_kl}
 """The KL term of U by `protocol.kl`."""
+
+
+def one_epoch(
+    loss_of: Callable[[Decided], Tensor],
+    optimiser: Adam,
+    decided: Decided,
+    n_batches: int,
+    streams: SeedStreams,
+) -> float:
+    """Train for one pass over all applicants, in minibatches shuffled per replicate.
+
+    Args:
+        loss_of: loss of a minibatch, shape (E,). Its sum over replicates is minimised, which gives each the
+            gradient that it has alone, to rounding (docs/reliability.md).
+        optimiser: of the parameters that the loss depends on.
+        decided: applicants, B rows.
+        n_batches: number of minibatches.
+        streams: shuffles the applicants.
+
+    Returns:
+        Loss of the last minibatch, averaged over replicates.
+    """
+    for batch in decided.minibatches(n_batches, streams):
+        optimiser.zero_grad()
+        loss = loss_of(batch)
+        loss.sum().backward()
+        optimiser.step()
+    return loss.detach().mean().item()

@@ -15,7 +15,7 @@ from fairall.data.encoding import FeatureInputs
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.models.learner import DECISIONS, Advance, Learner, PretrainCurves, Setting, as_decided
+from fairall.models.learner import DECISIONS, Learner, PretrainCurves, ProgressCallback, Setting, as_decided
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
@@ -65,7 +65,7 @@ class Optimal(Learner):
         """Fits, one per seed."""
         return len(self.setting.seeds)
 
-    def pretrain(self, data: PreparedData, cache: Cache, advance: Advance) -> PretrainCurves | None:
+    def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fits the logistic models on `fit_rows` applicants each, labels of all of them known."""
         people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
         if (people.label.min(1).values == people.label.max(1).values).any():
@@ -78,7 +78,7 @@ class Optimal(Learner):
             with torch.no_grad():
                 self.logistic.weight[k] = torch.from_numpy(fit.coef_.T)
                 self.logistic.bias[k] = float(fit.intercept_[0])
-            advance()
+            progress()
         return None
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:

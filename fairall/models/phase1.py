@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 import torch
@@ -12,15 +13,16 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import at_least, not_negative, positive
+from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.models.best_weights import BestWeights
-from fairall.models.learner import Advance, PretrainCurves
-from fairall.models.objectives import gaussian_kl, samples
+from fairall.models.learner import PretrainCurves, ProgressCallback
+from fairall.models.objectives import gaussian_kl, reparameterize
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import PaddedAdam
-from fairall.nn.fused_decoder import Weighted
+from fairall.nn.fused_decoder import WeightedTargets
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
@@ -41,7 +43,11 @@ class Phase1Config:
     margin: float = MISSING
 
     def validate(self) -> None:
-        """Raises FairAllError, naming the key, where a value is not possible."""
+        """Check that the values are possible.
+
+        Raises:
+            FairAllError: naming the key of a value that is not.
+        """
         for name in ("batch_size", "elbo_samples", "validate_every", "validation_samples"):
             at_least(f"model.phase1.{name}", getattr(self, name), 1)
         positive("model.phase1.learning_rate", self.learning_rate)
@@ -51,39 +57,108 @@ class Phase1Config:
         not_negative("model.phase1.margin", self.margin)
 
 
-def train_phase1(
-    vae: ConditionalVAE,
-    pool: People,
-    validation: People,
-    config: Phase1Config,
-    *,
-    epochs: int,
-    streams: SeedStreams,
-    advance: Advance,
-    checkpoint: Checkpoint,
-) -> PretrainCurves:
-    """Maximises K(θ', φ'; x, s) and leaves in `vae` the weights of each seed's best validation epoch.
+@dataclass(frozen=True)
+class Unlabelled:
+    """N people without labels.
 
-    A seed that overfits is done before the last epoch: where its validation loss has not improved for
-    `config.patience` epochs and is above its best by more than `config.margin`. All train until all are done,
-    but none that is done changes any more. A seed whose loss was never finite has diverged: it ends with NaN
-    for weights. On one thread a seed ends with the same weights, to the last bit, whatever other seeds are
-    stacked with it (to rounding where all features are counts, or all are binary: docs/reliability.md).
+    Attributes:
+        x: features, shape (N, D).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+    """
+
+    x: Tensor
+    s: Tensor
+
+    @classmethod
+    def of(cls, people: People) -> Unlabelled:
+        """The features and sensitive attributes of `people`."""
+        return cls(people.x, people.s)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+@dataclass(frozen=True)
+class Phase1Task:
+    """Everything that a Phase I is computed from; `train_phase1` takes it, and `key` hashes all of it.
+
+    Attributes:
+        pool: people to learn from.
+        validation: people to select the epoch on.
+        schema: the features of x.
+        seeds: the E seeds.
+        latent_size: Z.
+        vae_arch: hidden layers of encoder and of decoder.
+        group_blind: see `ConditionalVAE`.
+        gain: see `StackedMLP`.
+        config: batch size, learning rate, β, validation and early stopping.
+        epochs: passes over the pool, at most.
+    """
+
+    pool: Unlabelled
+    validation: Unlabelled
+    schema: Schema
+    seeds: Sequence[int]
+    latent_size: int
+    vae_arch: Sequence[int]
+    group_blind: bool
+    gain: float
+    config: Phase1Config
+    epochs: int
+
+    def key(self) -> str:
+        """Hash of the task, the number of threads, the code and the versions, 16 hexadecimal digits."""
+        digest = hashlib.sha256(repr((torch.get_num_threads(), code_and_versions())).encode())
+        for field in fields(self):
+            value = getattr(self, field.name)
+            parts = (value.x, value.s) if isinstance(value, Unlabelled) else (repr(value),)
+            for part in parts:
+                content = part.encode() if isinstance(part, str) else part.numpy().tobytes()
+                digest.update(hashlib.sha256(content).digest())
+        return digest.hexdigest()[:16]
+
+    def streams(self) -> SeedStreams:
+        """Fresh streams of Phase I: first for `untrained_vae`, then for training."""
+        return SeedStreams(self.seeds, "phase1")
+
+    def untrained_vae(self, streams: SeedStreams) -> ConditionalVAE:
+        """A VAE without ũ, its weights drawn from `streams`."""
+        return ConditionalVAE(
+            self.schema,
+            self.latent_size,
+            self.vae_arch,
+            streams,
+            utility=False,
+            group_blind=self.group_blind,
+            gain=self.gain,
+        )
+
+
+def train_phase1(
+    task: Phase1Task, *, progress: ProgressCallback, checkpoint: Checkpoint
+) -> tuple[ConditionalVAE, PretrainCurves]:
+    """Maximise K(θ', φ'; x, s) (eq. 6) and select the weights of each seed's best validation epoch.
+
+    Training of a seed ends early where its validation loss has not improved for `config.patience` epochs and
+    is above its best by more than `config.margin`: its selected weights no longer change. All seeds are
+    updated until the last has ended. A seed whose loss was never finite has diverged; its weights are NaN. On
+    one thread the weights of a seed are the same to the last bit, whatever other seeds are stacked with it
+    (to rounding where all features are counts, or all are binary: docs/reliability.md).
 
     Args:
-        vae: a VAE without ũ, E replicates; trained in place.
-        pool: the unlabelled people to learn from.
-        validation: people to select the epoch on.
-        config: batch size, learning rate, β, how validation is done and when to stop.
-        epochs: passes over the pool, at most.
-        streams: draws minibatches and noise.
-        advance: called once per epoch with the mean validation loss so far.
-        checkpoint: gone on from if there is one, and offered a new one after every epoch.
+        task: people, sizes and training.
+        progress: called once per epoch with the mean of the best validation losses so far.
+        checkpoint: to resume from, if there is one; offered the state after every epoch.
+
+    Returns:
+        The VAE, E replicates, and its curves.
 
     Raises:
-        FairAllError: where all seeds have diverged.
-        Stopped: where the process is asked to stop; the checkpoint has what was done.
+        FairAllError: if all seeds have diverged.
+        Stopped: if a stop was requested; the checkpoint has the state.
     """
+    streams, config, pool, validation = task.streams(), task.config, task.pool, task.validation
+    vae = task.untrained_vae(streams)
     optimiser = PaddedAdam(vae.parameters(), config.learning_rate)
     parameters = list(vae.parameters())
     best = BestWeights(parameters)
@@ -102,13 +177,13 @@ def train_phase1(
         epoch, curves = begun["epoch"], begun["curves"]
         for name, part in parts.items():
             part.load_state_dict(begun[name])
-        advance(resumed=epoch)
+        progress(resumed=epoch)
 
     def state() -> dict[str, Any]:
         return {"epoch": epoch, "curves": curves} | {name: part.state_dict() for name, part in parts.items()}
 
     with signals.deferred():
-        while epoch < epochs and not best.done.all():
+        while epoch < task.epochs and not best.done.all():
             epoch += 1
             order = streams.permutations(len(pool))
             noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
@@ -121,15 +196,15 @@ def train_phase1(
                     parameter.grad = gradient
                 optimiser.step()
                 epoch_loss += loss * rows.shape[1]
-            if epoch % config.validate_every == 0 or epoch == epochs:
+            if epoch % config.validate_every == 0 or epoch == task.epochs:
                 with torch.no_grad():
                     held_out = loss_of(*held_out_people, validation_noise)
                 best.look(epoch, held_out, patience=config.patience, margin=config.margin)
                 curves["epochs"].append(epoch)
                 curves["train"].append(epoch_loss / len(pool))
                 curves["validation"].append(held_out)
-            advance(validation_loss=best.loss.mean().item())
-            checkpoint.offer(state)
+            progress(validation_loss=best.loss.mean().item())
+            checkpoint.maybe_save(state)
 
     if (best.epoch == 0).all():
         raise FairAllError(
@@ -137,21 +212,8 @@ def train_phase1(
             f"which is {config.learning_rate:g}"
         )
     best.restore()
-    return PretrainCurves(
-        torch.tensor(curves["epochs"]),
-        torch.stack(curves["train"]),
-        torch.stack(curves["validation"]),
-        best.epoch,
-    )
-
-
-def phase1_key(pool: People, validation: People, *settings: object) -> str:
-    """Hash of x and s of the people (Phase I sees no label), settings, threads, code and versions."""
-    digest = hashlib.sha256(repr((settings, torch.get_num_threads(), code_and_versions())).encode())
-    for people in (pool, validation):
-        digest.update(people.x.numpy().tobytes())
-        digest.update(people.s.numpy().tobytes())
-    return digest.hexdigest()[:16]
+    measured = torch.stack(curves["train"]), torch.stack(curves["validation"])
+    return vae, PretrainCurves(torch.tensor(curves["epochs"]), *measured, best.epoch)
 
 
 def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
@@ -168,6 +230,7 @@ def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
         Shape (E,), in nats per person.
     """
     loc, scale = vae.encode(x, s)
-    z = samples(loc, scale, noise)
+    z = reparameterize(loc, scale, noise)
     weight = torch.full_like(s, 1.0 / s.shape[1])
-    return beta * gaussian_kl(loc, scale).mean(-1) - vae.log_likelihood(z, s, Weighted(x, weight))
+    log_likelihood = vae.log_likelihood(z, s, WeightedTargets(x, weight)).sum(-1)
+    return beta * gaussian_kl(loc, scale).mean(-1) - log_likelihood

@@ -1,4 +1,4 @@
-"""The gradient of Phase I's loss, written out; autograd would take a third longer over nets so small."""
+"""Gradient of the loss of Phase I, written out: autograd takes a third longer for nets of this size."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fairall.models.objectives import gaussian_kl, samples
+from fairall.models.objectives import gaussian_kl, reparameterize
 from fairall.models.vae import MIN_SCALE, ConditionalVAE
-from fairall.nn.fused_decoder import Weighted, value_and_gradients
+from fairall.nn.fused_decoder import WeightedTargets, value_and_gradients
 from fairall.nn.manual_backward import backward_pass, forward_pass
 
 
@@ -16,10 +16,10 @@ from fairall.nn.manual_backward import backward_pass, forward_pass
 def phase1_gradients(
     vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float
 ) -> tuple[Tensor, list[Tensor]]:
-    """`phase1_loss` of a VAE that reads both groups in one frame, and its gradients.
+    """`phase1_loss` and its gradients, for a VAE whose `frame` is the identity.
 
-    With z = m + σ·ε (reparametrised), ∂/∂m is that of z and ∂/∂σ is ε times it, averaged over samples; the
-    KL adds β·m and β·(σ − 1/σ).
+    With z = m + σ·ε, the gradient with respect to m is that of z, and the one with respect to σ is ε times
+    it, both summed over samples; the KL adds β·m and β·(σ − 1/σ).
 
     Args:
         vae: a VAE without ũ.
@@ -29,16 +29,16 @@ def phase1_gradients(
         beta: weight of the KL term.
 
     Returns:
-        The loss (E,), in nats per person, and its gradient in each of `vae.parameters()`.
+        The loss (E,), in nats per person, and its gradient with respect to each of `vae.parameters()`.
     """
     n_people = s.shape[1]
     encoder, decoder = vae.encoder.weights_and_biases(), vae.decoder.weights_and_biases()
     *inputs, output = forward_pass(vae.encoder_input(x, s), encoder)
     loc, raw_scale = output.chunk(2, dim=1)
     scale = F.softplus(raw_scale) + MIN_SCALE
-    given = vae.decoder_input(samples(loc.mT, scale.mT, noise), s)
-    weight = torch.full_like(s, -1.0 / n_people)
-    negative_likelihood, of_decoder = value_and_gradients(decoder, vae.likelihood, given, Weighted(x, weight))
+    given = vae.decoder_input(reparameterize(loc.mT, scale.mT, noise), s)
+    targets = WeightedTargets(x, torch.full_like(s, -1.0 / n_people))
+    negative_likelihood, of_decoder = value_and_gradients(decoder, vae.likelihood, given, targets)
 
     of_z, epsilon = of_decoder.given[:, : vae.latent_size], noise.transpose(1, 2)
     of_loc = of_z.sum(-1) + beta / n_people * loc
@@ -47,5 +47,5 @@ def phase1_gradients(
     of_output = torch.cat([of_loc, of_scale * torch.sigmoid(raw_scale)], dim=1)
     backward_pass(inputs, of_output, encoder, of_encoder)
 
-    loss = beta * gaussian_kl(loc.mT, scale.mT).mean(-1) + negative_likelihood
+    loss = beta * gaussian_kl(loc.mT, scale.mT).mean(-1) + negative_likelihood.sum(-1)
     return loss, [*of_encoder, *of_decoder.layers]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
-from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean, samples
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean, reparameterize
 from fairall.models.semi_supervised import SemiSupervisedVAE
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -113,15 +113,15 @@ class NetPolicy(LatentPolicy):
 
         def accepts(z: Tensor) -> Tensor:
             columns = z.transpose(1, 2).flatten(2)
-            return torch.sigmoid(self.net.of_columns(columns)).view(len(z), z.shape[1], z.shape[-1])
+            return torch.sigmoid(self.net.forward_transposed(columns)).view(len(z), z.shape[1], z.shape[-1])
 
         return _averaged(accepts, model, x, s, streams, n_samples)
 
     def loss(self, model: SemiSupervisedVAE, batch: Decided, streams: SeedStreams) -> Tensor:
-        """Cross-entropy of the decisions that `lesson` asks for, averaged over its rows."""
+        """Cross-entropy of the decisions that `training_targets` asks for, averaged over its rows."""
         with torch.no_grad():
             z = model.draw_latent(batch, streams)
-            target, weight, rows = self.lesson(model, batch, z, streams)
+            target, weight, rows = self.training_targets(model, batch, z, streams)
         logit = self.net(z, streams).squeeze(-1)
         if self.setting.protocol.policy_loss == "cost_sensitive":
             loss = cost_sensitive_cross_entropy(logit, target, self.setting.cost)
@@ -130,18 +130,18 @@ class NetPolicy(LatentPolicy):
         return masked_mean(loss * weight, rows)
 
     @abstractmethod
-    def lesson(
+    def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
         """For latents z (E, B, Z): the decisions to learn, their weights, and which rows to learn from."""
 
-    def _everyone(self, good: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor, Tensor]:
-        """A lesson from everybody: the decision that an estimate `good` (E, B) of p(ũ = 1) asks for."""
+    def _everyone(self, p_utility: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor, Tensor]:
+        """A lesson from everybody: the decision that an estimate `p_utility` (E, B) of p(ũ = 1) asks for."""
         if self.setting.protocol.policy_target == "hard":
-            target = good >= self.setting.cost
+            target = p_utility >= self.setting.cost
         else:
-            target = streams.uniform(*good.shape[1:]) < good
-        return target.to(good.dtype), torch.ones_like(good), torch.ones_like(target)
+            target = streams.uniform(*p_utility.shape[1:]) < p_utility
+        return target.to(p_utility.dtype), torch.ones_like(p_utility), torch.ones_like(target)
 
 
 class LabelPolicy(NetPolicy):
@@ -152,10 +152,10 @@ class LabelPolicy(NetPolicy):
         """The cost c where the net estimates p(ũ = 1 | z); ½ where its loss has c in it."""
         return self.setting.cost if self.setting.protocol.policy_loss == "plain" else 0.5
 
-    def lesson(
+    def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `NetPolicy.lesson`."""
+        """See `NetPolicy.training_targets`."""
         weight = ips_weight(batch.propensity, batch.accepted, self.setting.protocol.max_ips_weight)
         return batch.label, weight, batch.accepted
 
@@ -163,23 +163,23 @@ class LabelPolicy(NetPolicy):
 class ClassifierTaughtPolicy(NetPolicy):
     """π^Z_clf: learns from all applicants what the classifier thinks of them."""
 
-    def lesson(
+    def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `NetPolicy.lesson`."""
+        """See `NetPolicy.training_targets`."""
         # The classifier is trained with weights c and 1 − c; without them its odds are those of p(ũ = 1).
         cost = self.setting.cost
-        good = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
-        return self._everyone(good, streams)
+        p_utility = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
+        return self._everyone(p_utility, streams)
 
 
 class DecoderTaughtPolicy(NetPolicy):
     """π^Z_dec: learns from all applicants what the decoder thinks of their z; the paper's choice."""
 
-    def lesson(
+    def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `NetPolicy.lesson`."""
+        """See `NetPolicy.training_targets`."""
         return self._everyone(model.decoded_utility(z.unsqueeze(-1), batch.s).squeeze(-1), streams)
 
 
@@ -208,7 +208,9 @@ def _averaged(
     """
     loc, scale = model.posteriors(x, s)
     noise = streams.normal_samples(x.shape[1], loc.shape[-1], n_samples)
-    z = torch.cat([samples(loc[:, :, branch], scale[:, :, branch], noise) for branch in (0, 1)], dim=-1)
+    z = torch.cat(
+        [reparameterize(loc[:, :, branch], scale[:, :, branch], noise) for branch in (0, 1)], dim=-1
+    )
     by_branch = accepts(z).unflatten(-1, (2, -1)).mean(-1)
-    good = torch.sigmoid(model.classify(x, s))
-    return (1.0 - good) * by_branch[..., 0] + good * by_branch[..., 1]
+    p_utility = torch.sigmoid(model.classify(x, s))
+    return (1.0 - p_utility) * by_branch[..., 0] + p_utility * by_branch[..., 1]

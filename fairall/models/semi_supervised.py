@@ -51,7 +51,7 @@ class SemiSupervisedVAE(nn.Module):
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); with `dropout_streams` as in training."""
         given = torch.cat([self.vae.inputs(x).mT, s.unsqueeze(1)], dim=1)
-        return self.classifier.of_columns(given, dropout_streams).squeeze(1)
+        return self.classifier.forward_transposed(given, dropout_streams).squeeze(1)
 
     def posteriors(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Locations and scales of q(z | x, s, ũ) for ũ = 0 and ũ = 1, each of shape (E, B, 2, Z)."""
@@ -62,8 +62,8 @@ class SemiSupervisedVAE(nn.Module):
     def latent_mean(self, x: Tensor, s: Tensor) -> Tensor:
         """E[z | x, s] = Σ_ũ q(ũ | x, s)·E[z | x, s, ũ], shape (E, B, Z)."""
         loc, _ = self.posteriors(x, s)
-        good = torch.sigmoid(self.classify(x, s)).unsqueeze(-1)
-        return (1.0 - good) * loc[..., 0, :] + good * loc[..., 1, :]
+        p_utility = torch.sigmoid(self.classify(x, s)).unsqueeze(-1)
+        return (1.0 - p_utility) * loc[..., 0, :] + p_utility * loc[..., 1, :]
 
     def draw_latent(self, batch: Decided, streams: SeedStreams) -> Tensor:
         """One z ~ q(z | x, s, ũ) of every applicant, shape (E, B, Z), ũ drawn where it is not revealed."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema
-from fairall.nn.fused_decoder import Weighted, weighted_log_likelihood
+from fairall.nn.fused_decoder import WeightedTargets, weighted_log_likelihood
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -41,6 +41,7 @@ class ConditionalVAE(nn.Module):
     """
 
     frame: Tensor
+    _no_frame: Tensor
 
     def __init__(
         self,
@@ -65,10 +66,10 @@ class ConditionalVAE(nn.Module):
             latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams, gain=gain
         )
         if group_blind:
-            self.encoder.ignore(self.inputs.size)
-            self.decoder.ignore(latent_size)
+            self.encoder.zero_input_weights(self.inputs.size)
+            self.decoder.zero_input_weights(latent_size)
         self.register_buffer("frame", torch.eye(latent_size).repeat(len(streams), 1, 1))
-        self._no_frame = self.frame.clone()
+        self.register_buffer("_no_frame", self.frame.clone(), persistent=False)
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Location and scale of q(z | x, s[, ũ]).
@@ -82,7 +83,7 @@ class ConditionalVAE(nn.Module):
             Two tensors of shape (E, B, Z); the scale is positive.
         """
         given = self.encoder_input(x, s, utility)
-        loc, raw_scale = self.encoder.of_columns(given).mT.chunk(2, dim=-1)
+        loc, raw_scale = self.encoder.forward_transposed(given).mT.chunk(2, dim=-1)
         scale = F.softplus(raw_scale) + MIN_SCALE
         if self._is_in_one_frame():
             return loc, scale
@@ -108,21 +109,21 @@ class ConditionalVAE(nn.Module):
             p(ũ = 1 | z, s, d = 1) last.
         """
         given = self.decoder_input(z, s)
-        return self.decoder.of_columns(given.flatten(2)).unflatten(2, given.shape[2:])
+        return self.decoder.forward_transposed(given.flatten(2)).unflatten(2, given.shape[2:])
 
-    def log_likelihood(self, z: Tensor, s: Tensor, people: Weighted) -> Tensor:
-        """Weighted sum over people of log p(x | z, s) and log p(ũ | z, s, d = 1), averaged over samples of z.
+    def log_likelihood(self, z: Tensor, s: Tensor, targets: WeightedTargets) -> Tensor:
+        """Weighted log p(x | z, s) and log p(ũ | z, s, d = 1) of each person, averaged over samples of z.
 
         Args:
             z: samples, shape (E, B, Z, L).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            people: their x and weights, and ũ exactly where the VAE models it.
+            targets: x and weights, and ũ exactly where the VAE models it.
 
         Returns:
-            Shape (E,), in nats; differentiable, once.
+            Shape (E, B), in nats; its derivative is subject to `weighted_log_likelihood`.
         """
         layers = self.decoder.weights_and_biases()
-        return weighted_log_likelihood(layers, self.likelihood, self.decoder_input(z, s), people)
+        return weighted_log_likelihood(layers, self.likelihood, self.decoder_input(z, s), targets)
 
     def utility_logit(self, outputs: Tensor) -> Tensor:
         """Logit of p(ũ = 1 | z, s, d = 1), shape (E, B, L), from decoder outputs (E, P + 1, B, L)."""

@@ -1,9 +1,9 @@
-"""The decoder's log likelihood and its gradient in one go, a few replicates at a time.
+"""Log likelihood of the decoder with its gradient, computed together for a few replicates at a time.
 
 The decoder sees L samples of every person, which makes it most of the work of training. Left to autograd,
 hidden activations of all replicates go to memory and come back for the backward pass. But the loss is linear
 in log p(x, ũ | z, s), with weights that are known before the decoder runs: so a few replicates at a time go
-forward and at once backward, while all that they need is in the cache.
+forward and at once backward, while their activations are in the cache.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ CACHED = 300_000  # numbers: a layer of so many, its gradient and the next one's
 
 
 @dataclass(frozen=True)
-class Weighted:
-    """What is summed over people, by weight.
+class WeightedTargets:
+    """Values to decode, with a weight for each person.
 
     Attributes:
         x: features, shape (E, B, D).
@@ -41,13 +41,13 @@ class Weighted:
 
 @dataclass(frozen=True)
 class Gradients:
-    """Of a weighted log likelihood.
+    """Gradients of the weighted log likelihood summed over people.
 
     Attributes:
-        given: in what the decoder is given, shape (E, Z + 1, B, L).
-        layers: in its weights and biases.
-        weight: in the weights of people, which is log p(x | z, s), shape (E, B).
-        utility_weight: the same of log p(ũ | z, s, d = 1).
+        given: with respect to the decoder's inputs, shape (E, Z + 1, B, L).
+        layers: with respect to its weights and biases.
+        weight: with respect to the weights of people, which is log p(x | z, s), shape (E, B).
+        utility_weight: the same for log p(ũ | z, s, d = 1).
     """
 
     given: Tensor
@@ -57,32 +57,38 @@ class Gradients:
 
 
 def weighted_log_likelihood(
-    layers: Sequence[Tensor], likelihood: MixedLikelihood, given: Tensor, people: Weighted
+    layers: Sequence[Tensor], likelihood: MixedLikelihood, given: Tensor, targets: WeightedTargets
 ) -> Tensor:
-    """Σ_b weight_b·log p(x_b | z, s) + utility_weight_b·log p(ũ_b | z, s, d = 1), averaged over samples of z.
+    """weight_b·log p(x_b | z, s) + utility_weight_b·log p(ũ_b | z, s, d = 1), averaged over samples of z.
 
-    Differentiable, once, in the decoder's layers, in what it is given, and in the weights of people.
+    Differentiable once, with respect to the decoder's layers, its inputs and the weights of people. The
+    terms of a replicate have to enter the loss with the same factor, for instance as sums over some people
+    each; weights belong into `targets`.
 
     Args:
         layers: weights (E, in, out) and biases (E, 1, out) of the decoder in turn.
         likelihood: of the features, with P outputs of the decoder; where ũ is modelled its logit is one more.
         given: the decoder's inputs for L samples a person, shape (E, Z + 1, B, L).
-        people: whom to decode.
+        targets: what to decode.
 
     Returns:
-        Shape (E,), in nats.
+        Shape (E, B), in nats.
+
+    Raises:
+        RuntimeError: in the backward pass, for people of a replicate that enter the loss with different
+            factors.
     """
     if not torch.is_grad_enabled():
-        return _value_and_gradients(layers, likelihood, given, people, learning=False)[0]
-    of_people = people.x, people.weight, people.utility, people.utility_weight
-    return _WeightedLogLikelihood.apply(likelihood, given, *of_people, *layers)
+        return _value_and_gradients(layers, likelihood, given, targets, learning=False)[0]
+    values = targets.x, targets.weight, targets.utility, targets.utility_weight
+    return _WeightedLogLikelihood.apply(likelihood, given, *values, *layers)
 
 
 def value_and_gradients(
-    layers: Sequence[Tensor], likelihood: MixedLikelihood, given: Tensor, people: Weighted
+    layers: Sequence[Tensor], likelihood: MixedLikelihood, given: Tensor, targets: WeightedTargets
 ) -> tuple[Tensor, Gradients]:
-    """`weighted_log_likelihood` and its gradients, for who goes backward without autograd."""
-    return _value_and_gradients(layers, likelihood, given, people, learning=True)
+    """`weighted_log_likelihood`, and the gradients of its sum over people without autograd."""
+    return _value_and_gradients(layers, likelihood, given, targets, learning=True)
 
 
 @torch.no_grad()
@@ -90,14 +96,14 @@ def _value_and_gradients(
     layers: Sequence[Tensor],
     likelihood: MixedLikelihood,
     given: Tensor,
-    people: Weighted,
+    targets: WeightedTargets,
     *,
     learning: bool,
 ) -> tuple[Tensor, Gradients]:
-    n_outputs, weight = likelihood.n_outputs, people.weight
+    n_outputs, weight = likelihood.n_outputs, targets.weight
     weights = weight.unsqueeze(1).expand(-1, n_outputs, -1)
-    if people.utility_weight is not None:
-        weights = torch.cat([weights, people.utility_weight.unsqueeze(1)], dim=1)
+    if targets.utility_weight is not None:
+        weights = torch.cat([weights, targets.utility_weight.unsqueeze(1)], dim=1)
     per_sample = (weights / given.shape[-1]).unsqueeze(-1)
     gradients = Gradients(
         torch.empty_like(given),
@@ -111,23 +117,23 @@ def _value_and_gradients(
         outputs = last.unflatten(2, given.shape[2:])
         score = torch.empty_like(outputs) if learning else None
         of_x, of_u = (None, None) if score is None else score.tensor_split([n_outputs], dim=1)
-        gradients.weight[some] = likelihood.log_prob(outputs[:, :n_outputs], people.x[some], of_x)
-        if people.utility is not None:
-            value = people.utility[some, None, :, None]
+        gradients.weight[some] = likelihood.log_prob(outputs[:, :n_outputs], targets.x[some], of_x)
+        if targets.utility is not None:
+            value = targets.utility[some, None, :, None]
             gradients.utility_weight[some] = bernoulli_log_prob(outputs[:, n_outputs:], value, of_u)
         if score is not None:
             of_outputs = score.mul_(per_sample[some]).flatten(2)
             into = [layer[some] for layer in gradients.layers]
             gradients.given[some] = backward_pass(inputs, of_outputs, own, into).view_as(given[some])
 
-    value = (weight * gradients.weight).sum(-1)
-    if people.utility_weight is not None:
-        value += (people.utility_weight * gradients.utility_weight).sum(-1)
+    value = weight * gradients.weight
+    if targets.utility_weight is not None:
+        value += targets.utility_weight * gradients.utility_weight
     return value, gradients
 
 
 class _WeightedLogLikelihood(torch.autograd.Function):
-    """See `weighted_log_likelihood`; the gradients are computed with the value."""
+    """`weighted_log_likelihood` for autograd; the gradients are computed with the value."""
 
     @staticmethod
     def forward(
@@ -140,8 +146,8 @@ class _WeightedLogLikelihood(torch.autograd.Function):
         utility_weight: Tensor | None,
         *layers: Tensor,
     ) -> Tensor:
-        people = Weighted(x, weight, utility, utility_weight)
-        value, ctx.gradients = value_and_gradients(layers, likelihood, given, people)
+        targets = WeightedTargets(x, weight, utility, utility_weight)
+        value, ctx.gradients = value_and_gradients(layers, likelihood, given, targets)
         ctx.has_utility = utility is not None
         return value
 
@@ -149,7 +155,10 @@ class _WeightedLogLikelihood(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.gradients
-        per_person, per_weight = upstream[:, None], upstream[:, None, None]
+        per_person = upstream[:, :1].sum(-1, keepdim=True)  # 0 where there are no people
+        if not torch.equal(upstream, per_person.expand_as(upstream)):
+            raise RuntimeError("people of a replicate enter the loss with different factors")
+        per_weight = per_person.unsqueeze(-1)
         return (
             None,
             gradients.given * per_weight.unsqueeze(-1),
@@ -162,9 +171,9 @@ class _WeightedLogLikelihood(torch.autograd.Function):
 
 
 def _few_replicates(given: Tensor, layers: Sequence[Tensor]) -> Iterator[slice]:
-    """All replicates, as many at a time as fit the cache."""
+    """Slices of replicates, as many in each as fit the cache."""
     n_seeds, _, n_people, n_samples = given.shape
     widest = max(layer.shape[-1] for layer in layers)
-    at_once = max(1, CACHED // (widest * n_people * n_samples))
+    at_once = max(1, CACHED // max(1, widest * n_people * n_samples))
     for first in range(0, n_seeds, at_once):
         yield slice(first, first + at_once)

@@ -51,7 +51,7 @@ class KindLikelihood(ABC):
         """
 
     @abstractmethod
-    def typical(self, outputs: Tensor) -> Tensor:
+    def point_estimate(self, outputs: Tensor) -> Tensor:
         """The most telling values, shape (E, k, B), for outputs (E, p, B)."""
 
 
@@ -74,7 +74,7 @@ class Gaussian(KindLikelihood):
         log_prob = 0.5 * (torch.log(precision) - precision * (x - mean).square())
         return _over_samples(log_prob) - 0.5 * math.log(2.0 * math.pi) * len(self.columns)
 
-    def typical(self, outputs: Tensor) -> Tensor:
+    def point_estimate(self, outputs: Tensor) -> Tensor:
         """The mean."""
         eta1, raw = outputs.chunk(2, dim=1)
         return eta1 / (2.0 * (F.softplus(raw) + MIN_RATE))
@@ -89,12 +89,12 @@ class Poisson(KindLikelihood):
 
     def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
         """See `KindLikelihood.log_prob`."""
-        rate = self.typical(outputs)
+        rate = self.point_estimate(outputs)
         if score is not None:
             torch.mul(x / rate - 1.0, torch.sigmoid(outputs), out=score)
         return _over_samples(x * torch.log(rate) - rate) - torch.lgamma(x + 1.0).sum((1, -1))
 
-    def typical(self, outputs: Tensor) -> Tensor:
+    def point_estimate(self, outputs: Tensor) -> Tensor:
         """The rate, which is the mean."""
         return F.softplus(outputs) + MIN_RATE
 
@@ -111,7 +111,7 @@ class Bernoulli(KindLikelihood):
         """See `KindLikelihood.log_prob`."""
         return bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype), score)
 
-    def typical(self, outputs: Tensor) -> Tensor:
+    def point_estimate(self, outputs: Tensor) -> Tensor:
         """The likelier code."""
         return torch.where(outputs > 0, self.codes[:, 1, :, 0], self.codes[:, 0, :, 0])
 
@@ -144,7 +144,7 @@ class Categorical(KindLikelihood):
             torch.sub(indicator, probability, out=score)
         return chosen - normaliser
 
-    def typical(self, outputs: Tensor) -> Tensor:
+    def point_estimate(self, outputs: Tensor) -> Tensor:
         """The likeliest code."""
         of_features = zip(outputs.split(self.sizes, 1), self.codes.split(self.sizes), strict=True)
         return torch.stack([codes[logits.argmax(1)] for logits, codes in of_features], 1)
@@ -199,7 +199,7 @@ class MixedLikelihood:
         """
         x = outputs.new_zeros(len(outputs), self.n_features, outputs.shape[2])
         for kind, block in zip(self.kinds, outputs.split(self.block_sizes, 1), strict=True):
-            x[:, kind.columns] = kind.typical(block).to(x.dtype)
+            x[:, kind.columns] = kind.point_estimate(block).to(x.dtype)
         return x.mT
 
 

@@ -28,9 +28,9 @@ class StackedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Maps x (E, B, in) to (E, B, out)."""
-        return self.of_columns(x.mT).mT
+        return self.forward_transposed(x.mT).mT
 
-    def of_columns(self, x: Tensor) -> Tensor:
+    def forward_transposed(self, x: Tensor) -> Tensor:
         """The same of people in columns: maps x (E, in, B) to (E, out, B)."""
         return affine(x, self.weight, self.bias)
 
@@ -70,7 +70,7 @@ class StackedMLP(nn.Module):
         return [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
 
     @torch.no_grad()
-    def ignore(self, column: int) -> None:
+    def zero_input_weights(self, column: int) -> None:
         """Sets the weights of input `column` to zero, from which training may move them."""
         first = cast(StackedLinear, self.layers[0])
         first.weight[:, column] = 0.0
@@ -82,17 +82,17 @@ class StackedMLP(nn.Module):
             x: inputs, shape (E, B, in).
             dropout_streams: draws the dropout masks; without it nothing is dropped (evaluation).
         """
-        return self.of_columns(x.mT, dropout_streams).mT
+        return self.forward_transposed(x.mT, dropout_streams).mT
 
-    def of_columns(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+    def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """The same of people in columns: maps x (E, in, B) to (E, out, B).
 
         A unit's values for all people then lie side by side, and so do those of a few units.
         """
         *hidden, last = cast(list[StackedLinear], list(self.layers))
         for layer in hidden:
-            x = layer.of_columns(x).relu_()
+            x = layer.forward_transposed(x).relu_()
             if dropout_streams is not None and self.dropout > 0.0:
                 kept = dropout_streams.uniform(*x.shape[1:]) >= self.dropout
                 x = x * (kept / (1.0 - self.dropout))
-        return last.of_columns(x)
+        return last.forward_transposed(x)

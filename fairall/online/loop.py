@@ -11,7 +11,7 @@ from torch import Tensor
 from fairall.config.schema import ExplorationConfig
 from fairall.data.applicants import ApplicantStream
 from fairall.data.people import Decided, People
-from fairall.models.learner import Advance, Learner
+from fairall.models.learner import Learner, ProgressCallback
 from fairall.online.evaluation import Evaluation
 from fairall.online.history import Decisions, History
 from fairall.randomness import SeedStreams
@@ -50,7 +50,7 @@ class OnlineLearning:
         self.decisions = SeedStreams(seeds, "decisions")
         self.history = History(len(seeds))
 
-    def run(self, time_steps: int, advance: Advance, after_step: Callable[[], None]) -> History:
+    def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
         """Decides and learns up to time step T.
 
         Args:

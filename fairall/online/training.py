@@ -11,7 +11,7 @@ from fairall.config.schema import Config
 from fairall.config.target import target_class
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
-from fairall.models.learner import Advance, Learner, PretrainCurves
+from fairall.models.learner import Learner, PretrainCurves, Progress
 from fairall.online.evaluation import Evaluation
 from fairall.online.history import History
 from fairall.online.loop import NO_EXPLORATION, OnlineLearning
@@ -26,7 +26,7 @@ class PhaseDisplay(Protocol):
     def run_of(self, units: dict[str, int]) -> None:
         """Announce the phases of the run in their order, with the number of units of each."""
 
-    def phase(self, name: str, total: int, *, done: int = 0) -> AbstractContextManager[Advance]:
+    def phase(self, name: str, total: int, *, done: int = 0) -> AbstractContextManager[Progress]:
         """Show a phase of `total` units, `done` of them by an earlier process."""
 
 
@@ -104,11 +104,11 @@ class Training:
                 while self._warmed_up < epochs:
                     advance(**learner.warm_up_epoch(self.decided, self._warmed_up))
                     self._warmed_up += 1
-                    checkpoint.offer(self.state_dict)
+                    checkpoint.maybe_save(self.state_dict)
             done = max(0, self.history.steps_done)
             with display.phase("Phase II", schedule.time_steps, done=done) as advance:
-                self._online.run(schedule.time_steps, advance, lambda: checkpoint.offer(self.state_dict))
-            checkpoint.keep(self.state_dict)
+                self._online.run(schedule.time_steps, advance, lambda: checkpoint.maybe_save(self.state_dict))
+            checkpoint.save(self.state_dict)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything the remaining epochs and time steps depend on, as plain containers of tensors."""

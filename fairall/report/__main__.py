@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import shlex
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairall.config.checks import whole_number
-from fairall.runtime import terminal
+from fairall.runtime.setup import prepare_process
 
 if TYPE_CHECKING:
     from fairall.report.table import Table
@@ -35,12 +34,10 @@ store; any other word is added to each of the paper's commands, for instance pre
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    terminal.prepare()
+    prepare_process()
     given = list(sys.argv[1:] if words is None else words)
     command = given[0] if given and given[0] in COMMANDS else None
     arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     # Heavy: after `--help` has been answered.
     from fairall.config.messages import exit_code

@@ -14,7 +14,7 @@ from fairall.metrics import weighted_mean
 from fairall.models.ips_classifier import IPSClassifier
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
-from fairall.models.objectives import cost_sensitive_cross_entropy, samples
+from fairall.models.objectives import cost_sensitive_cross_entropy, reparameterize
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
@@ -123,7 +123,7 @@ def _drawn(posterior: Posterior, people: People, streams: SeedStreams, n_samples
 
     def drawn(x: Tensor, s: Tensor) -> Tensor:
         loc, scale = posterior(x, s)
-        return samples(loc, scale, streams.normal(*loc.shape[1:], n_samples))
+        return reparameterize(loc, scale, streams.normal(*loc.shape[1:], n_samples))
 
     n_seeds = len(streams)
     return in_chunks(drawn, people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 
-from fairall.models.learner import Advance
+from fairall.models.learner import ProgressCallback
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
 
@@ -46,8 +46,8 @@ class Display:
         self._time_left = TimeLeft(units)
 
     @contextmanager
-    def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[Advance]:
-        """A bar of `total` units, `done` of them by an earlier process; what it gives is an `Advance`."""
+    def phase(self, name: str, total: int, *, done: int = 0) -> Iterator[ProgressCallback]:
+        """A bar of `total` units, `done` of them by an earlier process; yields its `ProgressCallback`."""
         progress = Progress(
             TextColumn("{task.description:<9}"),
             BarColumn(bar_width=10),

@@ -1,1 +1,1 @@
-"""The process: signals, terminal, threads and memory."""
+"""Settings of the process: signals, terminal, threads and memory."""

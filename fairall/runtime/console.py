@@ -11,7 +11,7 @@ from fairall.runtime.terminal import shown
 
 
 class AnyConsole(Console):
-    """A console whose text is replaced where its encoding lacks it, before columns are made to fit."""
+    """A console that replaces characters its encoding lacks before it computes column widths."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         """See `Console.render_str`."""

@@ -1,4 +1,4 @@
-"""Who does a piece of work, and whether they are still there to do it."""
+"""Names of processes across machines, and whether a process is still running."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import socket
 
 
 def this_process() -> str:
-    """host:pid."""
+    """The name of this process, host:pid."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 def is_gone(process: str) -> bool:
-    """Whether a process (host:pid) was one of this machine and has ended; False where nobody knows."""
+    """Whether a process (host:pid) of this machine has ended; False for other machines."""
     host, _, pid = process.rpartition(":")
     if host != socket.gethostname():
         return False
@@ -21,5 +21,5 @@ def is_gone(process: str) -> bool:
     except ProcessLookupError:
         return True
     except PermissionError:
-        pass  # somebody else's, but alive
+        pass  # another user's, and running
     return False

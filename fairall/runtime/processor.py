@@ -1,4 +1,4 @@
-"""How this process computes: its threads, numbers next to zero, and memory that it keeps."""
+"""Threads, denormal numbers and memory of this process, as far as they affect computation."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 
 import torch
 
-# Parameters of glibc's mallopt(3), by which it hands large blocks back to the system at once.
+# Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; glibc takes no more
-NEVER = 2**31 - 1  # bytes of free memory from which on it is handed back
+LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; the largest value that glibc accepts
+NEVER = 2**31 - 1  # bytes of free memory above which some is returned
 
 
 @contextmanager
 def short_of_memory() -> Iterator[None]:
-    """Raises MemoryError where torch, which has no exception of its own for it, cannot get what it needs."""
+    """Raise MemoryError where torch raises RuntimeError because memory is exhausted."""
     try:
         yield
     except RuntimeError as error:
@@ -27,11 +27,11 @@ def short_of_memory() -> Iterator[None]:
 
 
 def prepare_processor(threads: int) -> None:
-    """Sets the threads of torch, and spares a run what has nothing to do with its numbers.
+    """Set the number of torch's threads, flush denormal numbers to zero, and keep freed memory.
 
-    Weights of units that are dead leave Adam moments that shrink towards zero without end; a processor takes
-    many times longer over such numbers, which are therefore taken for zero. And a training step frees what
-    the next one needs again: freed memory is kept, where the system's allocator can be told so.
+    Adam moments of weights without a gradient shrink towards zero, and a processor takes many times longer
+    for denormal numbers than for others. A training step frees memory that the next one needs again; glibc's
+    allocator is set to keep it.
 
     Args:
         threads: 1 or more.

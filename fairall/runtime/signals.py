@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: work is brought to a point from which it can go on; a second one leaves at once."""
+"""SIGTERM and Ctrl-C: the first one stops work where it can resume, the second one exits at once."""
 
 from __future__ import annotations
 
@@ -11,52 +11,63 @@ from types import FrameType
 
 
 class Stopped(KeyboardInterrupt):
-    """The process was asked to stop, and everything that is to be kept has been.
+    """Raised when a stop was requested, after everything worth keeping has been saved.
 
     Args:
-        by: the signal that asked.
+        by: number of the signal.
+
+    Attributes:
+        exit_code: for the process, 128 plus the number of the signal.
+        then: what the same command does when it is run again; completes "the same command ...".
     """
 
     def __init__(self, by: int) -> None:
         super().__init__(signal.Signals(by).name)
         self.exit_code = 128 + by
+        self.then = "goes on from what was saved"
 
 
-class _Signals:
-    """What has been heard, and whether it has to wait; a handler has nobody else to leave that with."""
+class _State:
+    """State that the signal handler shares with the functions below."""
 
-    asked: int | None = None
+    requested: int | None = None  # number of the first signal
     deferred = False
 
 
 def listen() -> None:
-    """Takes SIGTERM and SIGINT as said above, from here on; only a main thread can."""
+    """Install the handlers of SIGTERM and SIGINT; does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _hear)
+        signal.signal(number, _handle)
 
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within it a signal waits for `stop_if_asked`; elsewhere it ends what is under way where it is."""
-    outer, _Signals.deferred = _Signals.deferred, True
+    """Defer signals to the next `raise_if_requested`, or to the end of the block.
+
+    Outside such a block a signal raises `Stopped` wherever the process is.
+
+    Raises:
+        Stopped: at the end, if a stop was requested.
+    """
+    outer, _State.deferred = _State.deferred, True
     try:
         yield
     finally:
-        _Signals.deferred = outer
-    stop_if_asked()
+        _State.deferred = outer
+    raise_if_requested()
 
 
-def asked() -> bool:
-    """Whether the process is to stop as soon as it can."""
-    return _Signals.asked is not None
+def stop_requested() -> bool:
+    """Whether a signal has come."""
+    return _State.requested is not None
 
 
-def stop_if_asked() -> None:
-    """Raises Stopped where the process is to stop."""
-    if _Signals.asked is not None:
-        raise Stopped(_Signals.asked)
+def raise_if_requested() -> None:
+    """Raise `Stopped` if a signal has come."""
+    if _State.requested is not None:
+        raise Stopped(_State.requested)
 
 
 def exit_code(interruption: KeyboardInterrupt) -> int:
@@ -64,9 +75,9 @@ def exit_code(interruption: KeyboardInterrupt) -> int:
     return interruption.exit_code if isinstance(interruption, Stopped) else 128 + signal.SIGINT
 
 
-def _hear(number: int, frame: FrameType | None) -> None:
-    if _Signals.asked is not None:
+def _handle(number: int, frame: FrameType | None) -> None:
+    if _State.requested is not None:
         os._exit(128 + number)
-    _Signals.asked = number
-    if not _Signals.deferred:
+    _State.requested = number
+    if not _State.deferred:
         raise Stopped(number)

@@ -1,4 +1,4 @@
-"""Set up the process of a command: current folder, what its terminal can show, logs of other libraries."""
+"""Terminal output: replacements for characters that its encoding lacks, and log levels of other libraries."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ import os
 import sys
 from io import TextIOWrapper
 
-# In place of characters that an encoding lacks; any other one is written as Python would, \xfc.
+# Replacements for characters that an encoding lacks; any other one is written as an escape such as \xfc.
 ASCII = {
     "−": "-", "–": "-", "±": "+-", "×": "x", "·": "*", "≤": "<=", "≥": ">=", "≈": "~", "½": "1/2", "²": "^2",
     "→": "->", "↑": "up", "↓": "down", "…": "...", "’": "'", "Σ": "sum", "√": "sqrt", "ỹ": "y~", "ũ": "u~",
     "α": "alpha", "β": "beta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "π": "pi", "σ": "sigma",
     "φ": "phi",
 }  # fmt: skip
-# They tell of each of their parts, and of the font cache that the first figure makes.
-TALKATIVE = {"alembic": logging.WARNING, "matplotlib.font_manager": logging.ERROR}
+# Loggers that report every step of their own: migrations, the font cache of the first figure.
+LOG_LEVELS = {"alembic": logging.WARNING, "matplotlib.font_manager": logging.ERROR}
 REPLACE = "fairall.replace"  # name of the error handler
 
 
 def prepare() -> None:
-    """Call first in every command, and in the processes it starts: what cannot be shown is replaced.
+    """Set the error handler of standard output and error, and log levels of other libraries.
 
     Raises:
-        SystemExit: with one line, where the current folder has been deleted.
+        SystemExit: with one line, if the current folder has been deleted.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors=REPLACE)
-    for name, level in TALKATIVE.items():
+    for name, level in LOG_LEVELS.items():
         logging.getLogger(name).setLevel(level)
     try:
-        os.getcwd()  # noqa: PTH109 (pathlib would be imported for nothing)
+        os.getcwd()  # noqa: PTH109 (avoids importing pathlib)
     except FileNotFoundError:
         sys.exit("fairall: the current folder has been deleted; change to another one with cd FOLDER")
 
 
 def shown(text: str, encoding: str) -> str:
-    """`text` as a terminal of that encoding shows it."""
+    """`text` with the characters replaced that `encoding` lacks."""
     return text.encode(encoding, REPLACE).decode(encoding)
 
 

@@ -1,1 +1,1 @@
-"""Files that survive crashes: atomic writes, checkpoints, caches and the folder of a run."""
+"""Crash-safe storage: atomic writes, checkpoints, caches and the folder of a run."""

@@ -1,4 +1,4 @@
-"""What runs share, such as a trained Phase I: made once, and kept by the content of what determines it."""
+"""Results that runs share, such as a trained Phase I, stored by a hash of what determines them."""
 
 from __future__ import annotations
 
@@ -8,64 +8,64 @@ from pathlib import Path
 from typing import Any
 
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.files import Say, locked, remove_leftovers, unheard
+from fairall.storage.files import Log, ignore, locked, remove_leftovers
 from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of results, plain containers of tensors each.
+    """A folder of results, each a plain container of tensors.
 
     Attributes:
-        folder: made when needed.
-        checkpoint_seconds: the least time between two checkpoints of what is being made.
-        say: told whom we wait for, and what is damaged.
+        folder: created when needed.
+        checkpoint_seconds: least time between two checkpoints of a result that is being computed.
+        log: called when another process computes the result, and with warnings about damaged files.
     """
 
     folder: Path
     checkpoint_seconds: float
-    say: Say = unheard
+    log: Log = ignore
 
     def result(self, key: str, make: Callable[[Checkpoint], dict[str, Any]]) -> dict[str, Any]:
-        """The result of a key: the kept one, or else the one that `make` gives.
+        """The stored result of a key, or else that of `make`, which is then stored.
 
-        Of several processes that want the same result one makes it, the others wait for it. One that is
-        killed leaves its checkpoint to whoever wants the result next.
+        Of several processes that need the same result one computes it while the others wait. If that one is
+        killed, the next resumes from its checkpoint.
 
         Args:
-            key: hash of everything that determines the result, a file's name.
-            make: makes it; given where to keep its state, and to find that of a process that was ended.
+            key: hash of everything that determines the result, used as a file name.
+            make: computes the result, given the checkpoint to resume from and to save to.
         """
         path = self.folder / f"{key}.pt"
-        with locked(self.folder, self.folder / f"{key}.lock", say=self.say):
+        with locked(self.folder, self.folder / f"{key}.lock", log=self.log):
             remove_leftovers(self.folder, key)
-            kept = self._kept(path, key)
-            if kept is not None:
-                return kept
-            under_way = self.folder / f"{key}.checkpoint.pt"
-            checkpoint = Checkpoint(under_way, key, seconds=self.checkpoint_seconds, say=self.say)
+            stored = self._stored(path, key)
+            if stored is not None:
+                return stored
+            unfinished = self.folder / f"{key}.checkpoint.pt"
+            checkpoint = Checkpoint(unfinished, key, seconds=self.checkpoint_seconds, log=self.log)
             made = make(checkpoint)
             try:
                 save_tensors({"of": _result(key), "result": made}, path)
-                checkpoint.forget()
+                checkpoint.delete()
             except OSError as error:
-                self.say(f"Warning: {path} could not be kept: {error.strerror or error}.")
+                self.log(f"Warning: {path} could not be saved: {error.strerror or error}.")
             return made
 
-    def _kept(self, path: Path, key: str) -> dict[str, Any] | None:
+    def _stored(self, path: Path, key: str) -> dict[str, Any] | None:
         try:
-            kept = load_tensors(path)
+            stored = load_tensors(path)
         except FileNotFoundError:
             return None
         except DamagedFileError as error:
-            self.say(f"Warning: {error}; it is made again.")
+            self.log(f"Warning: {error}; it is computed again.")
             return None
-        if kept.get("of") != _result(key):
-            self.say(f"Warning: {path} is the result of something else; it is made again.")
+        if stored.get("of") != _result(key):
+            self.log(f"Warning: {path} is the result of another computation; it is computed again.")
             return None
-        return kept["result"]
+        return stored["result"]
 
 
 def _result(key: str) -> str:
-    """Whose a kept result is; a checkpoint of the same key is not one."""
+    """Tag of a stored result, different from that of a checkpoint of the same key."""
     return f"result {key}"

@@ -1,4 +1,4 @@
-"""The state of a computation, kept from time to time so that it can go on after any end."""
+"""Checkpoints of a computation, from which it resumes after an interruption or a kill."""
 
 from __future__ import annotations
 
@@ -8,77 +8,77 @@ from pathlib import Path
 from typing import Any
 
 from fairall.runtime import signals
-from fairall.storage.files import Say, unheard
+from fairall.storage.files import Log, ignore
 from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
 
-AT_MOST = 0.02  # share of the time that keeping states may take
+MAX_SHARE = 0.02  # of the time that saving may take
 
 
 class Checkpoint:
-    """The last two states kept, the newer in `path`, the one before in `<stem>.previous<suffix>`.
+    """The last two saved states, the newer in `path`, the one before in `<stem>.previous<suffix>`.
 
     Args:
-        path: where.
-        of: whose states they are; those of others are not taken.
-        seconds: the least time between two; more where saving is slow.
-        say: told when something is wrong with them.
+        path: file of the newer state.
+        of: identity of the computation; states of another one are not loaded.
+        seconds: least time between two states; longer where saving is slow.
+        log: called with warnings about files that cannot be written or read.
     """
 
-    def __init__(self, path: Path, of: str, *, seconds: float, say: Say = unheard) -> None:
+    def __init__(self, path: Path, of: str, *, seconds: float, log: Log = ignore) -> None:
         self.path = path
         self.previous = path.with_name(f"{path.stem}.previous{path.suffix}")
         self._of = of
         self._seconds = seconds
-        self._say = say
+        self._log = log
         self._next = time.monotonic() + seconds
-        self._whole = False  # whether what is in `path` is known to be
+        self._whole = False  # whether the file at `path` is known to be undamaged
 
-    def offer(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Keeps what `state` gives if it is time, and if the process is to stop, whose end this then is.
+    def maybe_save(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Save `state()` if it is time or a stop was requested.
 
-        Where work is only to be stopped here, it belongs into a `signals.deferred()`.
+        Within `signals.deferred()` this is the only place where a signal stops the work.
 
         Raises:
-            Stopped: where it is to stop.
+            Stopped: if a stop was requested, after saving.
         """
-        if signals.asked() or time.monotonic() >= self._next:
-            self.keep(state)
-        signals.stop_if_asked()
+        if signals.stop_requested() or time.monotonic() >= self._next:
+            self.save(state)
+        signals.raise_if_requested()
 
-    def keep(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Keeps what `state` gives; where that fails, on a full disk, work goes on without."""
+    def save(self, state: Callable[[], dict[str, Any]]) -> None:
+        """Save `state()`; where that fails, for instance on a full disk, warn and continue."""
         began = time.monotonic()
         try:
-            # At any moment one of the two is whole: a damaged one must not take the place of that.
+            # One of the two files is undamaged at any moment: a damaged one must not replace it.
             if self._whole:
                 self.path.replace(self.previous)
                 self._whole = False
             save_tensors({"of": self._of, "state": state()}, self.path)
             self._whole = True
         except OSError as error:
-            self._say(
-                f"Warning: no checkpoint could be kept in {self.path.parent}: {error.strerror or error}."
+            self._log(
+                f"Warning: no checkpoint could be saved in {self.path.parent}: {error.strerror or error}."
             )
         ended = time.monotonic()
-        self._next = ended + max(self._seconds, (ended - began) / AT_MOST)
+        self._next = ended + max(self._seconds, (ended - began) / MAX_SHARE)
 
     def load(self) -> dict[str, Any] | None:
-        """The last state that is undamaged and ours, if any."""
+        """The newest undamaged state of this computation, None if there is none."""
         for path in (self.path, self.previous):
             try:
-                kept = load_tensors(path)
+                saved = load_tensors(path)
             except FileNotFoundError:
                 continue
             except DamagedFileError as error:
-                self._say(f"Warning: {error}; the checkpoint before it is taken, if there is one.")
+                self._log(f"Warning: {error}; the checkpoint before it is used, if there is one.")
                 continue
-            if kept.get("of") == self._of:
+            if saved.get("of") == self._of:
                 self._whole = path == self.path
-                return kept["state"]
-            self._say(f"Warning: {path} is a checkpoint of something else and is not taken.")
+                return saved["state"]
+            self._log(f"Warning: {path} is a checkpoint of another computation and is not used.")
         return None
 
-    def forget(self) -> None:
-        """Deletes what was kept."""
+    def delete(self) -> None:
+        """Delete both states."""
         self.path.unlink(missing_ok=True)
         self.previous.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there, and folders that one process at a time writes to."""
+"""Atomic writes, locks on folders, and checksums."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from filelock import FileLock, Timeout
 from fairall.errors import FairAllError
 from fairall.runtime.process import this_process
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
+"""Shows a message to the user."""
 
-# What a path can lead to instead of a file; reading most of them blocks or never ends.
+# What a path can be instead of a file; reading most of these blocks or never ends.
 NO_FILES = {
     stat.S_IFDIR: "is a folder",
     stat.S_IFIFO: "is a pipe, not a file",
@@ -27,16 +28,16 @@ NO_FILES = {
 }
 
 
-def unheard(text: str) -> None:
-    """For who has nobody to tell."""
+def ignore(message: str) -> None:
+    """Discard a message."""
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, which takes its place when the block ends well, else vanishes.
+    """A temporary path that replaces `path` when the block ends, and is deleted when it raises.
 
     Raises:
-        OSError: with `path` for its name, where the system refuses.
+        OSError: with the name of `path`, if it cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
@@ -45,7 +46,7 @@ def atomic(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(0o644)
-        _reach_the_disk(temporary)
+        _flush_to_disk(temporary)
         temporary.replace(path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
@@ -54,24 +55,24 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, name: str = "*") -> None:
-    """Deletes the temporaries of `atomic` that killed processes left; for who holds their lock."""
+    """Delete temporary files of `atomic` that killed processes left; the caller must hold the lock."""
     for temporary in folder.glob(f".{name}.*"):
         temporary.unlink(missing_ok=True)
 
 
 @contextmanager
-def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
-    """Makes `folder` and holds `lock` until the block ends; another process that wants it waits.
+def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
+    """Create `folder` and hold `lock` until the block ends; other processes wait for it.
 
-    The system frees the lock of a process that has ended, however it did.
+    The system releases the lock of a process that has ended or was killed.
 
     Args:
-        folder: what is written to.
-        lock: a file beside it.
-        say: told whom we wait for, if we do.
+        folder: folder to write to.
+        lock: file beside it.
+        log: called with the name of the process that holds the lock, if there is one.
 
     Raises:
-        FairAllError: where they cannot be written.
+        FairAllError: if they cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -79,9 +80,9 @@ def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
         try:
             file_lock.acquire(timeout=0)
         except Timeout:
-            say(f"Waiting for {lock.read_text() or 'another process'}, which is at work on {folder}")
+            log(f"Waiting for {lock.read_text() or 'another process'}, which is at work on {folder}")
             file_lock.acquire()
-        with suppress(OSError):  # only to be told to others
+        with suppress(OSError):  # shown to waiting processes only
             lock.write_text(this_process())
     except OSError as error:
         raise FairAllError(
@@ -95,7 +96,7 @@ def locked(folder: Path, lock: Path, *, say: Say = unheard) -> Iterator[None]:
 
 
 def why_no_file(path: Path) -> str | None:
-    """What is wrong with `path` where a file is needed; None where it leads to one."""
+    """Why `path` cannot be read as a file; None if it is one."""
     try:
         return NO_FILES.get(stat.S_IFMT(path.stat().st_mode))
     except (FileNotFoundError, NotADirectoryError):
@@ -107,17 +108,17 @@ def why_no_file(path: Path) -> str | None:
 
 
 def sha256(path: Path) -> str:
-    """The checksum of a file, 64 hexadecimal digits."""
+    """SHA-256 of a file, 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_sums(listing: Path, names: Sequence[str]) -> None:
-    """Lists the checksums of files, as `sha256sum -c` reads them.
+    """Write the checksums of files in the format of `sha256sum`.
 
     Args:
-        listing: the file to write.
-        names: of the files, relative to the folder of `listing`.
+        listing: file to write.
+        names: names of the files, relative to the folder of `listing`.
     """
     lines = [f"{sha256(listing.parent / name)}  {name}\n" for name in names]
     with atomic(listing) as temporary:
@@ -125,7 +126,7 @@ def write_sums(listing: Path, names: Sequence[str]) -> None:
 
 
 def damaged(listing: Path) -> list[str]:
-    """Names of files that are missing or differ from what `write_sums` listed, or of `listing` itself."""
+    """Names of files that are missing or differ from their checksum in `listing`; its own if unreadable."""
     try:
         lines = listing.read_text().splitlines()
         sums = {name: known for known, name in (line.split("  ", 1) for line in lines)}
@@ -137,8 +138,8 @@ def damaged(listing: Path) -> list[str]:
     return [name for name, path in paths.items() if not path.is_file() or sha256(path) != sums[name]]
 
 
-def _reach_the_disk(path: Path) -> None:
-    """Before a file takes another's place: after a loss of power it would be there and empty."""
+def _flush_to_disk(path: Path) -> None:
+    """Flush a file before it replaces another: after a loss of power it could otherwise be empty."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

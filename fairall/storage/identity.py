@@ -1,4 +1,4 @@
-"""What determines a result, as a short hash: same identity, same numbers."""
+"""Identity of a result: a short hash of everything that determines its numbers."""
 
 from __future__ import annotations
 
@@ -11,30 +11,42 @@ from typing import Any
 
 import fairall
 
-# Where results are kept, how they are shown, where the data came from: not what they are.
+# Keys that say where results are kept, how they are shown and where the data came from.
 IRRELEVANT = (
     "outputs_dir", "force", "checkpoint_seconds", "tracking", "sweep", "objective", "hyperparameters",
 )  # fmt: skip
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
-# Folders and files of the package whose code shows results, or asks for them, but does not make them.
-DISPLAY = (
-    "report", "sweeps", "tracking", "__main__.py", "cli.py", "explain.py", "help.py",
-    "overrides.py", "spelling.py", "terminal.py",
+# Folders and files of the package whose code determines the numbers of a result. Values that config/ holds
+# enter an identity with the configuration, those that a file in data/ holds with the data.
+COMPUTING = (
+    "data", "nn", "models", "online", "experiment.py", "metrics.py", "policy.py", "randomness.py",
+    "results/latent_quality.py", "results/selection.py", "results/summary.py", "results/write.py",
+    "runtime/processor.py",
 )  # fmt: skip
+DISPLAY = ("data/__main__.py", "data/describe.py")  # exceptions: `python -m fairall.data`
 
 
 @functools.cache
 def code_and_versions() -> str:
     """Hash of the code that computes and of the versions of the numeric libraries beneath it."""
-    package = Path(fairall.__file__).parent
     versions = [version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")]
-    digest = hashlib.sha256(" ".join(versions).encode())
-    for path in sorted(package.rglob("*.py")):
-        relative = path.relative_to(package)
-        if relative.parts[0] not in DISPLAY:
-            digest.update(relative.as_posix().encode())
-            digest.update(path.read_bytes())
+    return hashlib.sha256(f"{versions} {code_hash(Path(fairall.__file__).parent)}".encode()).hexdigest()
+
+
+def code_hash(package: Path) -> str:
+    """Hash of the names and contents of the files of `package` that compute, see `computing_files`."""
+    digest = hashlib.sha256()
+    for path in computing_files(package):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def computing_files(package: Path) -> list[Path]:
+    """The modules of `package` that determine the numbers of a result, sorted."""
+    listed = [package / name for name in COMPUTING]
+    files = {file for path in listed for file in (path.rglob("*.py") if path.is_dir() else [path])}
+    return sorted(files - {package / name for name in DISPLAY})
 
 
 def determining(config: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +59,7 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
-    """The values of a configuration, as plain containers, by their dotted keys."""
+    """Values of a configuration, given as plain containers, by dotted key."""
     if not isinstance(config, dict) or not config:
         return {prefix: config}
     flat: dict[str, Any] = {}
@@ -57,12 +69,13 @@ def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> str:
-    """Identity of a run: 12 hexadecimal digits.
+    """Identity of a run, 12 hexadecimal digits.
 
     Args:
         config: the resolved configuration as plain containers.
         data_fingerprint: hash of the data's content.
-        of_users: objects whose classes a user may have written; the files of those count too.
+        of_users: objects whose classes may come from outside this package; the files that define those
+            classes enter the identity.
     """
     own_code = [source for made in of_users for source in _sources(type(made))]
     determined_by = repr((ordered(determining(config)), data_fingerprint, code_and_versions(), own_code))
@@ -70,7 +83,7 @@ def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> 
 
 
 def _sources(made: type) -> list[str]:
-    """Hashes of the files that a class and its ancestors are written in, where those are a user's."""
+    """Hashes of the files that define a class and its ancestors, except those of this package and torch."""
     files = {
         inspect.getsourcefile(ancestor)
         for ancestor in made.__mro__
@@ -80,7 +93,7 @@ def _sources(made: type) -> list[str]:
 
 
 def ordered(node: Any) -> Any:
-    """Plain containers with every mapping as a list of items in the order of their keys."""
+    """Plain containers with every mapping as a list of its items, sorted by key."""
     if isinstance(node, dict):
         return [(key, ordered(value)) for key, value in sorted(node.items())]
     return node

@@ -1,4 +1,4 @@
-"""The folder of a run: whose it is, how far the run got, and its result."""
+"""The folder of a run: its configuration, checkpoints and result."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ import pandas as pd
 from omegaconf import OmegaConf
 
 from fairall.errors import FairAllError
+from fairall.runtime.signals import Stopped
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.files import Say, atomic, damaged, locked, remove_leftovers, unheard, write_sums
+from fairall.storage.files import Log, atomic, damaged, ignore, locked, remove_leftovers, write_sums
 from fairall.storage.identity import determining, flattened
 
-ANEW = "anew"  # holds, while a result is made once more, the folder of the new one
-FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")  # of a result
+ANEW = "anew"  # subfolder for the folder of a new result while there is an old one
+# Files and folders of a result.
+FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")
 SUM = "# sha256 of what follows: "
 
 
 class RunFolder:
-    """What a run leaves: config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
+    """Folder with config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
 
     Args:
         path: `outputs/runs/<model>/<dataset>/<id>`.
@@ -34,22 +36,22 @@ class RunFolder:
         self.path = path
 
     @contextmanager
-    def claimed(self, *, say: Say = unheard) -> Iterator[None]:
-        """Holds the folder for this process; another that wants it waits, and then finds the result."""
-        with locked(self.path, self.path.with_suffix(".lock"), say=say):
-            self._settle()
+    def locked(self, *, log: Log = ignore) -> Iterator[None]:
+        """Lock the folder for this process; other processes wait, and then find the result."""
+        with locked(self.path, self.path.with_suffix(".lock"), log=log):
+            self._flush()
             for folder in (self.path, *(self.path / part for part in PARTS)):
                 remove_leftovers(folder)
             yield
 
     def refuse_others(self, config: dict[str, Any]) -> None:
-        """Leaves a folder alone that is another run's.
+        """Check that the folder is not another run's.
 
         Args:
-            config: of this run, plain containers.
+            config: configuration of this run, plain containers.
 
         Raises:
-            FairAllError: where the configuration kept there would give another result.
+            FairAllError: if the configuration in the folder determines another result.
         """
         known = self._config()
         if known is None:
@@ -66,12 +68,12 @@ class RunFolder:
             )
 
     def write_config(self, config: dict[str, Any]) -> None:
-        """config.yaml, headed by the sum of what follows: a damaged one must not look like another run's."""
+        """Write config.yaml, headed by its checksum: a damaged file must not be taken for another run's."""
         content = OmegaConf.to_yaml(OmegaConf.create(config))
         self.write_text("config.yaml", f"{SUM}{_sha256(content)}\n{content}")
 
     def _config(self) -> dict[str, Any] | None:
-        """config.yaml as plain containers; None where there is none, or not as it was written."""
+        """config.yaml as plain containers; None if it is missing or damaged."""
         path = self.path / "config.yaml"
         text = path.read_text(errors="replace") if path.exists() else ""
         heading, _, content = text.partition("\n")
@@ -81,51 +83,55 @@ class RunFolder:
 
     @property
     def done(self) -> bool:
-        """Whether the run has ended."""
+        """Whether the result is complete."""
         return (self.path / "DONE").exists()
 
     def damaged(self) -> list[str]:
-        """Files of a result that are not what DONE says they were, or not there any more."""
+        """Files of a result that are missing or differ from their checksum in DONE."""
         return damaged(self.path / "DONE")
 
     def reopen(self) -> None:
-        """The result is to be made again; checkpoints stay."""
+        """Mark the result as incomplete; checkpoints stay."""
         (self.path / "DONE").unlink(missing_ok=True)
 
     @contextmanager
-    def making(self, *, anew: bool, say: Say = unheard) -> Iterator[RunFolder]:
-        """The folder to make the result in, which is complete (`finish`) when the block ends.
+    def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
+        """The folder to write the result to; a result is complete once `finish` was called on it.
 
         Args:
-            anew: forgets checkpoints; a result that is there stays as it is until the new one is complete.
-            say: told that it has stayed, where the new one is not made.
+            anew: start without checkpoints; a complete result is replaced when the new one is complete.
+            log: called if the old result stays because the new one was not completed.
+
+        Raises:
+            Stopped: from the block, its `then` according to `anew`.
         """
         if not anew:
             yield self
-        elif not self.done:
-            shutil.rmtree(self.path)
-            self.path.mkdir()
-            yield self
-        else:
-            try:
-                self._anew.path.mkdir(parents=True)
-                yield self._anew
-            except BaseException:
-                if not self._anew.done:
-                    say(f"The result from before is as it was: {self.path}")
-                raise
-            finally:
-                self._settle()
+            return
+        folder = self._anew if self.done else self
+        try:
+            if folder is self:
+                shutil.rmtree(self.path)
+            folder.path.mkdir(parents=True)
+            yield folder
+        except BaseException as error:
+            if isinstance(error, Stopped):
+                error.then = "starts anew"
+            if folder is not self and not folder.done:
+                log(f"The result from before is unchanged: {self.path}")
+            raise
+        finally:
+            self._flush()
 
     @property
     def _anew(self) -> RunFolder:
-        """A folder inside this one, so that nobody takes it for a run, of the same identity."""
+        """Folder of the new result, of the same name; inside this one, so that it is not taken for a run."""
         return RunFolder(self.path / ANEW / self.path.name)
 
-    def _settle(self) -> None:
-        """Puts a result made anew in its place if it is complete, else deletes it.
+    def _flush(self) -> None:
+        """Move a new result in place of the old one if it is complete, else delete it.
 
-        It can be killed and repeated: DONE is moved last, and says until then that there is more to move.
+        Safe to kill and repeat: DONE is moved last, so that until then there is a complete new result.
         """
         made = self._anew
         if made.done:
@@ -138,29 +144,29 @@ class RunFolder:
         if (self.path / ANEW).exists():
             shutil.rmtree(self.path / ANEW)
 
-    def checkpoint(self, *, seconds: float, say: Say = unheard) -> Checkpoint:
-        """Where the run's state is kept, see `Checkpoint`; the folder's name is the run's identity."""
-        return Checkpoint(self.path / "checkpoint.pt", self.path.name, seconds=seconds, say=say)
+    def checkpoint(self, *, seconds: float, log: Log = ignore) -> Checkpoint:
+        """The run's `Checkpoint`; the folder's name is the run's identity."""
+        return Checkpoint(self.path / "checkpoint.pt", self.path.name, seconds=seconds, log=log)
 
     def write_text(self, name: str, text: str) -> None:
-        """A text file of the folder."""
+        """Write a text file in the folder."""
         with atomic(self.path / name) as temporary:
             temporary.write_text(text)
 
     def write_table(self, table: pd.DataFrame) -> None:
-        """metrics.csv."""
+        """Write metrics.csv."""
         self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
     def write_summary(self, summary: dict[str, Any]) -> None:
-        """summary.json."""
+        """Write summary.json."""
         self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
 
     def read_summary(self) -> dict[str, Any]:
-        """summary.json of a finished run."""
+        """Read summary.json."""
         return json.loads((self.path / "summary.json").read_text())
 
     def finish(self) -> None:
-        """Marks the result complete: DONE lists its files with their sums, for `sha256sum -c DONE` too."""
+        """Mark the result as complete: write DONE, the checksums of its files as `sha256sum` lists them."""
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
         files = [path for path in (self.path / name for name in FILES) if path.is_file()]
         names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]

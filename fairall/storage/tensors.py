@@ -1,4 +1,4 @@
-"""Plain containers of tensors in files that are known to be undamaged; nothing is unpickled."""
+"""Files of plain containers of tensors, with checksums; nothing is unpickled."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from fairall.storage.files import atomic
 
 
 class DamagedFileError(FairAllError):
-    """The content of a file is not what was written to it."""
+    """The content of a file differs from what was written to it."""
 
 
 def save_tensors(state: dict[str, Any], path: Path) -> None:
-    """Keeps `state`, which takes the place of what was there only when all of it is on the disk."""
-    serialised = io.BytesIO()  # torch itself does not say what the system has against a write
+    """Write `state` to `path` atomically."""
+    serialised = io.BytesIO()  # torch's own errors do not give the system's reason
     torch.save(state, serialised)
     with atomic(path) as temporary:
         temporary.write_bytes(serialised.getbuffer())
 
 
 def load_tensors(path: Path) -> dict[str, Any]:
-    """What `save_tensors` kept.
+    """Read what `save_tensors` wrote.
 
     Raises:
-        OSError: where the system does not give the file; FileNotFoundError where there is none.
-        DamagedFileError: where its checksums (CRC-32, one per tensor) say that it is not what was written.
+        OSError: if the file cannot be read; FileNotFoundError if there is none.
+        DamagedFileError: if a checksum (CRC-32, one per tensor) does not match.
     """
     content = path.read_bytes()
     try:
@@ -40,6 +40,6 @@ def load_tensors(path: Path) -> dict[str, Any]:
             return torch.load(io.BytesIO(content), weights_only=True)
     except MemoryError:
         raise
-    except Exception as error:  # zipfile and torch raise a dozen kinds at headers that make no sense
+    except Exception as error:  # zipfile and torch raise many types for damaged headers
         raise DamagedFileError(f"{path} is damaged ({type(error).__name__})") from error
     raise DamagedFileError(f"{path} is damaged (checksum of {broken})")

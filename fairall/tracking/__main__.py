@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from fairall.runtime import signals, terminal
+from fairall.runtime.setup import prepare_process
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI tells
@@ -23,11 +22,8 @@ Runs with tracking.enabled=false, such as the trials of a sweep, are not told of
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit code."""
-    terminal.prepare()
+    prepare_process()
     arguments = _parser().parse_args(words)
-    signals.listen()
-    os.environ["HYDRA_FULL_ERROR"] = "1"
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     # Heavy: after `--help` has been answered.
     from fairall.config.messages import exit_code
@@ -63,7 +59,7 @@ def _sync(overrides: Sequence[str]) -> int:
         if moved:
             config["tracking"] = elsewhere
         try:
-            with RunFolder(run.path).claimed(say=print):
+            with RunFolder(run.path).locked(log=print):
                 read_run(run.path)  # once more: somebody may have begun it anew
                 sent += Records(config, run.path, print).send()
         except FairAllError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairall.runtime import signals
-from fairall.storage.files import Say, atomic
+from fairall.storage.files import Log, atomic
 from fairall.tracking.client import Store, UnreachableError, reaching
 from fairall.tracking.run_logger import RunTracker
 
@@ -56,7 +56,7 @@ class Records:
         say: told when MLflow is away, once.
     """
 
-    def __init__(self, config: dict[str, Any], folder: Path, say: Say) -> None:
+    def __init__(self, config: dict[str, Any], folder: Path, say: Log) -> None:
         self._config = config
         self._folder = folder
         self._say = say

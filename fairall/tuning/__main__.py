@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 
-from fairall.runtime import terminal
+from fairall.runtime.setup import prepare_process
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL say where studies are."""
@@ -15,7 +14,7 @@ KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    terminal.prepare()
+    prepare_process()
     parser = argparse.ArgumentParser(
         prog="python -m fairall.tuning",
         description="Studies of `python -m fairall --multirun sweeps=NAME`.",
@@ -34,7 +33,6 @@ def main(given: Sequence[str] | None = None) -> int:
         wanted = "KEY=VALUE" if positionals else "NAME or KEY=VALUE"
         subparser.add_argument("words", metavar=wanted, nargs="*")
     arguments = parser.parse_args(given)
-    os.environ["HYDRA_FULL_ERROR"] = "1"
 
     # Heavy: after `--help` has been answered.
     from fairall.config.messages import exit_code

@@ -8,11 +8,11 @@ from omegaconf import DictConfig
 from fairall.config.target import target_class
 from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
-from fairall.experiment import checked, end_start_up, phase1_cache
+from fairall.experiment import checked, phase1_cache
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Setting
+from fairall.models.phase1 import Phase1Task
 from fairall.models.vae import ConditionalVAE
-from fairall.randomness import SeedStreams
 from fairall.results.selection import of_latent
 from fairall.results.terminal import Display
 from fairall.runtime.processor import prepare_processor, short_of_memory
@@ -39,12 +39,11 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
     learner = target_class(config.model, "model")(config.model, setting)
     if not isinstance(learner, LatentLearner) or learner.pretrain_units() == 0:
         raise FairAllError(f"sweep.trial=phase1: {config.model.name} has no Phase I")
-    end_start_up()
     display = Display()
     with display.phase("Phase I", learner.pretrain_units()) as advance:
         curves = learner.pretrain(data, phase1_cache(config, display), advance)
     assert curves is not None
-    vae = _phase1_part(learner)
+    vae = _phase1_part(learner, learner.phase1_task(data, config.model.phase1))
     figures = of_latent(vae, vae.encode, data.train, data.validation, setting.seeds)
     figures["phase1_validation_loss"] = curves.kept_loss.double().numpy()
     figures["phase1_best_epoch"] = curves.best_epoch.double().numpy()
@@ -52,10 +51,10 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
 
 
 @torch.no_grad()
-def _phase1_part(learner: LatentLearner) -> ConditionalVAE:
+def _phase1_part(learner: LatentLearner, task: Phase1Task) -> ConditionalVAE:
     """The VAE of Phase I out of a pretrained learner's: `ConditionalVAE.transfer_from` backwards."""
     pretrained = learner.model.vae
-    vae = learner.phase1_vae(SeedStreams(learner.setting.seeds, "phase1"))
+    vae = task.untrained_vae(task.streams())
     transferred = dict(pretrained.named_parameters())
     for name, own in vae.named_parameters():
         own.copy_(transferred[name][tuple(slice(size) for size in own.shape)])

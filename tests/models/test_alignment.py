@@ -13,7 +13,7 @@ from fairall.data.people import People
 from fairall.models.alignment import matching_frame
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
-from fairall.models.phase1 import Phase1Config, phase1_loss, train_phase1
+from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, phase1_loss, train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, no_checkpoint
@@ -92,7 +92,6 @@ def test_a_group_blind_start_reads_and_writes_both_groups_alike(schema: Schema, 
 
 
 def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -> None:
-    vae, streams = made(schema, group_blind=True), SeedStreams(SEEDS, "phase1")
     config = Phase1Config(
         batch_size=32,
         learning_rate=1e-2,
@@ -103,17 +102,20 @@ def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -
         patience=None,
         margin=0.0,
     )
-    crowd = people(64)
-    train_phase1(
-        vae,
-        crowd,
-        crowd,
-        config,
+    crowd = Unlabelled.of(people(64))
+    task = Phase1Task(
+        pool=crowd,
+        validation=crowd,
+        schema=schema,
+        seeds=SEEDS,
+        latent_size=3,
+        vae_arch=[16, 8],
+        group_blind=True,
+        gain=1.0,
+        config=config,
         epochs=5,
-        streams=streams,
-        advance=lambda **_: None,
-        checkpoint=no_checkpoint(),
     )
+    vae, _ = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
     assert (vae.encoder.layers[0].weight[:, vae.inputs.size].abs().amax(-1) > 1e-3).all()
     assert (vae.decoder.layers[0].weight[:, 3].abs().amax(-1) > 1e-3).all()
 

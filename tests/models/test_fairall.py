@@ -54,7 +54,7 @@ def policy_of(learner: FairAll) -> NetPolicy:
 def examples(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor]:
     """The latents and the decisions that the policy learns from; everybody counts, and for one."""
     z = learner.model.draw_latent(batch, learner.streams)
-    target, weight, rows = policy_of(learner).lesson(learner.model, batch, z, learner.streams)
+    target, weight, rows = policy_of(learner).training_targets(learner.model, batch, z, learner.streams)
     assert (weight == 1).all()
     assert rows.all()
     return z, target

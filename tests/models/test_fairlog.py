@@ -10,11 +10,10 @@ from torch import Tensor
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.metrics import dpu
-from fairall.models.fairlog import PENALTIES, FairLog, FairLogConfig
+from fairall.models.fairlog import PENALTIES, FairLog, FairLogConfig, UnfairLog
 from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.learner import Setting
-from fairall.models.training import classification_risk
-from fairall.models.unfairlog import UnfairLog
+from fairall.models.objectives import classification_risk
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
 

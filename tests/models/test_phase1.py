@@ -1,14 +1,15 @@
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from fairall.data.features import Schema
 from fairall.data.people import People
-from fairall.models.learner import Advance, PretrainCurves
-from fairall.models.phase1 import Phase1Config, phase1_key, phase1_loss, train_phase1
+from fairall.models.learner import PretrainCurves, ProgressCallback
+from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, phase1_loss, train_phase1
 from fairall.models.phase1_gradients import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
@@ -28,6 +29,28 @@ CONFIG = Phase1Config(
 SEEDS = [0, 1]
 
 
+def task_of(
+    schema: Schema,
+    pool: People,
+    validation: People,
+    epochs: int,
+    config: Phase1Config = CONFIG,
+    seeds: Sequence[int] = SEEDS,
+) -> Phase1Task:
+    return Phase1Task(
+        pool=Unlabelled.of(pool),
+        validation=Unlabelled.of(validation),
+        schema=schema,
+        seeds=seeds,
+        latent_size=2,
+        vae_arch=[16],
+        group_blind=False,
+        gain=1.0,
+        config=config,
+        epochs=epochs,
+    )
+
+
 def train(
     schema: Schema,
     pool: People,
@@ -36,15 +59,10 @@ def train(
     config: Phase1Config = CONFIG,
     seeds: Sequence[int] = SEEDS,
     checkpoint: Checkpoint | None = None,
-    advance: Advance = lambda **_: None,
+    progress: ProgressCallback = lambda **_: None,
 ) -> tuple[ConditionalVAE, PretrainCurves]:
-    streams = SeedStreams(seeds, "phase1")
-    vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
-    checkpoint = checkpoint or no_checkpoint()
-    curves = train_phase1(
-        vae, pool, validation, config, epochs=epochs, streams=streams, advance=advance, checkpoint=checkpoint
-    )
-    return vae, curves
+    task = task_of(schema, pool, validation, epochs, config, seeds)
+    return train_phase1(task, progress=progress, checkpoint=checkpoint or no_checkpoint())
 
 
 def test_training_lowers_the_loss(schema: Schema, people: Callable[[int], People]) -> None:
@@ -153,10 +171,10 @@ def test_training_goes_on_after_any_epoch_to_the_same_end(
 
     kept = Checkpoint(tmp_path / "state.pt", "phase1", seconds=0.0)
     with pytest.raises(InterruptionError):
-        train(schema, pool, validation, 60, config, checkpoint=kept, advance=interrupted)
+        train(schema, pool, validation, 60, config, checkpoint=kept, progress=interrupted)
     told.clear()
     resumed, further = train(
-        schema, pool, validation, 60, config, checkpoint=kept, advance=lambda **now: told.append(now)
+        schema, pool, validation, 60, config, checkpoint=kept, progress=lambda **now: told.append(now)
     )
     assert 1 <= told[0]["resumed"] <= last  # gone on with, not begun again
     for one, other in zip(vars(curves).values(), vars(further).values(), strict=True):
@@ -166,21 +184,19 @@ def test_training_goes_on_after_any_epoch_to_the_same_end(
 
 
 def test_a_seed_that_diverges_leaves_the_others_as_they_are(
-    schema: Schema, people: Callable[[int], People]
+    schema: Schema, people: Callable[[int], People], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def begun(poisoned: bool) -> tuple[ConditionalVAE, PretrainCurves]:
-        streams = SeedStreams([0, 1, 2], "phase1")
-        vae = ConditionalVAE(schema, 2, [16], streams, utility=False, group_blind=False)
-        if poisoned:
-            with torch.no_grad():
-                next(vae.parameters())[1] = torch.inf
-        curves = train_phase1(
-            vae, people(32), people(20), CONFIG, epochs=5, streams=streams, advance=lambda **_: None,
-            checkpoint=no_checkpoint(),
-        )  # fmt: skip
-        return vae, curves
+    untrained_vae = Phase1Task.untrained_vae
 
-    (sound, known), (mixed, curves) = begun(False), begun(True)
+    def poisoned(self: Phase1Task, streams: SeedStreams) -> ConditionalVAE:
+        vae = untrained_vae(self, streams)
+        with torch.no_grad():
+            next(vae.parameters())[1] = torch.inf
+        return vae
+
+    sound, known = train(schema, people(32), people(20), 5, seeds=[0, 1, 2])
+    monkeypatch.setattr(Phase1Task, "untrained_vae", poisoned)
+    mixed, curves = train(schema, people(32), people(20), 5, seeds=[0, 1, 2])
     assert (curves.best_epoch == 0).tolist() == [False, True, False]
     for own, other in zip(mixed.parameters(), sound.parameters(), strict=True):
         assert torch.equal(own[[0, 2]], other[[0, 2]])
@@ -189,16 +205,31 @@ def test_a_seed_that_diverges_leaves_the_others_as_they_are(
     assert not curves.kept_loss[1].isfinite()
 
 
-def test_key_depends_on_what_phase1_sees_and_on_nothing_else(people: Callable[[int], People]) -> None:
+def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
     pool, validation = people(10), people(6)
-    key = phase1_key(pool, validation, CONFIG, SEEDS)
+    task = task_of(schema, pool, validation, 5)
+    changed: dict[str, Any] = {
+        "pool": replace(task.pool, s=-task.pool.s),
+        "validation": Unlabelled.of(people(7)),
+        "schema": Schema(list(schema)[1:]),
+        "seeds": [0],
+        "latent_size": 3,
+        "vae_arch": [16, 16],
+        "group_blind": True,
+        "gain": 1.5,
+        "config": replace(CONFIG, beta=0.9),
+        "epochs": 6,
+    }
+    others = [replace(task, **{field.name: changed[field.name]}) for field in fields(Phase1Task)]
+    others += [replace(task, config=replace(CONFIG, **{field.name: 7})) for field in fields(Phase1Config)]
+    others.append(replace(task, pool=replace(task.pool, x=task.pool.x + 1)))
+    keys = [task.key(), *(other.key() for other in others)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_labels_do_not_enter_the_key(schema: Schema, people: Callable[[int], People]) -> None:
+    pool, validation = people(10), people(6)
     relabelled = replace(pool, label=1 - pool.label)
-    assert phase1_key(relabelled, validation, CONFIG, SEEDS) == key
-    others = [
-        phase1_key(replace(pool, s=-pool.s), validation, CONFIG, SEEDS),
-        phase1_key(replace(pool, x=pool.x + 1), validation, CONFIG, SEEDS),
-        phase1_key(pool, people(7), CONFIG, SEEDS),
-        phase1_key(pool, validation, replace(CONFIG, beta=0.9), SEEDS),
-        phase1_key(pool, validation, CONFIG, [0]),
-    ]
-    assert len({key, *others}) == 6
+    assert task_of(schema, relabelled, validation, 5).key() == task_of(schema, pool, validation, 5).key()

@@ -70,11 +70,11 @@ def streams() -> SeedStreams:
 
 
 @torch.no_grad()
-def lesson(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def training_targets(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Latents, decisions, weights and rows that `loss(..., streams())` learns from."""
     draws = streams()
     z = learner.model.draw_latent(batch, draws)
-    return z, *net_policy(learner).lesson(learner.model, batch, z, draws)
+    return z, *net_policy(learner).training_targets(learner.model, batch, z, draws)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -218,7 +218,7 @@ def test_z_label_learns_the_labels_of_the_accepted_with_inverse_propensities(
     word: str, bound: float, learner: MakeLearner, people: MakePeople
 ) -> None:
     batch = decided(people(40))
-    _, target, weight, rows = lesson(learner("z_label", f"protocol.max_ips_weight={word}"), batch)
+    _, target, weight, rows = training_targets(learner("z_label", f"protocol.max_ips_weight={word}"), batch)
     assert torch.equal(rows, batch.accepted)
     assert torch.equal(target[rows], batch.label[rows])
     torch.testing.assert_close(weight[rows], (1 / batch.propensity[rows]).clamp(max=bound))
@@ -263,7 +263,7 @@ def test_a_taught_net_learns_from_everybody_what_its_teacher_says(
 ) -> None:
     own = learner(name, f"protocol.policy_target={target}")
     batch = decided(people(2000))
-    z, asked, weight, rows = lesson(own, batch)
+    z, asked, weight, rows = training_targets(own, batch)
     assert (weight == 1).all()
     assert rows.all()
     with torch.no_grad():
@@ -293,7 +293,7 @@ def test_loss_is_the_cross_entropy_of_the_lesson(
     own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={form}")
     batch = decided(people(40))
     measured = own.policy.loss(own.model, batch, streams())
-    z, asked, weight, rows = lesson(own, batch)
+    z, asked, weight, rows = training_targets(own, batch)
     logit = net_policy(own).net(z).squeeze(-1)
     if form == "cost_sensitive":
         weight = weight * torch.where(asked > 0, 1 - COST, COST)

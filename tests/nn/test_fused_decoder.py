@@ -9,7 +9,7 @@ from torch import Tensor, distributions
 from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.nn import fused_decoder
-from fairall.nn.fused_decoder import Weighted, weighted_log_likelihood
+from fairall.nn.fused_decoder import WeightedTargets, weighted_log_likelihood
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -38,17 +38,21 @@ def case(request: pytest.FixtureRequest, schema: Schema, people: Callable[[int],
     return arguments
 
 
-def by_hand(case: dict[str, Any]) -> Tensor:
-    names = [field.name for field in fields(Weighted)]
-    people = Weighted(**{name: case[name] for name in names if name in case})
+def terms(case: dict[str, Any]) -> Tensor:
+    names = [field.name for field in fields(WeightedTargets)]
+    targets = WeightedTargets(**{name: case[name] for name in names if name in case})
     layers = case["decoder"].weights_and_biases()
-    return weighted_log_likelihood(layers, case["likelihood"], case["given"], people)
+    return weighted_log_likelihood(layers, case["likelihood"], case["given"], targets)
+
+
+def by_hand(case: dict[str, Any]) -> Tensor:
+    return terms(case).sum(-1)
 
 
 def by_autograd(case: dict[str, Any]) -> Tensor:
     """The same, as its definition has it."""
     likelihood, given = case["likelihood"], case["given"]
-    outputs = case["decoder"].of_columns(given.flatten(2)).unflatten(2, (B, L))
+    outputs = case["decoder"].forward_transposed(given.flatten(2)).unflatten(2, (B, L))
     total = case["weight"] * likelihood.log_prob(outputs[:, : likelihood.n_outputs], case["x"])
     if "utility" in case:
         of_utility = distributions.Bernoulli(logits=outputs[:, -1]).log_prob(case["utility"].unsqueeze(-1))
@@ -76,3 +80,18 @@ def test_without_gradients_the_value_is_the_same(case: dict[str, Any]) -> None:
     with torch.no_grad():
         value = by_hand(case)
     torch.testing.assert_close(value, by_autograd(case).detach())
+
+
+def test_sums_over_some_people_each_have_the_same_gradients(case: dict[str, Any]) -> None:
+    layers = case["decoder"].weights_and_biases()
+    whole = torch.autograd.grad(by_hand(case).sum(), layers)
+    some = terms(case)
+    in_parts = torch.autograd.grad((some[:, :1].sum(-1) + some[:, 1:].sum(-1)).sum(), layers)
+    for own, known in zip(in_parts, whole, strict=True):
+        assert torch.equal(own, known)
+
+
+def test_people_with_different_factors_are_refused(case: dict[str, Any]) -> None:
+    some = terms(case)
+    with pytest.raises(RuntimeError, match="different factors"):
+        (some[:, :1].sum() + 2.0 * some[:, 1:].sum()).backward()

@@ -9,13 +9,13 @@ from fairall.config.compose import load_dataset
 from fairall.config.schema import Config, ExplorationConfig
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
-from fairall.experiment import initially_decided
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import Evaluation
 from fairall.online.history import Decisions, History
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
+from fairall.online.training import initially_decided
 from fairall.randomness import SeedStreams
 from fairall.results.summary import measure_table
 from tests.conftest import ComposeConfig
@@ -179,9 +179,11 @@ def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:
 class PerSeed(Coin):
     """Accepts with a fixed probability in each seed."""
 
+    probabilities: Tensor
+
     def __init__(self, *probabilities: float) -> None:
         super().__init__(0.0)
-        self.probabilities = torch.tensor(probabilities)
+        self.register_buffer("probabilities", torch.tensor(probabilities))
 
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return self.probabilities.unsqueeze(-1).expand(s.shape)

@@ -53,7 +53,7 @@ def test_a_damaged_result_is_made_again(damage: str, tmp_path: Path) -> None:
     assert again
     assert result["weights"].tolist() == [2.0] * 3
     (warning,) = said
-    assert "it is made again" in warning
+    assert "it is computed again" in warning
 
 
 def test_leftovers_of_killed_processes_are_swept(tmp_path: Path) -> None:

@@ -26,14 +26,14 @@ def kept(tmp_path: Path) -> Path:
     """A folder with the states 1, before, and 2, the last."""
     own = Checkpoint(tmp_path / "checkpoint.pt", "me", seconds=0.0)
     for value in (1, 2):
-        own.keep(lambda value=value: state(value))  # type: ignore[misc]
+        own.save(lambda value=value: state(value))  # type: ignore[misc]
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint.pt", "checkpoint.previous.pt"}
     return tmp_path
 
 
 def found(folder: Path, said: list[str] | None = None, of: str = "me") -> int | None:
     told = [] if said is None else said
-    known = Checkpoint(folder / "checkpoint.pt", of, seconds=0.0, say=told.append).load()
+    known = Checkpoint(folder / "checkpoint.pt", of, seconds=0.0, log=told.append).load()
     if known is None:
         return None
     assert known["weights"].tolist() == [float(known["step"])] * 5
@@ -85,14 +85,14 @@ def test_a_full_disk_costs_the_state_and_not_the_work(kept: Path, monkeypatch: p
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     said: list[str] = []
-    own = Checkpoint(kept / "checkpoint.pt", "me", seconds=0.0, say=said.append)
+    own = Checkpoint(kept / "checkpoint.pt", "me", seconds=0.0, log=said.append)
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        own.keep(lambda: state(3))
+        own.save(lambda: state(3))
     assert "No space left on device" in said[0]
     assert found(kept) == 2
     assert {path.name for path in kept.iterdir()} == {"checkpoint.pt", "checkpoint.previous.pt"}
-    own.keep(lambda: state(4))
+    own.save(lambda: state(4))
     assert found(kept) == 4
 
 
@@ -108,10 +108,10 @@ def test_a_damaged_state_does_not_take_the_place_of_the_whole_one(
     assert own.load() is not None
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_bytes", full)
-        own.keep(lambda: state(3))
+        own.save(lambda: state(3))
     assert found(kept) == 1
-    own.keep(lambda: state(4))
-    own.keep(lambda: state(5))
+    own.save(lambda: state(4))
+    own.save(lambda: state(5))
     assert found(kept) == 5
     path.unlink()
     assert found(kept) == 4
@@ -139,7 +139,7 @@ def test_keeping_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: py
 
     while now < 1000:
         now += 1.0
-        own.offer(slow)
+        own.maybe_save(slow)
     assert keeps[0] == 10.0
     assert 0.5 * len(keeps) <= 0.02 * 1000
 
@@ -152,7 +152,7 @@ def listening() -> Any:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
-    signals._Signals.asked = None
+    signals._State.requested = None
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -169,7 +169,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
                 steps.append(len(steps) + 1)
                 if steps[-1] == 3:
                     os.kill(os.getpid(), number)
-                own.offer(lambda: state(steps[-1]))
+                own.maybe_save(lambda: state(steps[-1]))
 
     with pytest.raises(Stopped) as stopped:
         work()
@@ -180,7 +180,7 @@ def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
 
 def test_a_second_signal_leaves_at_once() -> None:
     program = (
-        "import os, signal\nfrom fairall import stopping\nstopping.listen()\n"
+        "import os, signal\nfrom fairall.runtime import signals\nsignals.listen()\n"
         "with signals.deferred():\n"
         "    os.kill(os.getpid(), signal.SIGTERM)\n    print('waits', flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n    print('never said')\n"

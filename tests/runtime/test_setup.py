@@ -1,0 +1,44 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PROGRAM = """\
+import json, logging, os, signal, sys
+from fairall.runtime.setup import prepare_process
+for _ in range(2):
+    prepare_process()
+print(json.dumps({
+    "environment": [os.environ["OMP_NUM_THREADS"], os.environ["HYDRA_FULL_ERROR"]],
+    "times_in_path": sys.path.count(os.getcwd()),
+    "handlers": [signal.getsignal(number).__name__ for number in (signal.SIGINT, signal.SIGTERM)],
+    "errors": sys.stdout.errors,
+    "alembic": logging.getLogger("alembic").level,
+    "heavy": [name for name in ("torch", "numpy", "rich", "hydra", "omegaconf") if name in sys.modules],
+}))
+"""
+
+
+def prepared(folder: Path, **environment: str) -> dict[str, Any]:
+    root = str(Path(__file__).parents[2])
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": root, "PYTHONSAFEPATH": "1"} | environment,
+    )  # fmt: skip
+    return json.loads(ended.stdout)
+
+
+def test_a_process_is_set_up_without_heavy_imports(tmp_path: Path) -> None:
+    assert prepared(tmp_path) == {
+        "environment": ["1", "1"],
+        "times_in_path": 1,
+        "handlers": ["_handle", "_handle"],
+        "errors": "fairall.replace",
+        "alembic": 30,
+        "heavy": [],
+    }
+
+
+def test_a_number_of_threads_that_is_set_stays(tmp_path: Path) -> None:
+    assert prepared(tmp_path, OMP_NUM_THREADS="3")["environment"][0] == "3"

@@ -1,0 +1,69 @@
+"""What changes the identity of a result, and what does not."""
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+import fairall
+from fairall.storage.identity import code_hash, computing_files
+
+PACKAGE = Path(fairall.__file__).parent
+# What computing modules import from elsewhere: values that enter the identity with the configuration, errors,
+# types for annotations, files, tracking and display.
+NOT_COMPUTING = {"config", "errors", "results", "runtime", "storage", "tracking"}
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package's sources."""
+    return shutil.copytree(PACKAGE, tmp_path / "fairall", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config/messages.py", "results/terminal.py", "storage/files.py", "data/describe.py", "data/__main__.py",
+     "main.py", "errors.py", "report/tables.py"],
+)  # fmt: skip
+def test_a_mended_message_keeps_the_identity(name: str, package: Path) -> None:
+    before = code_hash(package)
+    with (package / name).open("a") as file:
+        file.write("# mended\n")
+    assert code_hash(package) == before == code_hash(PACKAGE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["data/splits.py", "data/csv/reader.py", "nn/adam.py", "models/objectives.py", "online/loop.py",
+     "metrics.py", "randomness.py", "experiment.py", "policy.py", "results/summary.py",
+     "results/latent_quality.py", "results/selection.py", "results/write.py", "runtime/processor.py"],
+)  # fmt: skip
+def test_changed_computation_changes_the_identity(name: str, package: Path) -> None:
+    before = code_hash(package)
+    with (package / name).open("a") as file:
+        file.write("# changed\n")
+    assert code_hash(package) != before
+
+
+def test_a_new_or_moved_computing_module_changes_the_identity(package: Path) -> None:
+    before = code_hash(package)
+    (package / "nn" / "chunks.py").rename(package / "nn" / "pieces.py")
+    moved = code_hash(package)
+    (package / "models" / "new.py").touch()
+    assert len({before, moved, code_hash(package)}) == 3
+
+
+def test_what_computing_modules_import_computes_too_or_is_known_not_to() -> None:
+    files = computing_files(PACKAGE)
+    assert all(path.is_file() for path in files)
+    for path in files:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("fairall"):
+                continue
+            parts = [*(node.module or "").split(".")[1:], node.names[0].name]
+            if parts[0] in NOT_COMPUTING:
+                continue
+            module = PACKAGE.joinpath(*parts[:-1])
+            candidates = {PACKAGE / f"{parts[0]}.py", module.with_suffix(".py"), module / "__init__.py"}
+            assert candidates & set(files), f"{path} imports {node.module}, which is not part of the identity"
