@@ -28,11 +28,11 @@ from fairall.data.dataset import Dataset, dataset
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
+from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, PretrainCurves, Setting
 from fairall.online.evaluation import Evaluation
 from fairall.online.loop import NO_EXPLORATION, OnlineLearning
-from fairall.results.paper import paper_figures
-from fairall.results.summary import FIGURES
+from fairall.results.paper import paper_metrics
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
 from fairall.results.write import Learned, write_result
@@ -42,7 +42,7 @@ from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.client import how_to_look
-from fairall.tracking.outbox import Records, Told
+from fairall.tracking.outbox import Outbox, Sent
 
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
 
@@ -56,6 +56,7 @@ class Job:
         plain: the same as plain containers.
         data: everyone the run will meet.
         learner: untrained.
+        measures: the standard ones and the user's.
         identity: of the result.
         folder: where that is, or will be.
     """
@@ -64,6 +65,7 @@ class Job:
     plain: dict[str, Any]
     data: PreparedData
     learner: Learner
+    measures: tuple[Measure, ...]
     identity: str
     folder: RunFolder
 
@@ -102,16 +104,18 @@ def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = p
         FairAllError: where the configuration asks for something impossible or the data are not there.
     """
     config, plain = checked(composed)
-    if config.objective not in FIGURES:
+    measures = load_measures(config.evaluation.measures)
+    possible = [quantity.name for quantity in summaries(measures)]
+    if config.objective not in possible:
         raise FairAllError(
-            f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
+            f"objective={config.objective} is not possible: it must be one of {', '.join(possible)}"
         )
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
     learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
-    identity = run_id(plain, data.fingerprint(), learner, source)
+    identity = run_id(plain, data.fingerprint(), learner, source, *(measure.function for measure in measures))
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
-    return Job(config, plain, data, learner, identity, folder)
+    return Job(config, plain, data, learner, measures, identity, folder)
 
 
 @short_of_memory()
@@ -143,18 +147,18 @@ def run(composed: DictConfig, display: Display | None = None) -> tuple[dict[str,
         if _whole(folder, display) and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
-            Records(plain, folder.path, display.say).settle()
+            Outbox(plain, folder.path, display.say).flush()
         else:
             with folder.making(anew=config.force, say=display.say) as making:
-                records = Records(plain, making.path, display.say)
-                with records.making(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
+                outbox = Outbox(plain, making.path, display.say)
+                with outbox.recording(shlex.join(["python", "-m", "fairall", *sys.argv[1:]])):
                     making.write_config(plain)
                     end_start_up()
-                    learned = _learn(asked.learner, config, data, decided, making, display)
+                    learned = _learn(asked, decided, making, display)
                     summary = write_result(learned, config, plain, data, making)
-                records.result_made(cpu_seconds=time.process_time())
+                outbox.result_made(cpu_seconds=time.process_time())
                 making.finish()
-                records.settle()
+                outbox.flush()
     _tell(plain, summary, folder.path, display)
     return summary, folder.path
 
@@ -177,17 +181,11 @@ def end_start_up() -> None:
         gc.enable()
 
 
-def _learn(
-    learner: Learner,
-    config: Config,
-    data: PreparedData,
-    decided: Decided,
-    folder: RunFolder,
-    display: Display,
-) -> Learned:
+def _learn(asked: Job, decided: Decided, folder: RunFolder, display: Display) -> Learned:
     """Phase I, warm-up and Phase II, or what the last checkpoint leaves to do of them."""
+    learner, config, data = asked.learner, asked.config, asked.data
     seeds = list(learner.setting.seeds)
-    evaluation = Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds)
+    evaluation = Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds, asked.measures)
     online = OnlineLearning(
         learner,
         data.applicants(config.schedule.applicants, seeds),
@@ -224,7 +222,7 @@ def _learn(
         with display.phase("Phase II", time_steps, done=max(0, online.history.steps_done)) as advance:
             history = online.run(time_steps, advance, lambda: checkpoint.offer(state))
         checkpoint.keep(state)
-    return Learned(learner, decided, history, curves, seeds, evaluation)
+    return Learned(learner, decided, history, curves, evaluation)
 
 
 def _pretrain(
@@ -265,10 +263,10 @@ def _untuned(config: Config) -> list[str]:
 
 
 def _tell(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
-    display.result(run_title(plain), summary, paper_figures(plain), plain["evaluation"]["window"])
+    display.result(run_title(plain), summary, paper_metrics(plain), plain["evaluation"]["window"])
     for warning in summary["warnings"]:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {folder}")
     look = how_to_look(plain)
-    if look is not None and Told.read(folder).result:
+    if look is not None and Sent.read(folder).result:
         display.say(f"MLflow:  {look}")

@@ -59,7 +59,8 @@ def test_effective_measures_by_hand() -> None:
 def test_acceptance_by_group_by_hand() -> None:
     accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
     s = torch.tensor([[[1.0, 1.0, -1.0, -1.0]], [[-1.0, -1.0, -1.0, -1.0]]])
-    advantaged, other = metrics.acceptance_by_group(accepted, s)
+    advantaged = metrics.acceptance_rate_advantaged(accepted, s)
+    other = metrics.acceptance_rate_disadvantaged(accepted, s)
     assert advantaged[0].item() == 1.0
     assert other[:, 0].tolist() == [0.0, 0.75]
     assert advantaged[1].isnan().all()

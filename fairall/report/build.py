@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairall.errors import FairAllError
 from fairall.report.contents import Contents, contents
-from fairall.report.drawing import save
+from fairall.report.figure import save
 from fairall.report.page import page
 from fairall.report.table import Table
 from fairall.report.written import comma_separated, latex, markdown
@@ -48,9 +48,9 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
     shown = contents(collection, overrides)
     try:
         pictures = {
-            drawing.key: save(drawing, folder / "figures")
-            for drawing in shown.drawings
-            if drawing.draw is not None
+            figure.key: save(figure, folder / "figures")
+            for figure in shown.figures
+            if figure.draw is not None
         }
         tables = [*shown.tables, *([] if shown.others is None else [shown.others])]
         write_tables(tables, folder / "tables")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.labels import Measure
 from fairall.report.statistics import LEVEL, holm, paired_p
 from fairall.report.table import Cell, Row, Table
-from fairall.report.tables import Asked, signed
+from fairall.report.tables import Requested, signed
 from fairall.results.finished import Run
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
@@ -38,12 +38,13 @@ class Claim:
     text: str
     model: str
     other: str
-    measure: Measure
+    measure: Quantity
     no_worse: bool = False
 
 
 EFFECTIVE_UTILITY, EFFECTIVE_DPU = labels.EFFECTIVE
 TV_UTILITY, MEAN_UTILITY, TV_DPU, MEAN_DPU = labels.TEMPORAL
+MEAN_CFU, MEAN_GROUND_TRUTH_UTILITY = labels.measures("mean_cfu", "mean_ground_truth_utility")
 REAL = (
     Claim(
         "FairAll (I+II) accumulates more utility than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_UTILITY
@@ -87,25 +88,25 @@ SYNTHETIC = (
         "FairAll (I+II) treats groups more alike than FairLog (DPU)",
         "fairall_I_II",
         "fairlog",
-        Measure("mean_dpu", "mean DPU", higher=False),
+        MEAN_DPU,
     ),
     Claim(
         "FairAll (I+II) is counterfactually fairer than FairLog (CFU)",
         "fairall_I_II",
         "fairlog",
-        Measure("mean_cfu", "mean CFU", higher=False),
+        MEAN_CFU,
     ),
     Claim(
         "Phase I helps: less counterfactual unfairness than FairAll (II)",
         "fairall_I_II",
         "fairall_II",
-        Measure("mean_cfu", "mean CFU", higher=False),
+        MEAN_CFU,
     ),
     Claim(
         "by the ground truth FairAll (I+II) earns no less than UnfairLog",
         "fairall_I_II",
         "unfairlog",
-        Measure("mean_ground_truth_utility", "mean ground-truth utility", higher=True),
+        MEAN_GROUND_TRUTH_UTILITY,
         no_worse=True,
     ),
 )
@@ -128,11 +129,11 @@ class Verdict:
     p: float | None
 
 
-def judge(claims: Iterable[Claim], asked: Sequence[Asked]) -> list[Verdict]:
+def judge(claims: Iterable[Claim], requested: Sequence[Requested]) -> list[Verdict]:
     """Every claim on every data set of some runs, all of one initial policy and protocol."""
     verdicts = []
-    datasets = list(dict.fromkeys(one.dataset for one in asked))
-    runs = {(one.model, one.dataset): one.run for one in asked}
+    datasets = list(dict.fromkeys(one.dataset for one in requested))
+    runs = {(one.model, one.dataset): one.run for one in requested}
     for claim in claims:
         pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
         raw = [_p(claim, *pair) for pair in pairs]
@@ -144,14 +145,14 @@ def judge(claims: Iterable[Claim], asked: Sequence[Asked]) -> list[Verdict]:
 def _p(claim: Claim, first: Run | None, second: Run | None) -> float | None:
     if first is None or second is None:
         return None
-    return paired_p(first.per_seed(claim.measure.key), second.per_seed(claim.measure.key))
+    return paired_p(first.per_seed(claim.measure.name), second.per_seed(claim.measure.name))
 
 
 def _words(claim: Claim, first: Run | None, second: Run | None, p: float | None) -> str:
     if first is None or second is None or p is None:
         return MISSING
-    ours, others = (run.per_seed(claim.measure.key).mean() for run in (first, second))
-    better = ours > others if claim.measure.higher else ours < others
+    ours, others = (run.per_seed(claim.measure.name).mean() for run in (first, second))
+    better = ours > others if claim.measure.higher_is_better else ours < others
     if claim.no_worse:
         return NOT if p < LEVEL and not better else REPRODUCED
     if not better:
@@ -173,7 +174,7 @@ def claims_table(verdicts: Sequence[Verdict], key: str, title: str, section: str
     records = [
         {
             "claim": v.claim.text,
-            "measure": v.claim.measure.key,
+            "measure": v.claim.measure.name,
             "dataset": v.dataset,
             "verdict": v.words,
             "p": v.p,
@@ -271,5 +272,5 @@ def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -
 
 def _label(measure: str) -> str:
     plain = measure.removesuffix("_sampled")
-    known = {m.key: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
+    known = {m.name: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
     return known.get(plain, plain)

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairall.report import drawings, labels
+from fairall.report import figures, labels
 from fairall.report.claims import REAL, SYNTHETIC, Verdict, claims_table, in_words, judge
-from fairall.report.drawing import Drawing
+from fairall.report.figure import ReportFigure
 from fairall.report.other_runs import other_runs
 from fairall.report.plan import Planned, find, plan, sweeps_of
 from fairall.report.setting_tables import acceptance_table, hyperparameter_table
 from fairall.report.table import Table
-from fairall.report.tables import Asked, effective_table, synthetic_table, temporal_table
+from fairall.report.tables import Requested, effective_table, synthetic_table, temporal_table
 from fairall.results.finished import Collection, Run
 
 INITIAL_POLICIES = ("harsh", "lenient")
 JUDGED = "harsh"  # the main text's, whose claims the opening words are about
 MAIN, BESIDE = "corrected", "published_code"
-Sweeps = dict[str, list[Asked]]
+Sweeps = dict[str, list[Requested]]
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Found:
     """What has been put together so far."""
 
     tables: list[Table]
-    drawings: list[Drawing]
+    figures: list[ReportFigure]
     verdicts: list[Verdict]
 
 
@@ -37,7 +37,7 @@ class Contents:
     Attributes:
         opening: what reproduced and what did not: a paragraph, then lines about it.
         tables: in order.
-        drawings: in order.
+        figures: in order.
         left_out: folders that could not be used, and why.
         passed_over: runs of a configuration of which a later one is shown.
         shown: the runs of the paper's that are shown.
@@ -46,7 +46,7 @@ class Contents:
 
     opening: list[str]
     tables: list[Table]
-    drawings: list[Drawing]
+    figures: list[ReportFigure]
     left_out: list[tuple[str, str]]
     passed_over: list[str]
     shown: list[Run]
@@ -64,7 +64,9 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     needed = plan(every, overrides, once=False)
     sweeps: Sweeps = {
         sweep: [
-            Asked(one, find(one, collection.runs)) for one in sorted(needed, key=_order) if one.sweep == sweep
+            Requested(one, find(one, collection.runs))
+            for one in sorted(needed, key=_order)
+            if one.sweep == sweep
         ]
         for sweep in every
     }
@@ -72,7 +74,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     _real(sweeps, found)
     _synthetic(sweeps, found)
     _variants(sweeps, found)
-    everything = [one for asked in sweeps.values() for one in asked]
+    everything = [one for requested in sweeps.values() for one in requested]
     found.tables += [acceptance_table(needed), hyperparameter_table(needed)]
     configurations = {one.planned.key for one in everything}
     shown = list({one.run.path: one.run for one in everything if one.run is not None}.values())
@@ -84,7 +86,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     return Contents(
         opening,
         sorted(found.tables, key=lambda table: SECTIONS.index(table.section)),
-        sorted(found.drawings, key=lambda drawing: SECTIONS.index(drawing.section)),
+        sorted(found.figures, key=lambda figure: SECTIONS.index(figure.section)),
         [(str(path), reason) for path, reason in collection.left_out],
         _passed_over(everything, collection.runs),
         shown,
@@ -109,63 +111,65 @@ SECTIONS = [
 def _real(sweeps: Sweeps, found: Found) -> None:
     """The paper's three data sets of people, with either initial policy."""
     for initial_policy in INITIAL_POLICIES:
-        asked = [one for one in sweeps[initial_policy] if _is_of(one, initial_policy, MAIN)]
-        if not asked:
+        requested = [one for one in sweeps[initial_policy] if _is_of(one, initial_policy, MAIN)]
+        if not requested:
             continue
-        verdicts = judge(REAL, asked)
+        verdicts = judge(REAL, requested)
         title = f"The paper's claims, {initial_policy} initial policy, protocol {MAIN}"
         found.tables.append(claims_table(verdicts, f"claims_{initial_policy}", title, "What reproduced"))
-        found.tables += _tables(asked, initial_policy, MAIN)
+        found.tables += _tables(requested, initial_policy, MAIN)
         beside = [one for one in sweeps["published_code"] if _is_of(one, initial_policy, BESIDE)]
         if beside:
             found.tables += _tables(beside, initial_policy, BESIDE)
-        datasets = list(dict.fromkeys(one.dataset for one in asked))
-        found.drawings += [drawings.over_time(asked, dataset, initial_policy) for dataset in datasets]
-        found.drawings.append(drawings.plane(asked, initial_policy))
-        found.drawings.append(drawings.acceptance(asked, initial_policy))
+        datasets = list(dict.fromkeys(one.dataset for one in requested))
+        found.figures += [figures.over_time(requested, dataset, initial_policy) for dataset in datasets]
+        found.figures.append(figures.plane(requested, initial_policy))
+        found.figures.append(figures.acceptance(requested, initial_policy))
         if initial_policy == JUDGED:
             found.verdicts += verdicts
-            found.drawings += [drawings.latents(asked, dataset) for dataset in datasets]
+            found.figures += [figures.latents(requested, dataset) for dataset in datasets]
 
 
 def _synthetic(sweeps: Sweeps, found: Found) -> None:
     """Synthetic data, with either initial policy."""
     optimal = sweeps["optimal"]
     for initial_policy in INITIAL_POLICIES:
-        asked = [one for one in sweeps["synthetic"] if one.planned.name("initial_policy") == initial_policy]
-        if not asked:
+        requested = [
+            one for one in sweeps["synthetic"] if one.planned.name("initial_policy") == initial_policy
+        ]
+        if not requested:
             continue
-        verdicts = judge(SYNTHETIC, asked)
+        verdicts = judge(SYNTHETIC, requested)
         title = f"The paper's claims on synthetic data, {initial_policy} initial policy"
         key = f"claims_synthetic_{initial_policy}"
         found.tables.append(claims_table(verdicts, key, title, "What reproduced"))
         found.tables += [
-            synthetic_table([*asked, *optimal], initial_policy, from_sampled=sampled)
+            synthetic_table([*requested, *optimal], initial_policy, from_sampled=sampled)
             for sampled in (False, True)
         ]
-        found.drawings.append(drawings.synthetic(asked, optimal, initial_policy))
+        found.figures.append(figures.synthetic(requested, optimal, initial_policy))
         if initial_policy == JUDGED:
             found.verdicts += verdicts
-            found.drawings.append(drawings.latents(asked, "synthetic"))
+            found.figures.append(figures.latents(requested, "synthetic"))
 
 
 def _variants(sweeps: Sweeps, found: Found) -> None:
     """FairAll at other costs and with other policies."""
     if sweeps["costs"]:
-        found.drawings.append(drawings.costs(sweeps["costs"]))
+        found.figures.append(figures.costs(sweeps["costs"]))
     datasets = list(dict.fromkeys(one.dataset for one in sweeps["policies"]))
-    found.drawings += [drawings.policies(sweeps["policies"], dataset) for dataset in datasets]
+    found.figures += [figures.policies(sweeps["policies"], dataset) for dataset in datasets]
 
 
-def _tables(asked: Sequence[Asked], initial_policy: str, protocol: str) -> list[Table]:
+def _tables(requested: Sequence[Requested], initial_policy: str, protocol: str) -> list[Table]:
     return [
-        effective_table(asked, initial_policy, protocol),
-        temporal_table(asked, initial_policy, protocol, from_sampled=False),
-        temporal_table(asked, initial_policy, protocol, from_sampled=True),
+        effective_table(requested, initial_policy, protocol),
+        temporal_table(requested, initial_policy, protocol, from_sampled=False),
+        temporal_table(requested, initial_policy, protocol, from_sampled=True),
     ]
 
 
-def _is_of(one: Asked, initial_policy: str, protocol: str) -> bool:
+def _is_of(one: Requested, initial_policy: str, protocol: str) -> bool:
     return (
         one.planned.name("initial_policy") == initial_policy
         and one.planned.name("protocol") == protocol
@@ -182,7 +186,7 @@ def _order(one: Planned) -> tuple[int, int]:
     )
 
 
-def _passed_over(everything: Sequence[Asked], runs: Sequence[Run]) -> list[str]:
+def _passed_over(everything: Sequence[Requested], runs: Sequence[Run]) -> list[str]:
     """Runs of the same configuration as one that is shown, made by other versions."""
     shown = {one.run.path: one.run.key for one in everything if one.run is not None}
     return sorted(str(run.path) for run in runs if run.path not in shown and run.key in shown.values())

@@ -92,11 +92,3 @@ def read(path: Path) -> list[Duration]:
             continue
         found.append(Duration(line["words"], line["overrides"], line["model"], line["dataset"], wall, cpu))
     return found
-
-
-def in_words(seconds: float) -> str:
-    """Rounded as one would say it."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"

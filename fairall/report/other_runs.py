@@ -10,7 +10,7 @@ from fairall.report.table import Cell, Row, Table, plus_minus
 from fairall.results.finished import Run
 
 COMPARE = "python -m fairall.report compare RUN RUN"
-MEASURES = (*labels.EFFECTIVE, *(measure for measure in labels.TEMPORAL if measure.key.startswith("mean_")))
+MEASURES = (*labels.EFFECTIVE, *(measure for measure in labels.TEMPORAL if measure.name.startswith("mean_")))
 
 
 def other_runs(runs: Sequence[Run]) -> Table:
@@ -19,7 +19,7 @@ def other_runs(runs: Sequence[Run]) -> Table:
     for run in sorted(runs, key=lambda run: (run.name("dataset"), run.cost, run.name("model"), run.path)):
         # What MLflow had of a run is gone when this is read: its id is left.
         where = str(run.path) if run.path.is_dir() else run.path.name
-        values = {measure.key: run.per_seed(measure.key) for measure in MEASURES}
+        values = {measure.name: run.per_seed(measure.name) for measure in MEASURES}
         told = {
             key: "" if series.empty else plus_minus(series.mean(), series.std() if len(series) > 1 else None)
             for key, series in values.items()

@@ -10,7 +10,7 @@ from importlib.resources import files
 
 from fairall.errors import count
 from fairall.report.contents import SECTIONS, Contents
-from fairall.report.drawing import Drawing
+from fairall.report.figure import ReportFigure
 from fairall.report.statistics import Comparison
 from fairall.report.table import Cell, Row, Table
 
@@ -31,12 +31,12 @@ def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]
     sections = []
     for name in SECTIONS:
         shown = [table for table in contents.tables if table.section == name]
-        drawn = [drawing for drawing in contents.drawings if drawing.section == name]
+        drawn = [figure for figure in contents.figures if figure.section == name]
         if not shown and not drawn:
             continue
         body = "".join(map(_table, shown))
         if drawn:
-            figures = "".join(_figure(drawing, pictures.get(drawing.key)) for drawing in drawn)
+            figures = "".join(_figure(figure, pictures.get(figure.key)) for figure in drawn)
             body += f'<div class="figures">{figures}</div>'
         sections.append((name, f'<h2 id="{_anchor(name)}">{escape(name)}</h2>{body}'))
     if contents.others is not None:
@@ -57,10 +57,13 @@ def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]
 
 
 def comparison_page(
-    tables: Sequence[Table], drawing: Drawing, picture: tuple[bytes, bytes], made: Sequence[tuple[str, str]]
+    tables: Sequence[Table],
+    figure: ReportFigure,
+    picture: tuple[bytes, bytes],
+    made: Sequence[tuple[str, str]],
 ) -> str:
     """Some runs side by side, as a file like the report's."""
-    body = "".join(map(_table, tables)) + _figure(drawing, picture) + _made(made)
+    body = "".join(map(_table, tables)) + _figure(figure, picture) + _made(made)
     return document("FairAll: runs side by side", body)
 
 
@@ -130,22 +133,22 @@ def _tests(cell: Cell) -> str:
     return "; ".join(filter(None, map(told, (cell.baseline, cell.rival))))
 
 
-def _figure(drawing: Drawing, picture: tuple[bytes, bytes] | None) -> str:
-    wide = ' class="wide"' if drawing.key.startswith(WIDE) else ""
-    text = f"<b>{escape(drawing.title)}.</b> {escape(drawing.text)}"
+def _figure(figure: ReportFigure, picture: tuple[bytes, bytes] | None) -> str:
+    wide = ' class="wide"' if figure.key.startswith(WIDE) else ""
+    text = f"<b>{escape(figure.title)}.</b> {escape(figure.text)}"
     if picture is None:
         shown = '<p class="missing">missing</p>'
     else:
         light, dark = (f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in picture)
         shown = (
             f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-            f'<img src="{light}" alt="{escape(drawing.title)}: {escape(drawing.text)}"></picture>'
+            f'<img src="{light}" alt="{escape(figure.title)}: {escape(figure.text)}"></picture>'
         )
-        links = f'<a href="figures/{drawing.key}.png">PNG</a>, <a href="figures/{drawing.key}.pdf">PDF</a>'
+        links = f'<a href="figures/{figure.key}.png">PNG</a>, <a href="figures/{figure.key}.pdf">PDF</a>'
         text += f" Also as {links}."
     return (
-        f'<figure{wide} id="figure-{drawing.key}">{shown}<figcaption>{text}</figcaption>'
-        f"{missing(drawing.commands)}</figure>"
+        f'<figure{wide} id="figure-{figure.key}">{shown}<figcaption>{text}</figcaption>'
+        f"{missing(figure.commands)}</figure>"
     )
 
 

@@ -17,7 +17,7 @@ from fairall.storage.identity import determining, ordered
 
 PREFIX = "paper_"
 PLACES = ("outputs_dir=", "tracking.")  # words about where things are, not what they are
-# What `reproduce` can be asked for, and the sweeps behind it.
+# What `reproduce` can be requested for, and the sweeps behind it.
 PARTS = {
     "tables": ("harsh", "lenient", "published_code"),
     "figures": ("optimal", "synthetic", "policies", "costs"),
@@ -56,7 +56,7 @@ class Planned:
 
 
 def sweeps_of(parts: Iterable[str]) -> list[str]:
-    """Names of sweeps, of what `reproduce` was asked for: parts, sweeps, or `all`.
+    """Names of sweeps, of what `reproduce` was requested for: parts, sweeps, or `all`.
 
     Raises:
         FairAllError: where there is no such part.
@@ -98,7 +98,7 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
 
 
 def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
-    """The run that was asked for, the last one to finish where there are several (of several versions)."""
+    """The run of a planned command; of several, made by several versions, the last to finish."""
     found = [run for run in runs if run.key == planned.key]
     return max(found, key=lambda run: run.finished, default=None)
 

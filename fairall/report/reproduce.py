@@ -21,8 +21,9 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from fairall.data.dataset import Dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError, count
-from fairall.report.durations import Durations, in_words
+from fairall.report.durations import Durations
 from fairall.report.plan import Planned, added, plan, sweeps_of
+from fairall.results.time_left import in_words
 
 GRACE = 20.0  # seconds that an interrupted run has to close its records
 LOOK_EVERY = 1.0  # seconds
@@ -218,11 +219,11 @@ def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[P
     impossible: list[tuple[Planned, str]] = []
     for one in planned:
         try:
-            asked = job(one.composed, people)
+            requested = job(one.composed, people)
         except FairAllError as error:
             impossible.append((one, str(error)))
             continue
-        if asked.folder.done and not asked.config.force:
+        if requested.folder.done and not requested.config.force:
             finished += 1
         else:
             to_do.append(one)

@@ -8,8 +8,9 @@ import shutil
 from pathlib import Path
 
 from fairall.report.build import Built, made, write
-from fairall.report.durations import in_words, read
+from fairall.report.durations import read
 from fairall.report.written import markdown
+from fairall.results.time_left import in_words
 
 FIGURES = ("compas_harsh", "synthetic_harsh", "plane_harsh")  # those a page shows, of what there is
 COMMANDS = (
@@ -34,18 +35,18 @@ def write_results(built: Built, path: Path, outputs: Path) -> None:
     for table in shown.tables:
         if not table.empty:
             lines += [markdown(table), ""]
-    drawn = [drawing for drawing in shown.drawings if drawing.key in FIGURES and drawing.draw is not None]
+    drawn = [figure for figure in shown.figures if figure.key in FIGURES and figure.draw is not None]
     if drawn:
         lines += ["## Figures", ""]
         (path.parent / "figures").mkdir(parents=True, exist_ok=True)
-    for drawing in drawn:
+    for figure in drawn:
         shutil.copyfile(
-            built.folder / "figures" / f"{drawing.key}.png", path.parent / "figures" / f"{drawing.key}.png"
+            built.folder / "figures" / f"{figure.key}.png", path.parent / "figures" / f"{figure.key}.png"
         )
         lines += [
-            f"![{drawing.title}](figures/{drawing.key}.png)",
+            f"![{figure.title}](figures/{figure.key}.png)",
             "",
-            f"{drawing.title}. {drawing.text}",
+            f"{figure.title}. {figure.text}",
             "",
         ]
     absent = sorted({table.title for table in shown.tables if table.empty})

@@ -8,7 +8,7 @@ from typing import Any
 from fairall.report import labels
 from fairall.report.plan import Planned
 from fairall.report.table import Cell, Row, Table
-from fairall.results.paper import of_initial_policy, selected_hyperparameters
+from fairall.results.paper import acceptance_rates, selected_hyperparameters
 
 INITIAL_POLICIES = ("lenient", "harsh")
 GROUPS = ("everybody", "S = +1", "S = −1")
@@ -23,7 +23,7 @@ def acceptance_table(planned: Sequence[Planned]) -> Table:
         if isinstance(measured, str):
             commands.append(measured)
         for policy in INITIAL_POLICIES:
-            printed = of_initial_policy(policy, name)
+            printed = acceptance_rates(policy, name)
             cells = []
             for i, group in enumerate(GROUPS):
                 ours = None if isinstance(measured, str) else measured[policy][i]

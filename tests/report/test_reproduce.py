@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairall.report.__main__ import main
-from fairall.report.durations import Durations, in_words, read
+from fairall.report.durations import Durations, read
+from fairall.results.time_left import in_words
 
 WORDS = [
     "harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",

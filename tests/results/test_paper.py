@@ -2,13 +2,13 @@ from dataclasses import asdict
 
 import pytest
 
-from fairall.results.paper import paper_figures
+from fairall.results.paper import paper_metrics
 from tests.conftest import ComposeConfig
 
 
 def test_figures_stand_beside_the_papers_own_run_only(compose_config: ComposeConfig) -> None:
     def figures(*overrides: str) -> dict[str, tuple[float, float]]:
-        return paper_figures(asdict(compose_config(*overrides)))
+        return paper_metrics(asdict(compose_config(*overrides)))
 
     whole = figures()
     assert whole["effective_utility"] == pytest.approx((0.203, 0.005))

@@ -55,7 +55,7 @@ DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARK
 
 
 @dataclass(frozen=True)
-class Drawing:
+class ReportFigure:
     """A figure of the report.
 
     Attributes:
@@ -75,18 +75,18 @@ class Drawing:
     commands: list[str]
 
 
-def save(drawing: Drawing, folder: Path) -> tuple[bytes, bytes]:
+def save(figure: ReportFigure, folder: Path) -> tuple[bytes, bytes]:
     """Writes PNG and PDF; returns a light and a dark PNG for the page."""
-    assert drawing.draw is not None
+    assert figure.draw is not None
     with _style(LIGHT):
-        figure = drawing.draw()
-        with atomic(folder / f"{drawing.key}.pdf") as temporary:
-            figure.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
-        light = _png(figure)
-    with atomic(folder / f"{drawing.key}.png") as temporary:
+        drawn = figure.draw()
+        with atomic(folder / f"{figure.key}.pdf") as temporary:
+            drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        light = _png(drawn)
+    with atomic(folder / f"{figure.key}.png") as temporary:
         temporary.write_bytes(light)
     with _style(DARK):
-        return light, _png(drawing.draw())
+        return light, _png(figure.draw())
 
 
 @contextmanager

@@ -1,9 +1,10 @@
-"""The figures themselves: runs in, a matplotlib figure out."""
+"""The figures of the report: what each shows, and how it is drawn."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import grouped
-from fairall.report.drawing import (
+from fairall.report.figure import (
     COLOURS,
     COLUMN,
     LINES,
@@ -24,25 +26,204 @@ from fairall.report.drawing import (
     STYLES,
     TEAL,
     WINE,
+    ReportFigure,
     handles_of,
     legend_below,
 )
-from fairall.report.labels import Measure
+from fairall.report.latent_space import Space, latent_space
 from fairall.report.references import ACCEPT_ALL, accept_all
-from fairall.results.figures import GREY
+from fairall.report.tables import Requested
 from fairall.results.finished import Run
-from fairall.results.summary import bounds
+from fairall.results.paper import synthetic_readings
+from fairall.results.style import GREY
 
+BAND = "Mean over seeds; the band is one standard deviation."
+EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
+EXPECTED = "Measured on test people from acceptance probabilities."
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
-UTILITY_AND_DPU = (
-    Measure("utility", "test utility", higher=True),
-    Measure("dpu", "test DPU", higher=False),
-)
+UTILITY_AND_DPU = labels.measures("utility", "dpu")
+# Labels as matplotlib typesets them.
+POLICIES = {
+    "z_dec": r"$\pi^Z_\mathrm{dec}$",
+    "z_clf": r"$\pi^Z_\mathrm{clf}$",
+    "z_label": r"$\pi^Z_\mathrm{label}$",
+    "clf": r"$\pi_\mathrm{clf}$",
+    "dec": r"$\pi_\mathrm{dec}$",
+}
 
 
-def over_time(
+def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str) -> ReportFigure:
+    """Test utility and DPU of every method on a data set."""
+    own = [one for one in requested if one.dataset == dataset]
+    return _drawing(
+        f"{dataset}_{initial_policy}",
+        f"{labels.dataset(dataset)}, {initial_policy} initial policy",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
+        "Figures: methods over time",
+        own,
+        lambda: draw_over_time(_by_model(own), UTILITY_AND_DPU),
+    )
+
+
+def synthetic(
+    requested: Sequence[Requested], optimal: Sequence[Requested], initial_policy: str
+) -> ReportFigure:
+    """All four measures of every method on synthetic data, with the optimal policies' lines."""
+
+    def lines() -> dict[str, tuple[str, dict[str, float]]]:
+        found = {}
+        for one in optimal:
+            label = labels.method(one.model)
+            if one.run is not None:
+                found[one.model] = (label, levels(one.run, labels.SYNTHETIC))
+            else:
+                readings = synthetic_readings(initial_policy, one.model)
+                found[one.model] = (
+                    f"{label} (printed)",
+                    {key: (low + high) / 2 for key, (low, high) in readings.items()},
+                )
+        return found
+
+    return _drawing(
+        f"synthetic_{initial_policy}",
+        f"Synthetic data, {initial_policy} initial policy",
+        "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
+        "unfairness over time steps, and the levels of the optimal fair and unfair policies. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
+        "Figures: synthetic data",
+        requested,
+        lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=lines()),
+        also_missing=[one for one in optimal if one.run is None],
+    )
+
+
+def costs(requested: Sequence[Requested]) -> ReportFigure:
+    """Effective utility and DPU of FairAll against the cost of a positive decision."""
+
+    def draw() -> Figure:
+        by_dataset: dict[str, list[Run]] = {}
+        for one in requested:
+            if one.run is not None:
+                by_dataset.setdefault(one.dataset, []).append(one.run)
+        return draw_against_cost(by_dataset, labels.EFFECTIVE)
+
+    return _drawing(
+        "costs",
+        "FairAll (I+II) at other costs, harsh initial policy",
+        "Effective utility and DPU after the last time step against the cost c. "
+        "Mean and standard deviation over seeds.",
+        "Figures: costs and policies",
+        requested,
+        draw,
+    )
+
+
+def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
+    """Test utility and DPU of FairAll with each of its policies on a data set."""
+    own = [one for one in requested if one.dataset == dataset]
+
+    def draw() -> Figure:
+        runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
+        return draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs})
+
+    return _drawing(
+        f"policies_{dataset}",
+        f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
+        "Figures: costs and policies",
+        own,
+        draw,
+    )
+
+
+def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
+    """Every method's mean test utility and unfairness with intervals, a panel per data set."""
+    return _drawing(
+        f"plane_{initial_policy}",
+        f"Utility against unfairness, {initial_policy} initial policy",
+        "Means over the time steps of evaluation.window on test people, with 95 % intervals over "
+        "seeds (Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
+        "Figures: utility against unfairness",
+        requested,
+        lambda: draw_plane(_by_dataset(requested)),
+    )
+
+
+def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
+    """Acceptance of applicants by group over time; runs from before this was measured count as missing."""
+    measured = [
+        one
+        if one.run is None or len(one.run.curve("acceptance_rate_advantaged"))
+        else Requested(one.planned, None)
+        for one in requested
+    ]
+    return _drawing(
+        f"acceptance_{initial_policy}",
+        f"Acceptance by group, {initial_policy} initial policy",
+        "Share of each step's applicants of either group who were accepted, averaged over "
+        f"{SMOOTH} steps. {BAND}",
+        "Figures: acceptance by group",
+        measured,
+        lambda: draw_acceptance(_by_dataset(measured)),
+    )
+
+
+def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
+    """Latent spaces of the methods that have one, on a data set."""
+    own = [
+        one for one in requested if one.dataset == dataset and "latent_size" in one.planned.config["model"]
+    ]
+    spaces: dict[str, Space] = {}
+    seen = []
+    for one in own:
+        space = None if one.run is None else latent_space(one.run)
+        if space is not None:
+            spaces[one.model] = space
+        seen.append(one if space is not None else Requested(one.planned, None))
+    return _drawing(
+        f"latents_{dataset}",
+        f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
+        "Latent means of test people by the first seed's policy at the end, on their two leading principal "
+        "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
+        "the left.",
+        "Figures: latent spaces",
+        seen,
+        partial(draw_latents, spaces),
+    )
+
+
+def _drawing(
+    key: str,
+    title: str,
+    text: str,
+    section: str,
+    requested: Sequence[Requested],
+    draw: Callable[[], Figure],
+    *,
+    also_missing: Sequence[Requested] = (),
+) -> ReportFigure:
+    missing = [one.planned.command for one in (*requested, *also_missing) if one.run is None]
+    there = any(one.run is not None for one in requested)
+    return ReportFigure(key, title, text, section, draw if there else None, missing)
+
+
+def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
+    return {one.model: one.run for one in requested if one.run is not None}
+
+
+def _by_dataset(requested: Sequence[Requested]) -> dict[str, dict[str, Run]]:
+    found: dict[str, dict[str, Run]] = {}
+    for one in requested:
+        if one.run is not None:
+            found.setdefault(one.dataset, {})[one.model] = one.run
+    return found
+
+
+def draw_over_time(
     runs: Mapping[str, Run],
-    measures: Sequence[Measure],
+    measures: Sequence[Quantity],
     *,
     optimal: Mapping[str, tuple[str, Mapping[str, float]]] | None = None,
     labels: Mapping[str, str] | None = None,
@@ -72,12 +253,12 @@ def over_time(
             for name, run in group.runs.items():
                 _curve(axes, run, measure, *looks[name])
             for reference, (label, heights) in (optimal or {}).items():
-                if measure.key in heights:
+                if measure.name in heights:
                     axes.axhline(
-                        100 * heights[measure.key], color=GREY, ls=LINES[reference], lw=1, label=label
+                        100 * heights[measure.name], color=GREY, ls=LINES[reference], lw=1, label=label
                     )
-            everybody = accept_all(group.runs.values(), f"mean_{measure.key}")
-            if measure.higher and everybody is not None:
+            everybody = accept_all(group.runs.values(), f"mean_{measure.name}")
+            if measure.higher_is_better and everybody is not None:
                 axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
             axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
         shown.append(panels[0])
@@ -87,24 +268,24 @@ def over_time(
     return figure
 
 
-def _curve(axes: Axes, run: Run, measure: Measure, label: str, look: dict[str, Any]) -> None:
-    curve = 100 * run.curve(measure.key)
+def _curve(axes: Axes, run: Run, measure: Quantity, label: str, look: dict[str, Any]) -> None:
+    curve = 100 * run.curve(measure.name)
     mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
-    low = (mean - std).clip(lower=100 * bounds(measure.key)[0])
+    low = (mean - std).clip(lower=100 * measure.bounds[0])
     axes.plot(mean.index, mean, label=label, **look)
     axes.fill_between(mean.index, low, mean + std, color=look["color"], alpha=0.15, lw=0)
 
 
-def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Measure]) -> Figure:
+def draw_against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Quantity]) -> Figure:
     """Effective measures at the last step against c, a line per data set, with standard deviations."""
     figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
     panels = figure.subplots(1, len(measures))
     for axes, measure in zip(panels, measures, strict=True):
         for i, (dataset, runs) in enumerate(by_dataset.items()):
             ordered = sorted(runs, key=lambda run: run.cost)
-            values = [100 * run.per_seed(measure.key) for run in ordered]
+            values = [100 * run.per_seed(measure.name) for run in ordered]
             means, stds = ([getattr(value, part)() for value in values] for part in ("mean", "std"))
-            lowest = 100 * bounds(measure.key)[0]
+            lowest = 100 * measure.bounds[0]
             below = [min(mean - lowest, std) for mean, std in zip(means, stds, strict=True)]
             axes.errorbar(
                 [run.cost for run in ordered],
@@ -122,7 +303,7 @@ def against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Mea
     return figure
 
 
-def plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
+def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     """Mean test utility against mean test DPU with 95 % intervals, and the Pareto front."""
     figure = Figure(figsize=(COLUMN, 1.75 * len(by_dataset) + 0.1), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(by_dataset), 1))
@@ -165,7 +346,7 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     ]
 
 
-def acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
+def draw_acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     """Acceptance of applicants of either group over time: a row per data set, a column per method."""
     methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
     figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.3), layout="constrained")
@@ -198,7 +379,7 @@ def _groups(axes: Axes, run: Run) -> None:
     axes.set_ylim(0, 100)
 
 
-def latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
+def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
     """Latent means of the first seed on their two leading principal axes, by s and by the label.
 
     Args:
@@ -249,7 +430,7 @@ def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
     return [[100 * (spread["mean"] - low)], [100 * (high - spread["mean"])]]
 
 
-def levels(run: Run, measures: Sequence[Measure]) -> dict[str, float]:
+def levels(run: Run, measures: Sequence[Quantity]) -> dict[str, float]:
     """A reference's measures at the last time step, averaged over seeds, plain units."""
-    last: dict[str, pd.Series] = {measure.key: run.last(measure.key) for measure in measures}
+    last: dict[str, pd.Series] = {measure.name: run.last(measure.name) for measure in measures}
     return {key: float(values.mean()) for key, values in last.items() if len(values)}
