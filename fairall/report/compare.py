@@ -31,18 +31,18 @@ MEASURES = (
 
 
 def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
-    """Writes index.html, tables/ and figures/ on some runs; returns the tables as Markdown.
+    """Write index.html, tables/ and figures/ on some runs; return the tables as Markdown.
 
     Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group.
 
     Args:
         chosen: folders of runs, or ids beneath `runs_folder`, of which a beginning is enough. Lock files,
-            which lie beside the folders and so are among the matches of a shell's `*`, are ignored.
+            which lie beside the folders and match a shell's `*` too, are ignored.
         runs_folder: outputs/runs.
         folder: to write to.
 
     Raises:
-        FairAllError: where there are fewer than two, or one is not there or cannot be used.
+        FairAllError: where there are fewer than two, or one is missing or not usable.
     """
     words = [word for word in chosen if not _is_lock(word)]
     if len(words) < 2:
@@ -91,12 +91,12 @@ def _path(word: str, runs_folder: Path) -> Path:
         return Path(word).resolve()
     if Path(word).exists():
         raise FairAllError(f"{word}: a file, not the folder of a run")
-    found = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
-    if not found:
+    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
+    if not matches:
         raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
-    if len(found) > 1:
-        raise FairAllError(f"{word}: {len(found)} runs begin so; give more of the id")
-    return found[0].resolve()
+    if len(matches) > 1:
+        raise FairAllError(f"{word}: {len(matches)} runs have ids that begin so; give more of the id")
+    return matches[0].resolve()
 
 
 def _read(path: Path) -> Run:
@@ -155,7 +155,7 @@ def _side_by_side(groups: Sequence[Group], labels: Mapping[str, str], measures: 
 
 
 def _standings(group: Group, measure: Quantity) -> dict[str, Standing]:
-    """Of the runs of a group that have a measure, against the first run of the group."""
+    """Standings of a group's runs that have a measure, against the first run of the group."""
     values = {number: run.per_seed(measure.name) for number, run in group.runs.items()}
     known = {number: series for number, series in values.items() if len(series)}
     return compared(known, measure, baseline=next(iter(group.runs)))
@@ -176,7 +176,7 @@ def _record(group: Group, run: Run, measure: Quantity, standing: Standing) -> di
 
 
 def _configurations(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
-    """Every key of the configurations that is not the same in all of them."""
+    """Table of the configuration keys that differ between runs."""
     flat = {number: flattened(determining(run.config)) for number, run in runs.items()}
     keys = list(dict.fromkeys(key for values in flat.values() for key in values))
     differing = [key for key in keys if len({repr(values.get(key)) for values in flat.values()}) > 1]
@@ -187,7 +187,13 @@ def _configurations(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table
     ]
     note = "Keys of the configuration that are not the same in all; empty where a run has no such key."
     return Table(
-        "configuration", "What tells them apart", note, list(labels.values()), rows, "Tables", records=records
+        "configuration",
+        "Differences in configuration",
+        note,
+        list(labels.values()),
+        rows,
+        "Tables",
+        records=records,
     )
 
 

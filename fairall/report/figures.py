@@ -53,7 +53,7 @@ POLICIES = {
 
 
 def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str) -> ReportFigure:
-    """Test utility and DPU of every method on a data set."""
+    """Figure of utility and DPU over time of every method on a data set."""
     own = [one for one in requested if one.dataset == dataset]
     return _drawing(
         f"{dataset}_{initial_policy}",
@@ -69,21 +69,21 @@ def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str)
 def synthetic(
     requested: Sequence[Requested], optimal: Sequence[Requested], initial_policy: str
 ) -> ReportFigure:
-    """All four measures of every method on synthetic data, with the optimal policies' lines."""
+    """Figure of four measures of every method on synthetic data, with lines of the optimal policies."""
 
-    def lines() -> dict[str, tuple[str, dict[str, float]]]:
-        found = {}
+    def optimal_levels() -> dict[str, tuple[str, dict[str, float]]]:
+        lines = {}
         for one in optimal:
             label = labels.method(one.model)
             if one.run is not None:
-                found[one.model] = (label, levels(one.run, labels.SYNTHETIC))
+                lines[one.model] = (label, levels(one.run, labels.SYNTHETIC))
             else:
                 readings = synthetic_readings(initial_policy, one.model)
-                found[one.model] = (
+                lines[one.model] = (
                     f"{label} (printed)",
                     {key: (low + high) / 2 for key, (low, high) in readings.items()},
                 )
-        return found
+        return lines
 
     return _drawing(
         f"synthetic_{initial_policy}",
@@ -93,13 +93,13 @@ def synthetic(
         f"{EXPECTED} {BAND} {EVERYBODY}",
         "Figures: synthetic data",
         requested,
-        lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=lines()),
+        lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=optimal_levels()),
         also_missing=[one for one in optimal if one.run is None],
     )
 
 
 def costs(requested: Sequence[Requested]) -> ReportFigure:
-    """Effective utility and DPU of FairAll against the cost of a positive decision."""
+    """Figure of effective utility and DPU of FairAll against the cost of a positive decision."""
 
     def draw() -> Figure:
         by_dataset: dict[str, list[Run]] = {}
@@ -120,7 +120,7 @@ def costs(requested: Sequence[Requested]) -> ReportFigure:
 
 
 def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
-    """Test utility and DPU of FairAll with each of its policies on a data set."""
+    """Figure of utility and DPU over time of FairAll with each of its policies on a data set."""
     own = [one for one in requested if one.dataset == dataset]
 
     def draw() -> Figure:
@@ -139,7 +139,7 @@ def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
 
 
 def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
-    """Every method's mean test utility and unfairness with intervals, a panel per data set."""
+    """Figure of every method's mean utility and DPU with intervals, a panel per data set."""
     return _drawing(
         f"plane_{initial_policy}",
         f"Utility against unfairness, {initial_policy} initial policy",
@@ -152,7 +152,7 @@ def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
 
 
 def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
-    """Acceptance of applicants by group over time; runs from before this was measured count as missing."""
+    """Figure of acceptance by group over time; runs that did not measure it count as missing."""
     measured = [
         one
         if one.run is None or len(one.run.curve("acceptance_rate_advantaged"))
@@ -171,7 +171,7 @@ def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFig
 
 
 def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
-    """Latent spaces of the methods that have one, on a data set."""
+    """Figure of the latent spaces of methods that have one, on a data set."""
     own = [
         one for one in requested if one.dataset == dataset and "latent_size" in one.planned.config["model"]
     ]
@@ -214,11 +214,11 @@ def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
 
 
 def _by_dataset(requested: Sequence[Requested]) -> dict[str, dict[str, Run]]:
-    found: dict[str, dict[str, Run]] = {}
+    runs: dict[str, dict[str, Run]] = {}
     for one in requested:
         if one.run is not None:
-            found.setdefault(one.dataset, {})[one.model] = one.run
-    return found
+            runs.setdefault(one.dataset, {})[one.model] = one.run
+    return runs
 
 
 def draw_over_time(
@@ -228,16 +228,16 @@ def draw_over_time(
     optimal: Mapping[str, tuple[str, Mapping[str, float]]] | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Measures over time steps: mean over seeds, and a band of one standard deviation.
+    """Draw measures over time steps: mean over seeds, and a band of one standard deviation.
 
-    Runs that are not comparable are drawn in panels of their own. A dashed line in a panel of a utility is
-    that of accepting everybody, where a run has measured it.
+    Runs that are not comparable have separate panels. A dashed line in a panel of a utility is the level of
+    accepting everybody, where a run has measured it.
 
     Args:
-        runs: by name of the method, or of what else tells them apart.
+        runs: by name of the method, or another distinct name.
         measures: one panel each, of metrics.csv.
         optimal: horizontal lines: by reference its label, and by measure its level, plain units.
-        labels: of the runs, where they are no methods.
+        labels: of the runs; by default names of methods.
     """
     groups = grouped(runs)
     looks = {name: _look(name, i, labels) for i, name in enumerate(runs)}
@@ -277,7 +277,7 @@ def _curve(axes: Axes, run: Run, measure: Quantity, label: str, look: dict[str, 
 
 
 def draw_against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Quantity]) -> Figure:
-    """Effective measures at the last step against c, a line per data set, with standard deviations."""
+    """Draw measures at the last step against c, a line per data set, with standard deviations."""
     figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
     panels = figure.subplots(1, len(measures))
     for axes, measure in zip(panels, measures, strict=True):
@@ -304,7 +304,7 @@ def draw_against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequenc
 
 
 def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
-    """Mean test utility against mean test DPU with 95 % intervals, and the Pareto front."""
+    """Draw mean utility against mean DPU with 95 % intervals, and the Pareto front."""
     figure = Figure(figsize=(COLUMN, 1.75 * len(by_dataset) + 0.1), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(by_dataset), 1))
     handles: dict[str, Any] = {}
@@ -338,7 +338,12 @@ def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points (unfairness, utility) that no other beats in both, from the fairest on."""
+    """Points (unfairness, utility) not dominated by another, in order of unfairness.
+
+    Examples:
+        >>> pareto([(0.3, 0.2), (0.1, 0.1), (0.4, 0.1)])
+        [(0.1, 0.1), (0.3, 0.2)]
+    """
     return [
         (x, y)
         for x, y in sorted(set(points))
@@ -347,7 +352,7 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def draw_acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
-    """Acceptance of applicants of either group over time: a row per data set, a column per method."""
+    """Draw acceptance of applicants of either group over time: a row per data set, a column per method."""
     methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
     figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.3), layout="constrained")
     panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
@@ -380,7 +385,7 @@ def _groups(axes: Axes, run: Run) -> None:
 
 
 def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
-    """Latent means of the first seed on their two leading principal axes, by s and by the label.
+    """Draw latent means of the first seed on their two leading principal axes, by s and by the label.
 
     Args:
         spaces: by method: z of shape (N, Z), s in {−1, +1} of shape (N,), and label in {0, 1} of shape (N,).
@@ -393,7 +398,7 @@ def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
             (left, s > 0, ("S = −1", "S = +1"), (ROSE, TEAL)),
             (right, label > 0, ("ỹ = 0", "ỹ = 1"), (OLIVE, WINE)),
         ):
-            # One cloud in a shuffled order, so that neither group covers the other.
+            # In shuffled order, so that neither group covers the other.
             order = np.random.default_rng(0).permutation(len(points))
             colours = np.where(positive, hues[1], hues[0])[order]
             axes.scatter(*points[order].T, s=2, c=colours, alpha=0.6, lw=0, rasterized=True)
@@ -431,6 +436,6 @@ def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
 
 
 def levels(run: Run, measures: Sequence[Quantity]) -> dict[str, float]:
-    """A reference's measures at the last time step, averaged over seeds, plain units."""
+    """Measures of a run at the last time step, averaged over seeds, plain units."""
     last: dict[str, pd.Series] = {measure.name: run.last(measure.name) for measure in measures}
     return {key: float(values.mean()) for key, values in last.items() if len(values)}

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network and no script; light, dark, wide and narrow."""
+"""The report as one HTML file without network access or scripts, for light and dark screens of any width."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fairall.report.figure import ReportFigure
 from fairall.report.statistics import Comparison
 from fairall.report.table import Cell, Row, Table
 
-Pictures = Mapping[str, tuple[bytes, bytes]]  # by figure: light and dark PNG
+Pictures = Mapping[str, tuple[bytes, bytes]]  # by key of the figure: light and dark PNG
 
 OTHERS = "Other runs"
 WIDE = ("acceptance",)  # figures of the width of the page
 
 
 def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]) -> str:
-    """The whole file.
+    """The report's page.
 
     Args:
-        contents: what it shows.
-        pictures: light and dark PNG of every figure that could be drawn.
-        made: by what and when, name and value.
+        contents: of the report.
+        pictures: light and dark PNG of every figure with runs.
+        made: time and versions, as name and value.
     """
     sections = []
     for name in SECTIONS:
@@ -43,7 +43,7 @@ def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]
         name, body = OTHERS, _table(contents.others)
         if contents.shown:
             body = f"<details><summary>{count(len(contents.others.rows), 'run')}</summary>{body}</details>"
-        # First where there is nothing else to see.
+        # First where there is nothing else to show.
         at = len(sections) if contents.shown else 0
         sections.insert(at, (name, f'<h2 id="{_anchor(name)}">{name}</h2>{body}'))
     links = "".join(f'<li><a href="#{_anchor(name)}">{escape(name)}</a></li>' for name, _ in sections)
@@ -62,7 +62,7 @@ def comparison_page(
     picture: tuple[bytes, bytes],
     made: Sequence[tuple[str, str]],
 ) -> str:
-    """Some runs side by side, as a file like the report's."""
+    """Page of a comparison of runs."""
     body = "".join(map(_table, tables)) + _figure(figure, picture) + _made(made)
     return document("FairAll: runs side by side", body)
 
@@ -95,7 +95,7 @@ def _table(table: Table) -> str:
 
 
 def grid(table: Table) -> str:
-    """The table itself."""
+    """A table as HTML."""
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     rows = []
     for group, lines in itertools.groupby(table.rows, key=lambda row: row.group):
@@ -122,15 +122,15 @@ def _cell(cell: Cell) -> str:
 
 
 def _tests(cell: Cell) -> str:
-    """Both tests in words, for who points at a mark."""
+    """Both tests as text, for the tooltip of a mark."""
 
-    def told(comparison: Comparison | None) -> str:
+    def in_words(comparison: Comparison | None) -> str:
         if comparison is None or comparison.p is None:
             return ""
         side = "better" if comparison.better else "worse"
         return f"{side} than {comparison.rival}, p = {comparison.p:.3g}"
 
-    return "; ".join(filter(None, map(told, (cell.baseline, cell.rival))))
+    return "; ".join(filter(None, map(in_words, (cell.baseline, cell.rival))))
 
 
 def _figure(figure: ReportFigure, picture: tuple[bytes, bytes] | None) -> str:
@@ -153,11 +153,12 @@ def _figure(figure: ReportFigure, picture: tuple[bytes, bytes] | None) -> str:
 
 
 def missing(commands: Sequence[str]) -> str:
-    """The commands that make what is missing, to be unfolded."""
+    """The commands that make missing runs, folded."""
     if not commands:
         return ""
     lines = escape("\n".join(commands))
-    return f"<details><summary>{len(commands)} missing; what makes it</summary><pre>{lines}</pre></details>"
+    summary = f"{len(commands)} missing; commands that make them"
+    return f"<details><summary>{summary}</summary><pre>{lines}</pre></details>"
 
 
 def _unused(contents: Contents) -> str:

@@ -1,4 +1,4 @@
-"""Tables of methods beside the paper's figures: effective, temporal, and on synthetic data."""
+"""Tables of methods beside the paper's values: effective, temporal, and on synthetic data."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MARKS = (
     f"over the methods of a data set and measure, p < {LEVEL:g})."
 )
 UNITS = (
-    "×100, mean (standard deviation over seeds). In italics the printed figure, and our mean less the "
+    "×100, mean (standard deviation over seeds). In italics the printed value, and our mean less the "
     "printed one in printed standard deviations (sd)."
 )
 
 
 @dataclass(frozen=True)
 class Requested:
-    """A run that a table needs, and the run if it is there."""
+    """A run that a table needs, and the finished run or None."""
 
     planned: Planned
     run: Run | None
@@ -91,7 +91,7 @@ def synthetic_table(requested: Sequence[Requested], initial_policy: str, *, from
         key=f"synthetic_{initial_policy}_corrected_{kind}",
         title=f"Synthetic data at the last time step ({kind}), {initial_policy} initial policy",
         note="×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
-        f"t = 200, which come without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR know everybody's label.",
+        f"t = 200, without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR are trained on every label.",
         section="Synthetic data",
     )
     for row, one in zip(table.rows, requested, strict=True):
@@ -114,7 +114,7 @@ def _setting(initial_policy: str, protocol: str) -> str:
 
 
 def _method_table(
-    requested: Sequence[Requested], measures: Sequence[Quantity], *, note: str, **told: str
+    requested: Sequence[Requested], measures: Sequence[Quantity], *, note: str, **texts: str
 ) -> Table:
     def printed(one: Requested, measure: Quantity) -> tuple[float, float] | None:
         return paper_metrics(one.planned.config).get(measure.name.removesuffix("_sampled"))
@@ -126,12 +126,12 @@ def _method_table(
         printed=printed,
         note=f"{note} {UNITS} {MARKS}",
         section="Tables",
-        **told,
+        **texts,
     )
     return _with_references(table, requested, {measure.name: measure.name for measure in measures})
 
 
-def _with_references(table: Table, requested: Sequence[Requested], figures: Mapping[str, str]) -> Table:
+def _with_references(table: Table, requested: Sequence[Requested], measures: Mapping[str, str]) -> Table:
     runs: dict[str, list[Run]] = {}
     about: dict[str, dict[str, Any]] = {}
     for one in requested:
@@ -139,7 +139,7 @@ def _with_references(table: Table, requested: Sequence[Requested], figures: Mapp
             group = labels.dataset(one.dataset)
             runs.setdefault(group, []).append(one.run)
             about[group] = {"dataset": one.dataset, "model": "accept_all"}
-    return with_references(table, runs, figures, about)
+    return with_references(table, runs, measures, about)
 
 
 def _table(
@@ -179,11 +179,11 @@ def _table(
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a method stands in a column.
+    """Standing of a method in a column.
 
     Attributes:
         values: by seed, plain units.
-        best: whether there are others, none with a better mean.
+        best: whether there are other methods and none has a better mean.
         baseline: against FairLog.
         rival: against the best of the others.
     """
@@ -202,7 +202,10 @@ class Standing:
 def compared(
     by_model: Mapping[str, pd.Series], measure: Quantity, baseline: str = labels.BASELINE
 ) -> dict[str, Standing]:
-    """Every method of a column against a baseline and the best of the others; references only stand."""
+    """Compare every method of a column with a baseline and the best of the others.
+
+    Reference methods, and measures without a better direction, are not compared.
+    """
     sign = 1 if measure.higher_is_better else -1
     score = {model: sign * series.mean() for model, series in by_model.items()}
     ranked = measure.higher_is_better is not None
@@ -231,7 +234,7 @@ def compared(
 def _tested(
     by_model: Mapping[str, pd.Series], rivals: Mapping[str, str | None], score: Mapping[str, float]
 ) -> dict[str, Comparison]:
-    """One family of tests: every method with its rival; a pair that meets twice is one test."""
+    """One family of tests: every method with its rival; a pair that occurs twice is one test."""
     pairs = {model: rival for model, rival in rivals.items() if rival is not None}
     tests = list(dict.fromkeys(frozenset(pair) for pair in pairs.items()))
     raw = [paired_p(*(by_model[model] for model in sorted(test))) for test in tests]
@@ -243,7 +246,7 @@ def _tested(
 
 
 def cell(standing: Standing | None, paper: tuple[float, float] | None, *, missing: bool) -> Cell:
-    """A standing as shown, beside a printed mean and deviation."""
+    """A cell with a standing beside a printed mean and deviation."""
     shown = None if paper is None else plus_minus(*paper)
     if standing is None:
         return Cell("", shown, missing=missing)
@@ -293,5 +296,5 @@ def _with_reading(cell: Cell, reading: tuple[float, float]) -> Cell:
 
 
 def signed(value: float) -> str:
-    """With its sign, which is a minus and no hyphen."""
+    """A number with one decimal and its sign."""
     return "0.0" if f"{abs(value):.1f}" == "0.0" else f"{value:+.1f}".replace("-", "−")

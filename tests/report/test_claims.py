@@ -59,7 +59,7 @@ def test_words_are_of_the_figures(make_run: MakeRun, tmp_path: Path) -> None:
     within = sum(abs(difference) <= 1 for difference in apart)
     assert len(apart) == 4
     assert (
-        f"Of 4 printed figures (harsh initial policy, protocol corrected), {within} are within one"
+        f"Of 4 printed measures (harsh initial policy, protocol corrected), {within} are within one"
         in paragraph
     )
     assert "Not reproduced: FairAll (I+II) accumulates less unfairness than FairLog." in lines
