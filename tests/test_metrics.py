@@ -1,5 +1,6 @@
 import doctest
 import warnings
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,8 @@ import torch
 from sklearn.metrics import precision_score, recall_score
 
 from fairall import metrics
+from fairall.report import figures, statistics, table
+from fairall.results import time_left
 
 
 def test_utility_and_dpu_by_hand() -> None:
@@ -112,10 +115,13 @@ def test_labels_that_are_unknown_do_not_count() -> None:
     assert metrics.equal_opportunity(propensity, (s > 0).float(), s).isnan().all()
 
 
-def test_doctests() -> None:
-    failed, tried = doctest.testmod(metrics)
+@pytest.mark.parametrize(
+    "module", [metrics, figures, statistics, table, time_left], ids=lambda it: it.__name__
+)
+def test_doctests(module: ModuleType) -> None:
+    failed, tried = doctest.testmod(module)
     assert failed == 0
-    assert tried > len(metrics.STANDARD)
+    assert tried > (len(metrics.STANDARD) if module is metrics else 0)
 
 
 def test_effective_measures_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Runs that nobody ran: folders as a run leaves them, with figures drawn at random."""
+"""Made-up runs: folders as a run leaves them, with random measures."""
 
 from collections.abc import Callable
 from functools import partial
@@ -55,10 +55,10 @@ def make_run(tmp_path: Path) -> MakeRun:
     return partial(lay_down, tmp_path)
 
 
-def add_references(path: Path, **figures: float) -> Path:
-    """Gives a run what accepting everybody came to, by figure of summary.json, as newer versions do."""
+def add_references(path: Path, **measures: float) -> Path:
+    """Give a run measures of accepting everybody, by key of summary.json."""
     run = RunFolder(path)
-    everybody = {name: {"mean": mean, "std": None, "interval": None} for name, mean in figures.items()}
+    everybody = {name: {"mean": mean, "std": None, "interval": None} for name, mean in measures.items()}
     run.write_summary(run.read_summary() | {"references": {"accept_all": everybody, "reject_all": {}}})
     run.finish()
     return path

@@ -14,7 +14,7 @@ NO_WORSE = REAL[2]  # FairAll accumulates no less utility than UnfairLog
 
 @pytest.fixture
 def words_of(make_run: MakeRun, tmp_path: Path):  # type: ignore[no-untyped-def]
-    """The verdict on a claim when FairAll's figures are this much greater than the other's."""
+    """The verdict on a claim when FairAll's measures are this much greater than the other's."""
 
     def found(claim, apart: float, seeds: int = 10) -> str:  # type: ignore[no-untyped-def]
         for number, (model, shift) in enumerate(((claim.model, 0.2 + apart), (claim.other, 0.2))):
@@ -44,7 +44,7 @@ def test_verdicts(claim, apart: float, seeds: int, expected: str, words_of) -> N
     assert words_of(claim, apart, seeds) == expected
 
 
-def test_words_are_of_the_figures(make_run: MakeRun, tmp_path: Path) -> None:
+def test_words_are_of_the_measures(make_run: MakeRun, tmp_path: Path) -> None:
     for number, (model, shift) in enumerate((("fairall_I_II", 0.203), ("fairlog", 0.1))):
         make_run(f"model={model}", "dataset=credit", shift=shift, number=number)
     runs = collect(tmp_path / "outputs" / "runs").runs

@@ -1,4 +1,4 @@
-"""The figures of tables against metrics.csv, recomputed with nothing of the report's."""
+"""Values of tables against metrics.csv, recomputed without the report's code."""
 
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def check(table: Table, requested: list[Requested], n_measures: int) -> None:
             assert row["p_baseline"] == pytest.approx(previous)
 
 
-def test_effective_figures_are_those_of_the_runs(requested: list[Requested]) -> None:
+def test_effective_values_are_those_of_the_runs(requested: list[Requested]) -> None:
     table = effective_table(requested, "harsh", "corrected")
     check(table, requested, 2)
     first = table.rows[0]
@@ -79,7 +79,7 @@ def test_effective_figures_are_those_of_the_runs(requested: list[Requested]) -> 
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_temporal_figures_are_those_of_the_runs(sampled: bool, requested: list[Requested]) -> None:
+def test_temporal_values_are_those_of_the_runs(sampled: bool, requested: list[Requested]) -> None:
     table = temporal_table(requested, "harsh", "corrected", from_sampled=sampled)
     check(table, requested, 4)
     # The paper prints none for UnfairLog.
@@ -107,7 +107,7 @@ def test_a_missing_run_is_missing_with_its_command(requested: list[Requested]) -
     assert effective_table([Requested(one.planned, None) for one in requested], "harsh", "corrected").empty
 
 
-def test_synthetic_figures_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
+def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
     for number, model in enumerate(("fairall_I_II", "fairlog", "opt_fair")):
         make_run(f"model={model}", "dataset=synthetic", number=number, shift=0.2)
     runs = collect(tmp_path / "outputs" / "runs").runs

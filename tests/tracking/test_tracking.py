@@ -1,4 +1,4 @@
-"""What a run tells MLflow."""
+"""Logging of runs to MLflow."""
 
 import shutil
 import signal
@@ -58,7 +58,7 @@ def test_one_finished_parent_with_a_nested_run_per_seed(client: mlflow.MlflowCli
     assert {run.data.tags["fairall.preset"] for run in (parent, *nested)} == {"quick"}
 
 
-def test_curves_and_figures_are_those_of_the_files(client: mlflow.MlflowClient, outputs: Path) -> None:
+def test_curves_and_measures_are_those_of_the_files(client: mlflow.MlflowClient, outputs: Path) -> None:
     parent, nested = runs(client)
     (path,) = outputs.glob("runs/*/*/*/metrics.csv")
     table = pd.read_csv(path)
@@ -202,8 +202,8 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: st
     silent.write_config(plain | {"tracking": plain["tracking"] | {"enabled": False}})
     silent.finish()
     there = f"tracking.uri=sqlite:///{tmp_path / 'later.db'}"
-    told = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
-    assert (told.returncode, told.stderr, told.stdout) == (
+    ended = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
+    assert (ended.returncode, ended.stderr, ended.stdout) == (
         0,
         "",
         "Logged 1 run to MLflow; 0 were already there.\n",
@@ -263,7 +263,7 @@ def test_a_failed_run_is_marked_and_a_dead_one_closed(
         client.delete_run(parent_of(name))
 
 
-def test_a_result_half_told_is_told_anew(client: mlflow.MlflowClient, outputs: Path) -> None:
+def test_a_result_half_logged_is_logged_anew(client: mlflow.MlflowClient, outputs: Path) -> None:
     config, folder = kept_run(client, outputs)
     parent, nested = runs(client)
     client.update_run(parent.info.run_id, status="RUNNING")
@@ -276,7 +276,7 @@ def test_a_result_half_told_is_told_anew(client: mlflow.MlflowClient, outputs: P
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"nonsense": 1}'])
-def test_what_was_told_is_unknown_where_its_file_is_damaged(content: str, tmp_path: Path) -> None:
+def test_what_was_sent_is_unknown_where_its_file_is_damaged(content: str, tmp_path: Path) -> None:
     (tmp_path / "tracking.json").write_text(content)
     assert Sent.read(tmp_path) == Sent()
 
