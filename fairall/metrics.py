@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, TypeVar
 
@@ -83,7 +83,7 @@ class Quantity:
         return cls(name, **(dict(plain) | {"bounds": bounds}))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Measure(Quantity):
     """A registered function.
 
@@ -92,7 +92,7 @@ class Measure(Quantity):
         cumulative: whether the value at the last time step summarises the run; of measures of applicants.
     """
 
-    function: Callable[..., Tensor] = field(default=torch.as_tensor, repr=False)
+    function: Callable[..., Tensor]
     cumulative: bool = False
 
     @property
@@ -119,14 +119,14 @@ def measure(
     bounds: tuple[float, float] = UNBOUNDED,
     cumulative: bool = False,
 ) -> Callable[[MeasureFunction], MeasureFunction]:
-    """Register a function as a measure of its name; the function itself is left as it is.
+    """Register a function as a measure of its name; the function is returned unchanged.
 
-    The parameters say what it is computed from. One whose first parameter is `propensity` measures a policy
-    on the evaluation people at every time step, and takes any of `POLICY_DATA`: tensors of shape (E, N) or,
-    for what is the same for every seed, (N,); `weight` is None where all labels are known. One whose first
-    parameter is `accepted` measures the decisions taken on applicants, and takes any of `APPLICANTS_DATA`:
-    tensors of shape (T, E, N). `cost` is a number. Where a run has no `ground_truth`, `counterfactual` or
-    `counterfactually_accepted`, measures with such a parameter have no values.
+    The names of the parameters select the data. A function of `propensity` measures a policy on the evaluation
+    people at every time step and takes any of `POLICY_DATA`: `propensity` and `counterfactual` of shape (E, N),
+    the others of shape (N,); `weight` is None where all labels are known. A function of `accepted` measures
+    the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T, E, N). `cost` is a
+    number. Where a run has no `ground_truth`, `counterfactual` or `counterfactually_accepted`, measures with
+    such a parameter have no values.
 
     Args:
         label: in tables and figures.
@@ -155,7 +155,14 @@ def measure(
             )
         of: Literal["policy", "applicants"] = "policy" if of_policy else "applicants"
         _registered[function] = Measure(
-            function.__name__, label, unit, higher_is_better, bounds, of, function, cumulative
+            function.__name__,
+            label,
+            unit,
+            higher_is_better,
+            bounds,
+            of,
+            function=function,
+            cumulative=cumulative,
         )
         return function
 

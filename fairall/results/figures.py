@@ -30,7 +30,7 @@ def draw_learning(
     title: str,
     split: str,
     paper: dict[str, tuple[float, float]],
-    accept_all: Mapping[str, Any],
+    references: Mapping[str, Mapping[str, Any]],
     measures: Sequence[Measure] = STANDARD,
 ) -> None:
     """Draw each measure of the policy over time: mean, one standard deviation and range over seeds.
@@ -41,7 +41,7 @@ def draw_learning(
         title: of the figure.
         split: `test` or `validation`, the people measured on.
         paper: of `paper.paper_metrics`.
-        accept_all: of `summary.references`.
+        references: of `summary.references`.
         measures: of the run; those without values have no panel.
     """
     with mpl.rc_context(STYLE):
@@ -68,18 +68,18 @@ def draw_learning(
             axes.fill_between(
                 by_step.index,
                 (mean - std).clip(lower=100 * measure.bounds[0]),
-                mean + std,
+                (mean + std).clip(upper=100 * measure.bounds[1]),
                 color=colour,
                 alpha=0.3,
                 lw=0,
                 label="± 1 std",
             )
             axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
-            reference = accept_all.get(f"mean_{name}")
-            if reference is not None and "utility" in name:
-                level = 100 * reference["mean"]
-                axes.axhline(level, color="black", ls=":", lw=1, label=f"accept everybody ({level:.1f})")
-                axes.axhline(0.0, color="black", ls="-", lw=0.6, label="accept nobody (0)")
+            for who, key, line in (("everybody", "accept_all", ":"), ("nobody", "reject_all", "-")):
+                reference = references[key].get(f"mean_{name}")
+                if measure.higher_is_better and reference is not None:
+                    level = 100 * reference["mean"]
+                    axes.axhline(level, color="black", ls=line, lw=0.8, label=f"accept {who} ({level:.1f})")
             printed = paper.get(f"mean_{name}")
             if printed is not None:
                 axes.axhline(
@@ -91,11 +91,11 @@ def draw_learning(
                 )
             axes.set(
                 xlabel="time step t",
-                ylabel=f"{measure.label} on the {split} set ×100",
+                ylabel=f"{measure.label} ×100",
                 xlim=(0, by_step.index[-1]),
             )
             axes.legend(fontsize=7)
-        _title(figure, title)
+        _title(figure, f"{title}; {split} set")
         _save(figure, path)
 
 

@@ -136,7 +136,7 @@ def _draw(
         title=title,
         split=split,
         paper=paper_metrics(plain),
-        accept_all=references["accept_all"],
+        references=references,
         measures=learned.evaluation.measures,
     )
     if learned.curves is not None:

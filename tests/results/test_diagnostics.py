@@ -93,9 +93,9 @@ def test_problems_are_listed_one_by_one(protocol: ProtocolConfig) -> None:
         "latent_variance_gap": 1.5,
         "latent_label_agreement": -1.0,
     }
-    text = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], protocol, learns=True)
-    assert len(text) == 4
-    assert all(line.startswith("1 seed (0) ") for line in text)
+    lines = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], protocol, learns=True)
+    assert len(lines) == 4
+    assert all(line.startswith("1 seed (0) ") for line in lines)
 
 
 def test_a_seed_that_diverged_is_named_and_nothing_else_is_said_of_it(protocol: ProtocolConfig) -> None:

@@ -85,7 +85,7 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     assert "of the mean over seeds, by Student's t" in shown
     labels = drawn[0].axes[0].get_legend_handles_labels()[1]
     assert "accept everybody (18.0)" in labels
-    assert "accept nobody (0)" in labels
+    assert "accept nobody (0.0)" in labels
 
 
 def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
