@@ -43,14 +43,14 @@ def put_timers(stopwatch: Stopwatch) -> None:
 
     for owner, name, part in (
         (experiment.Evaluation, "measure", EVALUATION),
-        (write, "representation_figures", EVALUATION),
+        (write, "representation_measures", EVALUATION),
         (experiment, "write_result", RESULTS),
         (checkpoint.Checkpoint, "keep", RESULTS),
-        (experiment.Records, "settle", MLFLOW),
+        (experiment.Outbox, "flush", MLFLOW),
     ):
         setattr(owner, name, _timed(getattr(owner, name), part, stopwatch))
 
-    show_phase, making = experiment.Display.phase, experiment.Records.making
+    show_phase, recording = experiment.Display.phase, experiment.Outbox.recording
 
     @contextmanager
     def phase(display: Any, name: str, *arguments: Any, **keywords: Any) -> Iterator[Any]:
@@ -61,14 +61,14 @@ def put_timers(stopwatch: Stopwatch) -> None:
             yield advance
 
     @contextmanager
-    def timed_making(*arguments: Any) -> Iterator[None]:
+    def timed_recording(*arguments: Any) -> Iterator[None]:
         stopwatch.switch(OTHER)  # the end of the start-up
-        tracked: AbstractContextManager[None] = making(*arguments)
+        tracked: AbstractContextManager[None] = recording(*arguments)
         with stopwatch.part(MLFLOW), tracked, stopwatch.part(OTHER):
             yield
 
     experiment.Display.phase = phase  # type: ignore[method-assign, assignment]
-    experiment.Records.making = timed_making  # type: ignore[method-assign, assignment]
+    experiment.Outbox.recording = timed_recording  # type: ignore[method-assign, assignment]
 
 
 def _timed(function: Any, part: str, stopwatch: Stopwatch) -> Any:

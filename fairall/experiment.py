@@ -23,19 +23,19 @@ from fairall.config.validation import (
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
+from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
 from fairall.online.training import Training
-from fairall.results.paper import paper_figures
-from fairall.results.summary import FIGURES
+from fairall.results.paper import paper_metrics
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
-from fairall.results.write import Learned, write_result
+from fairall.results.write import write_result
 from fairall.runtime.processor import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.client import how_to_look
-from fairall.tracking.outbox import Records, Told
+from fairall.tracking.outbox import Outbox, Sent
 
 DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
 
@@ -49,6 +49,7 @@ class Job:
         plain: the same as plain containers.
         data: everyone the run will meet.
         learner: untrained.
+        measures: the standard ones and the user's.
         identity: of the result.
         folder: where that is, or will be.
     """
@@ -57,6 +58,7 @@ class Job:
     plain: dict[str, Any]
     data: PreparedData
     learner: Learner
+    measures: tuple[Measure, ...]
     identity: str
     folder: RunFolder
 
@@ -95,16 +97,18 @@ def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = p
         FairAllError: where the configuration asks for something impossible or the data are not there.
     """
     config, plain = checked(composed)
-    if config.objective not in FIGURES:
+    measures = load_measures(config.evaluation.measures)
+    possible = [quantity.name for quantity in summaries(measures)]
+    if config.objective not in possible:
         raise FairAllError(
-            f"objective={config.objective} is not possible: it must be one of {', '.join(FIGURES)}"
+            f"objective={config.objective} is not possible: it must be one of {', '.join(possible)}"
         )
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
     learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
-    identity = run_id(plain, data.fingerprint(), learner, source)
+    identity = run_id(plain, data.fingerprint(), learner, source, *(measure.function for measure in measures))
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
-    return Job(config, plain, data, learner, identity, folder)
+    return Job(config, plain, data, learner, measures, identity, folder)
 
 
 @short_of_memory()
@@ -129,7 +133,7 @@ def run(
     task, display = job(composed), display or Display()
     config, plain, folder = task.config, task.plain, task.folder
     prepare_processor(config.threads)
-    training = Training(task.learner, config, task.data)
+    training = Training(task.learner, config, task.data, task.measures)
     for note in (*task.data.notes, *untuned(config, task.learner)):
         display.say(f"Note: {note}.")
     with folder.locked(log=display.say):
@@ -137,26 +141,18 @@ def run(
         if _intact(folder, display) and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
-            Records(plain, folder.path, display.say).settle()
+            Outbox(plain, folder.path, display.say).flush()
         else:
             with folder.recording(anew=config.force, log=display.say) as making:
-                records = Records(plain, making.path, display.say)
-                with records.making(command):
+                outbox = Outbox(plain, making.path, display.say)
+                with outbox.recording(command):
                     making.write_config(plain)
                     checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
                     training.run(checkpoint, phase1_cache(config, display), display)
-                    learned = Learned(
-                        training.learner,
-                        training.decided,
-                        training.history,
-                        training.curves,
-                        training.seeds,
-                        training.evaluation,
-                    )
-                    summary = write_result(learned, config, plain, task.data, making)
-                records.result_made(cpu_seconds=time.process_time())
+                    summary = write_result(training, plain, making)
+                outbox.result_made(cpu_seconds=time.process_time())
                 making.finish()
-                records.settle()
+                outbox.flush()
     _show(plain, summary, folder.path, display)
     return summary, folder.path
 
@@ -186,10 +182,10 @@ def untuned(config: Config, learner: Learner) -> list[str]:
 
 
 def _show(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
-    display.result(run_title(plain), summary, paper_figures(plain), plain["evaluation"]["window"])
+    display.result(run_title(plain), summary, paper_metrics(plain), plain["evaluation"]["window"])
     for warning in summary["warnings"]:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {folder}")
     look = how_to_look(plain)
-    if look is not None and Told.read(folder).result:
+    if look is not None and Sent.read(folder).result:
         display.say(f"MLflow:  {look}")

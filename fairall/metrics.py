@@ -1,18 +1,248 @@
-"""The measures of the paper (definitions 2.1 to 2.4, D.1, D.2) as pure functions; no state, no files."""
+"""Measures of decisions (definitions 2.1 to 2.4, D.1, D.2) as pure functions, and their registry.
+
+A measure is a function decorated with `measure`; columns, summaries, tables and figures follow from that.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
 from scipy.special import stdtrit
 from torch import Tensor
 
+from fairall.errors import FairAllError
 
+UNBOUNDED = (-math.inf, math.inf)
+SHARE = (0.0, 1.0)
+# What a measure can take, by the name of its parameter.
+POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
+APPLICANTS_DATA = ("accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Description of a number that runs report.
+
+    Attributes:
+        name: column of metrics.csv, or key of summary.json.
+        label: in tables and figures.
+        unit: of one value.
+        higher_is_better: None where neither direction is.
+        bounds: least and greatest possible value; infinite where there is none or it depends on the cost.
+        of: `policy` for a measure on the evaluation people, `applicants` for one of the decisions taken.
+    """
+
+    name: str
+    label: str
+    unit: str
+    higher_is_better: bool | None
+    bounds: tuple[float, float] = UNBOUNDED
+    of: Literal["policy", "applicants"] = "policy"
+
+    @property
+    def heading(self) -> str:
+        """The label, and an arrow in the better direction."""
+        arrow = "" if self.higher_is_better is None else " ↑" if self.higher_is_better else " ↓"
+        return self.label + arrow
+
+    def sampled(self) -> Quantity:
+        """The same from drawn decisions instead of acceptance probabilities."""
+        return self._derived(f"{self.name}_sampled")
+
+    def mean(self) -> Quantity:
+        """The temporal mean (definition 2.4)."""
+        return self._derived(f"mean_{self.name}", label=f"mean {self.label}")
+
+    def variation(self) -> Quantity:
+        """The temporal variation (definition 2.4)."""
+        return self._derived(
+            f"tv_{self.name}", label=f"TV {self.label}", higher_is_better=False, bounds=(0.0, math.inf)
+        )
+
+    def _derived(self, name: str, **changes: Any) -> Quantity:
+        own = {key: getattr(self, key) for key in Quantity.__dataclass_fields__}
+        return Quantity(**(own | {"name": name} | changes))
+
+    def to_plain(self) -> dict[str, Any]:
+        """All but the name, as JSON can hold it; an infinite bound becomes None."""
+        plain = {key: getattr(self, key) for key in Quantity.__dataclass_fields__ if key != "name"}
+        return plain | {"bounds": [bound if math.isfinite(bound) else None for bound in self.bounds]}
+
+    @classmethod
+    def from_plain(cls, name: str, plain: Mapping[str, Any]) -> Quantity:
+        """Inverse of `to_plain`."""
+        low, high = plain["bounds"]
+        bounds = (-math.inf if low is None else low, math.inf if high is None else high)
+        return cls(name, **(dict(plain) | {"bounds": bounds}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure(Quantity):
+    """A registered function.
+
+    Attributes:
+        function: takes a selection of `POLICY_DATA` or of `APPLICANTS_DATA`.
+        cumulative: whether the value at the last time step summarises the run; of measures of applicants.
+    """
+
+    function: Callable[..., Tensor]
+    cumulative: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Names of the function's parameters."""
+        return tuple(inspect.signature(self.function).parameters)
+
+    def __call__(self, data: Mapping[str, Any]) -> Tensor | None:
+        """The measure of data by parameter name; None where the data lack one of them."""
+        if not all(name in data for name in self.needs):
+            return None
+        return self.function(**{name: data[name] for name in self.needs})
+
+
+_registered: dict[Callable[..., Tensor], Measure] = {}
+MeasureFunction = TypeVar("MeasureFunction", bound=Callable[..., Tensor])
+
+
+def measure(
+    *,
+    label: str,
+    unit: str,
+    higher_is_better: bool | None,
+    bounds: tuple[float, float] = UNBOUNDED,
+    cumulative: bool = False,
+) -> Callable[[MeasureFunction], MeasureFunction]:
+    """Register a function as a measure of its name; the function is returned unchanged.
+
+    The names of the parameters select the data. A function of `propensity` measures a policy on the
+    evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and `counterfactual` of
+    shape (E, N), the others of shape (N,); `weight` is None where all labels are known. A function of
+    `accepted` measures
+    the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T, E, N). `cost` is a
+    number. Where a run has no `ground_truth`, `counterfactual` or `counterfactually_accepted`, measures with
+    such a parameter have no values.
+
+    Args:
+        label: in tables and figures.
+        unit: of one value.
+        higher_is_better: None where neither direction is.
+        bounds: least and greatest possible value.
+        cumulative: whether the value at the last time step belongs in the summary.
+
+    Returns:
+        A decorator; the function returns shape (E,) for a policy, shape (T, E) for applicants.
+
+    Raises:
+        FairAllError: where a parameter has another name.
+    """
+
+    def register(function: MeasureFunction) -> MeasureFunction:
+        parameters = list(inspect.signature(function).parameters)
+        of_policy = "propensity" in parameters
+        known = POLICY_DATA if of_policy else APPLICANTS_DATA
+        unknown = [name for name in parameters if name not in known]
+        if unknown or not {"propensity", "accepted"} & set(parameters):
+            raise FairAllError(
+                f"the measure {function.__name__} takes {', '.join(parameters) or 'nothing'}: parameters are "
+                f"some of {', '.join(POLICY_DATA)}, or some of {', '.join(APPLICANTS_DATA)}; "
+                "`propensity` or `accepted` is one of them"
+            )
+        of: Literal["policy", "applicants"] = "policy" if of_policy else "applicants"
+        _registered[function] = Measure(
+            function.__name__,
+            label,
+            unit,
+            higher_is_better,
+            bounds,
+            of,
+            function=function,
+            cumulative=cumulative,
+        )
+        return function
+
+    return register
+
+
+def curves(measures: Iterable[Measure]) -> list[Quantity]:
+    """The quantities of every time step, in the order of the columns of metrics.csv."""
+    measures = list(measures)
+    of_policy = [part for one in measures if one.of == "policy" for part in (one, one.sampled())]
+    return [*of_policy, *(one for one in measures if one.of == "applicants")]
+
+
+def summaries(measures: Iterable[Measure]) -> list[Quantity]:
+    """The quantities of a whole run: cumulative measures, and the temporal ones of a policy."""
+    measures = list(measures)
+    of_policy = [one for one in curves(measures) if one.of == "policy"]
+    temporal = [part for one in of_policy for part in (one.variation(), one.mean())]
+    return [*(one for one in measures if one.cumulative), *temporal]
+
+
+def load_measures(names: Sequence[str]) -> tuple[Measure, ...]:
+    """The standard measures, and those that a user has written.
+
+    Args:
+        names: of decorated functions, as `module.function`; the module is imported.
+
+    Raises:
+        FairAllError: where there is no such measure, its name is taken, or it fails on made-up data.
+    """
+    found = list(STANDARD)
+    for name in names:
+        key = f"evaluation.measures: {name}"
+        module, _, function = name.rpartition(".")
+        try:
+            registered = _registered.get(getattr(import_module(module), function))
+        except Exception as error:
+            raise FairAllError(
+                f"{key} cannot be imported ({type(error).__name__}: {error}); write it as module.function, "
+                "the module in the current folder or installed"
+            ) from error
+        if registered is None:
+            raise FairAllError(f"{key} is no measure; decorate the function with @fairall.metrics.measure")
+        taken = {quantity.name for known in found for quantity in curves([known])}
+        if taken & {quantity.name for quantity in curves([registered])}:
+            raise FairAllError(f"{key}: a measure called {registered.name} is there already; rename this one")
+        _try_out(registered, key)
+        found.append(registered)
+    return tuple(found)
+
+
+def _try_out(tried: Measure, key: str) -> None:
+    """Raise FairAllError unless a measure has a value for each seed of made-up people.
+
+    A mistake would otherwise end a run only after Phase I, or after its last time step.
+    """
+    shape = (2, 6) if tried.of == "policy" else (3, 2, 6)
+    wanted = shape[:-1]
+    alternating = torch.arange(6).expand(shape) % 2
+    half = torch.full(shape, 0.5)
+    data = {
+        "propensity": half, "counterfactual": half, "label": (alternating * half * 2),
+        "ground_truth": 1.0 - alternating, "weight": half[0], "s": 2.0 * alternating - 1.0, "cost": 0.5,
+        "accepted": alternating > 0, "counterfactually_accepted": alternating > 0,
+    }  # fmt: skip
+    try:
+        values = tried(data)
+    except Exception as error:
+        raise FairAllError(f"{key} fails on made-up people ({type(error).__name__}: {error})") from error
+    if not isinstance(values, Tensor) or values.shape != wanted or not values.is_floating_point():
+        got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
+        raise FairAllError(
+            f"{key} returns {got} for {shape[-2]} seeds; it must be a tensor of floats of shape {wanted}"
+        )
+
+
+@measure(label="utility", unit="gain per person", higher_is_better=True)
 def utility(propensity: Tensor, label: Tensor, cost: float, weight: Tensor | None = None) -> Tensor:
-    """UT = mean of π·(ỹ − c) (definition 2.1); with y for ỹ the ground-truth utility.
+    """UT, mean of π·(ỹ − c) (definition 2.1).
 
     With weights the self-normalised inverse-propensity estimate Σ w·π·(ỹ − c) / Σ w (Hájek 1971) of the mean
     over a population of whom only some have a label.
@@ -25,51 +255,21 @@ def utility(propensity: Tensor, label: Tensor, cost: float, weight: Tensor | Non
 
     Returns:
         Shape (E,), in [−c, 1 − c].
+
+    References:
+        Hájek, J. (1971). Comment on "An essay on the logical foundations of survey sampling, part one" by
+        D. Basu. In Foundations of Statistical Inference, Holt, Rinehart and Winston.
+
+    Examples:
+        >>> utility(torch.tensor([[1.0, 0.5]]), torch.tensor([1.0, 0.0]), 0.4)
+        tensor([0.2000])
     """
     return weighted_mean(propensity * (label - cost), weight)
 
 
-def utility_standard_error(
-    propensity: Tensor, label: Tensor, cost: float, weight: Tensor | None = None
-) -> Tensor:
-    """Standard error of `utility` as an estimate for the population that the N people were drawn from.
-
-    √(Σ w²·(g − UT)²) / Σ w with g = π·(ỹ − c), times √(n/(n − 1)) for the n labels: the linearised variance
-    of a ratio (Särndal, Swensson & Wretman 1992, section 5.7); without weights the standard deviation of g
-    over √N.
-
-    Args:
-        propensity: as for `utility`.
-        label: as for `utility`.
-        cost: as for `utility`.
-        weight: as for `utility`.
-
-    Returns:
-        Shape (E,); NaN for a single label.
-    """
-    gain = propensity * (label - cost)
-    weight = torch.ones_like(gain) if weight is None else weight.expand_as(gain)
-    residual = weight * (gain - weighted_mean(gain, weight).unsqueeze(-1))
-    n = (weight > 0).sum(-1)
-    return residual.square().sum(-1).sqrt() / weight.sum(-1) * (n / (n - 1)).sqrt()
-
-
-def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
-    """Σ w·v / Σ w of values (..., N) with weights (N,); the plain mean without them. Shape (...)."""
-    return values.mean(-1) if weight is None else (weight * values).sum(-1) / weight.sum(-1)
-
-
-def effective_sample_size(weight: np.ndarray) -> float:
-    """(Σ w)² / Σ w² of weights (N,), the number of equally weighted people worth as much (Kish 1965).
-
-    0 where no weight is positive.
-    """
-    total = float((weight**2).sum())
-    return float(weight.sum()) ** 2 / total if total > 0 else 0.0
-
-
+@measure(label="DPU", unit="difference of shares", higher_is_better=False, bounds=SHARE)
 def dpu(propensity: Tensor, s: Tensor) -> Tensor:
-    """Demographic-parity unfairness |E[π | S=+1] − E[π | S=−1]| (definition 2.2).
+    """Demographic-parity unfairness, |E[π | S=+1] − E[π | S=−1]| (definition 2.2).
 
     Args:
         propensity: acceptance probabilities π(d=1 | x, s), or decisions in {0, 1}, shape (..., N).
@@ -77,14 +277,15 @@ def dpu(propensity: Tensor, s: Tensor) -> Tensor:
 
     Returns:
         Shape (...), in [0, 1]; NaN where a group is absent.
+
+    Examples:
+        >>> dpu(torch.tensor([[1.0, 0.5, 0.0]]), torch.tensor([1.0, 1.0, -1.0]))
+        tensor([0.7500])
     """
-    advantaged = (s > 0).to(propensity.dtype).expand_as(propensity)
-    disadvantaged = 1.0 - advantaged
-    rate_advantaged = (propensity * advantaged).sum(-1) / advantaged.sum(-1)
-    rate_disadvantaged = (propensity * disadvantaged).sum(-1) / disadvantaged.sum(-1)
-    return (rate_advantaged - rate_disadvantaged).abs()
+    return group_gap(propensity, s)
 
 
+@measure(label="CFU", unit="mean difference of probabilities", higher_is_better=False, bounds=SHARE)
 def cfu(propensity: Tensor, counterfactual: Tensor) -> Tensor:
     """Counterfactual unfairness, mean |π(x, s) − π(x_cf, −s)| (definition 2.3).
 
@@ -94,10 +295,102 @@ def cfu(propensity: Tensor, counterfactual: Tensor) -> Tensor:
 
     Returns:
         Shape (E,), in [0, 1].
+
+    Examples:
+        >>> cfu(torch.tensor([[1.0, 0.5]]), torch.tensor([[0.5, 0.5]]))
+        tensor([0.2500])
     """
     return (propensity - counterfactual).abs().mean(-1)
 
 
+@measure(label="ground-truth utility", unit="gain per person", higher_is_better=True)
+def ground_truth_utility(propensity: Tensor, ground_truth: Tensor, cost: float) -> Tensor:
+    """Mean of π·(y − c), the utility by the ground truth y instead of the proxy label.
+
+    Args:
+        propensity: as for `utility`.
+        ground_truth: y in {0, 1}, shape (N,) or (E, N).
+        cost: c in (0, 1).
+
+    Returns:
+        Shape (E,), in [−c, 1 − c].
+
+    Examples:
+        >>> ground_truth_utility(torch.tensor([[1.0, 0.5]]), torch.tensor([0.0, 0.0]), 0.4)
+        tensor([-0.3000])
+    """
+    return utility(propensity, ground_truth, cost)
+
+
+@measure(label="acceptance rate", unit="share", higher_is_better=None, bounds=SHARE)
+def acceptance(propensity: Tensor) -> Tensor:
+    """Mean of π, the share of people whom the policy accepts.
+
+    Args:
+        propensity: acceptance probabilities, or decisions in {0, 1}, shape (..., N).
+
+    Returns:
+        Shape (...), in [0, 1].
+
+    Examples:
+        >>> acceptance(torch.tensor([[1.0, 0.5]]))
+        tensor([0.7500])
+    """
+    return propensity.mean(-1)
+
+
+@measure(label="equal-opportunity gap", unit="difference of shares", higher_is_better=False, bounds=SHARE)
+def equal_opportunity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Equal-opportunity unfairness, |E[π | ỹ=1, S=+1] − E[π | ỹ=1, S=−1]| (Hardt et al. 2016).
+
+    Args:
+        propensity: acceptance probabilities, or decisions in {0, 1}, shape (E, N).
+        label: ỹ in {0, 1}, shape (N,) or (E, N).
+        s: sensitive attribute in {−1, +1}, shape (N,) or (E, N).
+        weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
+
+    Returns:
+        Shape (E,), in [0, 1]; NaN where a group has nobody with label 1.
+
+    References:
+        Hardt, M., Price, E. and Srebro, N. (2016). Equality of opportunity in supervised learning. NeurIPS.
+
+    Examples:
+        >>> s = torch.tensor([1.0, 1.0, -1.0])
+        >>> equal_opportunity(torch.tensor([[1.0, 0.5, 0.25]]), torch.tensor([1.0, 0.0, 1.0]), s)
+        tensor([0.7500])
+    """
+    return group_gap(propensity, s, label if weight is None else label * weight)
+
+
+@measure(label="predictive-parity gap", unit="difference of shares", higher_is_better=False, bounds=SHARE)
+def predictive_parity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tensor | None = None) -> Tensor:
+    """Predictive-parity unfairness, |E[ỹ | d=1, S=+1] − E[ỹ | d=1, S=−1]| (Chouldechova 2017).
+
+    The share of label 1 among the accepted of a group is Σ π·ỹ / Σ π over its people.
+
+    Args:
+        propensity: as for `equal_opportunity`.
+        label: as for `equal_opportunity`.
+        s: as for `equal_opportunity`.
+        weight: as for `equal_opportunity`.
+
+    Returns:
+        Shape (E,), in [0, 1]; NaN where nobody of a group is accepted.
+
+    References:
+        Chouldechova, A. (2017). Fair prediction with disparate impact: a study of bias in recidivism
+        prediction instruments. Big Data 5(2).
+
+    Examples:
+        >>> s = torch.tensor([1.0, 1.0, -1.0])
+        >>> predictive_parity(torch.tensor([[1.0, 0.5, 0.25]]), torch.tensor([1.0, 0.0, 1.0]), s)
+        tensor([0.3333])
+    """
+    return group_gap(label.expand_as(propensity), s, propensity if weight is None else propensity * weight)
+
+
+@measure(label="effective utility", unit="gain per applicant", higher_is_better=True, cumulative=True)
 def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
     """Utility per applicant realised up to each step, Σ over accepted of (ỹ − c) / (N·t) (definition D.1).
 
@@ -108,29 +401,58 @@ def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
 
     Returns:
         Shape (T, E).
+
+    References:
+        Kilbertus, N., Gomez-Rodriguez, M., Schölkopf, B., Muandet, K. and Valera, I. (2020). Fair decisions
+        despite imperfect predictions. AISTATS.
+
+        Rateike, M., Majumdar, A., Mineeva, O., Gummadi, K. P. and Valera, I. (2022). Don't throw it away! The
+        utility of unlabeled data in fair decision making. FAccT.
+
+    Examples:
+        >>> effective_utility(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]]), 0.5)
+        tensor([[0.2500]])
     """
     per_step = (accepted * (label - cost)).mean(-1)
     return per_step.cumsum(0) / _steps(per_step)
 
 
+@measure(
+    label="effective DPU",
+    unit="difference of shares",
+    higher_is_better=False,
+    bounds=SHARE,
+    cumulative=True,
+)
 def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
     """Running mean of each step's |difference of acceptance rates| (definition D.2, as printed).
 
-    A step in which a group is absent says nothing and is left out. With N = 64 applicants a policy that
-    treats both groups alike still reads about 0.10: see `effective_dpu_pooled`.
+    Steps in which a group is absent are left out. With N = 64 applicants a policy that treats both groups
+    alike still has about 0.10: see `effective_dpu_pooled`.
 
     Args:
         accepted: decisions taken, shape (T, E, N), bool.
         s: sensitive attribute of the applicants, shape (T, E, N).
 
     Returns:
-        Shape (T, E), in [0, 1]; NaN until both groups have been seen in one step.
+        Shape (T, E), in [0, 1]; NaN until both groups have been present in one step.
+
+    Examples:
+        >>> effective_dpu(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
+        tensor([[1.]])
     """
     per_step = dpu(accepted.to(s.dtype), s)
-    seen = ~per_step.isnan()
-    return per_step.nan_to_num(0.0).cumsum(0) / seen.cumsum(0)
+    known = ~per_step.isnan()
+    return per_step.nan_to_num(0.0).cumsum(0) / known.cumsum(0)
 
 
+@measure(
+    label="effective DPU, pooled",
+    unit="difference of shares",
+    higher_is_better=False,
+    bounds=SHARE,
+    cumulative=True,
+)
 def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     """|Difference of the acceptance rates pooled over all steps so far|, which has no noise floor.
 
@@ -139,7 +461,11 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
         s: sensitive attribute of the applicants, shape (T, E, N).
 
     Returns:
-        Shape (T, E), in [0, 1]; NaN until both groups have been seen.
+        Shape (T, E), in [0, 1]; NaN until both groups have been present.
+
+    Examples:
+        >>> effective_dpu_pooled(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
+        tensor([[1.]])
     """
     rates = []
     for group in (s > 0, s < 0):
@@ -147,22 +473,15 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     return (rates[0] - rates[1]).abs()
 
 
-def acceptance_by_group(accepted: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-    """Share of the applicants of S = +1, and of those of S = −1, who were accepted at each step.
-
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        s: sensitive attribute of the applicants, shape (T, E, N).
-
-    Returns:
-        Two of shape (T, E), in [0, 1]; NaN at a step in which the group is absent.
-    """
-    advantaged, other = ((accepted & group).sum(-1) / group.sum(-1) for group in (s > 0, s < 0))
-    return advantaged, other
-
-
+@measure(
+    label="effective CFU",
+    unit="share",
+    higher_is_better=False,
+    bounds=SHARE,
+    cumulative=True,
+)
 def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor:
-    """Share of the applicants so far whom the other sensitive attribute would have given another decision.
+    """Share of the applicants so far with another decision had their sensitive attribute been the other.
 
     Its expectation is the mean |π(x, s) − π(x_cf, −s)| over applicants (definition 2.3), as both decisions
     of a person are taken with the same random number.
@@ -173,9 +492,170 @@ def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor
 
     Returns:
         Shape (T, E), in [0, 1].
+
+    Examples:
+        >>> effective_cfu(torch.tensor([[[True, False]]]), torch.tensor([[[True, True]]]))
+        tensor([[0.5000]])
     """
     per_step = (accepted != counterfactually_accepted).to(torch.get_default_dtype()).mean(-1)
     return per_step.cumsum(0) / _steps(per_step)
+
+
+@measure(
+    label="effective ground-truth utility", unit="gain per applicant", higher_is_better=True, cumulative=True
+)
+def effective_ground_truth_utility(accepted: Tensor, ground_truth: Tensor, cost: float) -> Tensor:
+    """`effective_utility` by the ground truth y instead of the proxy label.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        ground_truth: y of the applicants, shape (T, E, N).
+        cost: c in (0, 1).
+
+    Returns:
+        Shape (T, E).
+
+    Examples:
+        >>> effective_ground_truth_utility(torch.tensor([[[True, True]]]), torch.tensor([[[1.0, 1.0]]]), 0.5)
+        tensor([[0.5000]])
+    """
+    return effective_utility(accepted, ground_truth, cost)
+
+
+@measure(label="acceptance rate of applicants", unit="share", higher_is_better=None, bounds=SHARE)
+def acceptance_rate(accepted: Tensor) -> Tensor:
+    """Share of each step's applicants who were accepted.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+
+    Returns:
+        Shape (T, E), in [0, 1].
+
+    Examples:
+        >>> acceptance_rate(torch.tensor([[[True, False]]]))
+        tensor([[0.5000]])
+    """
+    return accepted.to(torch.get_default_dtype()).mean(-1)
+
+
+@measure(label="acceptance rate of applicants, S = +1", unit="share", higher_is_better=None, bounds=SHARE)
+def acceptance_rate_advantaged(accepted: Tensor, s: Tensor) -> Tensor:
+    """Share of each step's applicants with S = +1 who were accepted.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        s: sensitive attribute of the applicants, shape (T, E, N).
+
+    Returns:
+        Shape (T, E), in [0, 1]; NaN at a step without such applicants.
+
+    Examples:
+        >>> acceptance_rate_advantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
+        tensor([[1.]])
+    """
+    return (accepted & (s > 0)).sum(-1) / (s > 0).sum(-1)
+
+
+@measure(label="acceptance rate of applicants, S = −1", unit="share", higher_is_better=None, bounds=SHARE)
+def acceptance_rate_disadvantaged(accepted: Tensor, s: Tensor) -> Tensor:
+    """Share of each step's applicants with S = −1 who were accepted.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        s: sensitive attribute of the applicants, shape (T, E, N).
+
+    Returns:
+        Shape (T, E), in [0, 1]; NaN at a step without such applicants.
+
+    Examples:
+        >>> acceptance_rate_disadvantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
+        tensor([[0.]])
+    """
+    return acceptance_rate_advantaged(accepted, -s)
+
+
+STANDARD = tuple(_registered.values())
+"""The measures of every run."""
+
+
+def utility_standard_error(
+    propensity: Tensor, label: Tensor, cost: float, weight: Tensor | None = None
+) -> Tensor:
+    """Standard error of `utility` as an estimate for the population that the N people were drawn from.
+
+    √(Σ w²·(g − UT)²) / Σ w with g = π·(ỹ − c), times √(n/(n − 1)) for the n labels: the linearised variance
+    of a ratio (Särndal et al. 1992, section 5.7); without weights the standard deviation of g over √N.
+
+    Args:
+        propensity: as for `utility`.
+        label: as for `utility`.
+        cost: as for `utility`.
+        weight: as for `utility`.
+
+    Returns:
+        Shape (E,); NaN for a single label.
+
+    References:
+        Särndal, C.-E., Swensson, B. and Wretman, J. (1992). Model Assisted Survey Sampling. Springer.
+
+    Examples:
+        >>> utility_standard_error(torch.ones(1, 2), torch.tensor([1.0, 0.0]), 0.5)
+        tensor([0.5000])
+    """
+    gain = propensity * (label - cost)
+    weight = torch.ones_like(gain) if weight is None else weight.expand_as(gain)
+    residual = weight * (gain - weighted_mean(gain, weight).unsqueeze(-1))
+    n = (weight > 0).sum(-1)
+    return residual.square().sum(-1).sqrt() / weight.sum(-1) * (n / (n - 1)).sqrt()
+
+
+def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
+    """Σ w·v / Σ w of values (..., N) with weights (N,); the plain mean without them. Shape (...).
+
+    Examples:
+        >>> weighted_mean(torch.tensor([1.0, 3.0]), torch.tensor([3.0, 1.0]))
+        tensor(1.5000)
+    """
+    return values.mean(-1) if weight is None else (weight * values).sum(-1) / weight.sum(-1)
+
+
+def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor:
+    """|Difference between S = +1 and S = −1 of the weighted mean|, Σ w·v / Σ w over each group.
+
+    Args:
+        values: shape (..., N).
+        s: sensitive attribute in {−1, +1}, shape (N,) or (..., N).
+        weight: of each value, at least 0, shape (N,) or (..., N), or one for all.
+
+    Returns:
+        Shape (...); NaN where a group is absent or has no weight.
+
+    Examples:
+        >>> group_gap(torch.tensor([1.0, 0.5, 0.0]), torch.tensor([1.0, 1.0, -1.0]))
+        tensor(0.7500)
+    """
+    advantaged = (s > 0).to(values.dtype).expand_as(values)
+    of_advantaged, of_others = weight * advantaged, weight * (1.0 - advantaged)
+    mean_advantaged = (values * of_advantaged).sum(-1) / of_advantaged.sum(-1)
+    mean_others = (values * of_others).sum(-1) / of_others.sum(-1)
+    return (mean_advantaged - mean_others).abs()
+
+
+def effective_sample_size(weight: np.ndarray) -> float:
+    """(Σ w)² / Σ w² of weights (N,), the number of equally weighted people worth as much (Kish 1965).
+
+    0 where no weight is positive.
+
+    References:
+        Kish, L. (1965). Survey Sampling. Wiley.
+
+    Examples:
+        >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
+        2.0
+    """
+    total = float((weight**2).sum())
+    return float(weight.sum()) ** 2 / total if total > 0 else 0.0
 
 
 def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
@@ -187,6 +667,10 @@ def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
 
     Returns:
         Shape (E,).
+
+    Examples:
+        >>> temporal_mean(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
+        tensor([2.])
     """
     return _window(series, window).mean(0)
 
@@ -200,11 +684,12 @@ def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
 
     Returns:
         Shape (E,).
+
+    Examples:
+        >>> temporal_variation(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
+        tensor([1.4142])
     """
     return _window(series, window).std(0, correction=1)
-
-
-UNBOUNDED = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)
@@ -214,8 +699,8 @@ class Spread:
     Attributes:
         mean: over seeds.
         std: over seeds, with n − 1; None for one seed.
-        interval: 95 % interval of the mean over seeds by Student's t; None for one seed. It says what other
-            seeds would give on the same people, not what other people would.
+        interval: 95 % interval of the mean over seeds by Student's t; None for one seed. It is about other
+            seeds on the same people, not about other people.
     """
 
     mean: float
@@ -228,7 +713,7 @@ class Spread:
 
         Args:
             values: one per seed.
-            bounds: what the measure can be; the interval ends there.
+            bounds: of the measure; the interval is cut there.
         """
         if len(values) == 0 or not np.isfinite(values).all():
             return None
@@ -238,6 +723,18 @@ class Spread:
         half = float(stdtrit(n - 1, 0.975)) * std / math.sqrt(n)
         lowest, highest = bounds
         return cls(mean, std, (max(mean - half, lowest), min(mean + half, highest)))
+
+
+def as_markdown(measures: Iterable[Measure] = STANDARD) -> str:
+    """The table of docs/measures.md, a row per measure."""
+    rows = [["name", "label", "unit", "better", "range", "definition", "computed from"], ["---"] * 7]
+    for one in measures:
+        better = "" if one.higher_is_better is None else "higher" if one.higher_is_better else "lower"
+        extent = "" if one.bounds == UNBOUNDED else f"[{one.bounds[0]:g}, {one.bounds[1]:g}]"
+        definition = (inspect.getdoc(one.function) or "").partition("\n")[0].replace("|", r"\|")
+        needs = ", ".join(f"`{name}`" for name in one.needs)
+        rows.append([f"`{one.name}`", one.label, one.unit, better, extent, definition, needs])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def _steps(series: Tensor) -> Tensor:

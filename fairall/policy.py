@@ -1,4 +1,4 @@
-"""A learnt policy as a folder that can be deployed: load it, give it people, get acceptance probabilities."""
+"""Saved policies: load one from a folder and compute acceptance probabilities of people."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from fairall.randomness import FixedSamples, normal_points
 from fairall.storage.files import atomic, damaged, write_sums
 from fairall.storage.tensors import load_tensors, save_tensors
 
-FORMAT = 2  # of the folder; raised whenever an older one would be read wrongly
+FORMAT = 2  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.pt", "SUMS"
-# Points that replace draws of z: the root mean square error of π is at most 0.001 for trained policies with
+# Points instead of draws of z: the root mean square error of π is at most 0.001 for trained policies with
 # latents of 2 to 20, and at most 0.005 for steeper nets (docs/protocols.md).
 POINTS = 2048
-SAMPLES_AT_ONCE = 20_000  # of all replicates; hidden layers then fit into the processor's cache
+SAMPLES_AT_ONCE = 20_000  # of all replicates, so that hidden layers fit into the processor's cache
 
 
 class Policy:
@@ -38,8 +38,8 @@ class Policy:
 
     Attributes:
         learner: trained, E replicates.
-        reader: of the people it decides on.
-        points: what it averages over instead of draws, standard normal, shape (size, n).
+        reader: of tables of people.
+        points: standard normal, averaged over instead of draws, shape (size, n).
     """
 
     def __init__(self, learner: Learner, reader: PeopleReader, points: Tensor) -> None:
@@ -49,14 +49,14 @@ class Policy:
 
     @classmethod
     def of(cls, learner: Learner, data: PreparedData) -> Policy:
-        """The policy that `learner` has learnt on `data`."""
+        """The policy of a learner trained on `data`."""
         return cls(learner, PeopleReader.of(data), normal_points(learner.noise_size(), POINTS))
 
     def save(self, folder: Path, config: dict[str, Any]) -> None:
-        """Writes config.yaml, features.json, weights.pt and, last of all, SUMS.
+        """Write config.yaml, features.json, weights.pt and, last, SUMS.
 
         Args:
-            folder: where to.
+            folder: to write to.
             config: of the run, plain containers.
         """
         (folder / SUMS).unlink(missing_ok=True)
@@ -70,14 +70,14 @@ class Policy:
 
     @classmethod
     def load(cls, folder: str | Path) -> Policy:
-        """Reads what `save` wrote. Nothing is unpickled; the module of the method it names is imported.
+        """Read what `save` wrote. Nothing is unpickled; the module of the method is imported.
 
         Args:
             folder: `policy/` in the folder of a run.
 
         Raises:
-            FairAllError: where `folder` is no policy, a file of it is missing or not as it was written,
-                another version of this package saved it, or the method is not there.
+            FairAllError: where `folder` is no policy, a file of it is missing or changed, another version
+                of this package saved it, or the method cannot be imported.
         """
         folder = Path(folder)
         reader = load_reader(folder)
@@ -92,7 +92,7 @@ class Policy:
         tensors = load_tensors(folder / WEIGHTS)
         try:
             learner.load_state_dict(tensors["learner"])
-        except RuntimeError as error:  # a method of the user's own has changed since
+        except RuntimeError as error:  # a user's method has changed since
             raise FairAllError(
                 f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew"
             ) from error
@@ -101,27 +101,26 @@ class Policy:
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy.
 
-        A function of the person: rows before and after, and the order, change nothing but float rounding. (A
-        method of one's own has to keep to docs/your_own_method.md for that.)
+        A function of the person: other rows and the order of rows change nothing but float rounding, if a
+        method of your own follows docs/your_own_method.md.
 
         Args:
-            people: the raw features by name, in the words and numbers of the raw file, and the sensitive
-                attribute: a column `s` in {−1, +1} or, in a table without it, the column of the raw file in
-                its own words. Other columns are ignored.
-            strict: whether to refuse values of a category that training did not know, and features without a
-                value in any row, which otherwise are replaced by the feature's stand-in with a warning.
+            people: raw features by name, coded as in the raw file, and the sensitive attribute: a column `s`
+                in {−1, +1} or, in a table without it, the column of the raw file. Other columns are ignored.
+            strict: refuse categories unknown in training, and features without a value in any row; otherwise
+                they are replaced by the feature's default with a warning.
 
         Returns:
             Shape (E, N), in [0, 1].
 
         Raises:
-            FairAllError: where a column is missing or holds a value it cannot take: text among numbers, a
-                count that is none, a third value of a binary feature, a categorical feature of which no
-                value is known, a missing value that nothing stands in for.
+            FairAllError: where a column is missing or holds an invalid value: text among numbers, an invalid
+                count, a third value of a binary feature, a categorical feature without any known value, a
+                missing value of a feature without a default.
 
         Warns:
-            UserWarning: once for all that is replaced, see `strict`, and for numbers that are further outside
-                the training range than that range is wide.
+            UserWarning: once for all replaced values, see `strict`, and for numbers outside the training
+                range by more than its width.
         """
         x, s = self.reader.read(people, strict=strict)
         seeds = list(self.learner.setting.seeds)
@@ -134,11 +133,16 @@ class Policy:
         return propensity.numpy()
 
 
+def load_policy(folder: str | Path) -> Policy:
+    """The saved policy in the folder `policy/` of a finished run; raises as `Policy.load`."""
+    return Policy.load(folder)
+
+
 def load_reader(folder: Path) -> PeopleReader:
     """The `Policy.reader` of a saved policy, without its learner.
 
     Raises:
-        FairAllError: as `Policy.load`, but where the method is not there.
+        FairAllError: as `Policy.load`, except for the method.
     """
     _refuse_damaged(folder)
     plain = json.loads((folder / FEATURES).read_text())
@@ -152,7 +156,7 @@ def _other_version(folder: Path) -> FairAllError:
 
 
 def _refuse_damaged(folder: Path) -> None:
-    """Raises FairAllError unless `folder` holds a policy as it was written."""
+    """Raise FairAllError unless `folder` holds an unchanged policy."""
     if not folder.is_dir():
         raise FairAllError(f"{folder} is no folder; a policy is the folder policy/ of a finished run")
     if not (folder / SUMS).exists():

@@ -318,7 +318,7 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(damage: str, database: byt
         told = subprocess.run(
             [sys.executable, "-m", "fairall.tracking", "sync"], cwd=tmp_path, capture_output=True, text=True
         )
-        assert (told.returncode, told.stdout) == (0, "Told MLflow of 1 run; 0 it knew.\n")
+        assert (told.returncode, told.stdout) == (0, "Logged 1 run to MLflow; 0 were already there.\n")
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> None:

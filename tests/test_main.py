@@ -11,8 +11,9 @@ import pandas as pd
 import pytest
 
 from fairall import __version__
+from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
-from fairall.results.summary import COLUMNS, FIGURES
+from fairall.results.summary import columns
 
 QUICK = ["model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false"]
 
@@ -70,7 +71,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
 
 def test_metrics_have_a_row_per_seed_and_step(quick: Path) -> None:
     table = pd.read_csv(run_folder(quick / "outputs") / "metrics.csv")
-    assert list(table.columns) == COLUMNS
+    assert list(table.columns) == columns()
     assert [*zip(table["seed"], table["time_step"], strict=True)] == [
         (k, t) for k in (0, 1) for t in range(9)
     ]
@@ -84,14 +85,14 @@ def test_metrics_have_a_row_per_seed_and_step(quick: Path) -> None:
 def test_summary_follows_from_the_metrics(quick: Path) -> None:
     folder = run_folder(quick / "outputs")
     table, summary = pd.read_csv(folder / "metrics.csv"), json.loads((folder / "summary.json").read_text())
-    for k, figures in enumerate(summary["per_seed"]):
+    for k, measures in enumerate(summary["per_seed"]):
         own = table[table["seed"] == k].set_index("time_step")
-        assert figures["effective_utility"] == pytest.approx(own["effective_utility"].loc[8], abs=1e-6)
-        assert figures["mean_utility"] == pytest.approx(own["utility"].loc[4:8].mean(), abs=1e-6)
-        assert figures["tv_dpu"] == pytest.approx(own["dpu"].loc[4:8].std(), abs=1e-6)
-        assert figures["mean_cfu"] is None
-    for name in FIGURES:
-        values = [figures[name] for figures in summary["per_seed"]]
+        assert measures["effective_utility"] == pytest.approx(own["effective_utility"].loc[8], abs=1e-6)
+        assert measures["mean_utility"] == pytest.approx(own["utility"].loc[4:8].mean(), abs=1e-6)
+        assert measures["tv_dpu"] == pytest.approx(own["dpu"].loc[4:8].std(), abs=1e-6)
+        assert measures["mean_cfu"] is None
+    for name in (quantity.name for quantity in summaries(STANDARD)):
+        values = [measures[name] for measures in summary["per_seed"]]
         if None not in values:
             assert summary["aggregate"][name]["mean"] == pytest.approx(sum(values) / 2)
     assert summary["aggregate"]["mean_cfu"] is None

@@ -1,11 +1,16 @@
+import doctest
 import warnings
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.metrics import precision_score, recall_score
 
 from fairall import metrics
+from fairall.report import figures, statistics, table
+from fairall.results import time_left
 
 
 def test_utility_and_dpu_by_hand() -> None:
@@ -43,6 +48,82 @@ def test_dpu_agrees_with_aif360_on_the_same_decisions() -> None:
     assert everybody_good == pytest.approx(0.5 * theirs.base_rate(), abs=1e-6)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_measures_by_group_agree_with_aif360_and_sklearn(weighted: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from aif360.datasets import BinaryLabelDataset
+        from aif360.metrics import ClassificationMetric
+
+    generator = np.random.default_rng(1)
+    s, label = generator.choice([-1.0, 1.0], 500), generator.integers(0, 2, 500).astype(float)
+    accepted = (generator.random(500) < 0.3 + 0.2 * (s > 0) + 0.3 * label).astype(float)
+    weight = generator.choice([0.0, 1.0, 2.5], 500) if weighted else np.ones(500)
+    frame = pd.DataFrame({"s": s, "label": label, "weight": weight})
+    people = BinaryLabelDataset(
+        df=frame,
+        label_names=["label"],
+        protected_attribute_names=["s"],
+        instance_weights_name="weight",
+    )
+    decided = people.copy()
+    decided.labels = accepted.reshape(-1, 1)
+    theirs = ClassificationMetric(people, decided, [{"s": -1.0}], [{"s": 1.0}])
+
+    ours = {name: torch.tensor(values) for name, values in (("label", label), ("s", s))}
+    ours["propensity"] = torch.tensor(accepted)[None]
+    known = torch.tensor(weight) if weighted else None
+    opportunity = metrics.equal_opportunity(**ours, weight=known).item()
+    assert opportunity == pytest.approx(abs(theirs.equal_opportunity_difference()))
+    precision = [theirs.positive_predictive_value(privileged) for privileged in (True, False)]
+    parity = metrics.predictive_parity(**ours, weight=known).item()
+    assert parity == pytest.approx(abs(precision[0] - precision[1]))
+    if not weighted:
+        assert metrics.acceptance(ours["propensity"]).item() == pytest.approx(theirs.selection_rate())
+
+    # fairlearn's definitions: differences between groups of recall and of precision.
+    for score, value in ((recall_score, opportunity), (precision_score, parity)):
+        advantaged, others = (
+            score(label[group], accepted[group], sample_weight=weight[group]) for group in (s > 0, s < 0)
+        )
+        assert value == pytest.approx(abs(advantaged - others))
+
+
+def test_measures_by_group_of_probabilities_are_those_of_many_decisions() -> None:
+    generator = torch.Generator().manual_seed(5)
+    label, s = torch.tensor([1.0, 0.0, 1.0, 1.0, 0.0, 1.0]), torch.tensor([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+    propensity = torch.tensor([[0.9, 0.6, 0.4, 0.3, 0.5, 0.1]])
+    copies = 20_000
+    many, labels, groups = propensity.repeat(1, copies), label.repeat(copies), s.repeat(copies)
+    decisions = (torch.rand(many.shape, generator=generator) < many).float()
+    for measure in (metrics.equal_opportunity, metrics.predictive_parity):
+        drawn = measure(decisions, labels, groups).item()
+        assert measure(propensity, label, s).item() == pytest.approx(drawn, abs=0.01)
+
+
+def test_labels_that_are_unknown_do_not_count() -> None:
+    propensity, s = torch.tensor([[0.9, 0.6, 0.4, 0.3]]), torch.tensor([1.0, 1.0, -1.0, -1.0])
+    weight = torch.tensor([1.0, 0.0, 1.0, 2.0])
+    for measure in (metrics.equal_opportunity, metrics.predictive_parity):
+        values = {
+            measure(propensity, torch.tensor([1.0, unknown, 1.0, 0.0]), s, weight).item()
+            for unknown in (0.0, 1.0)
+        }
+        assert len(values) == 1
+    # Nobody accepted in a group, or nobody with label 1: no value.
+    assert metrics.predictive_parity(propensity * (s > 0), torch.ones(4), s).isnan().all()
+    assert metrics.equal_opportunity(propensity, (s > 0).float(), s).isnan().all()
+
+
+@pytest.mark.parametrize(
+    "module", [metrics, figures, statistics, table, time_left], ids=lambda it: it.__name__
+)
+def test_doctests(module: ModuleType) -> None:
+    failed, tried = doctest.testmod(module)
+    assert failed == 0
+    assert tried > (len(metrics.STANDARD) if module is metrics else 0)
+
+
 def test_effective_measures_by_hand() -> None:
     # Two steps, one seed, four applicants.
     accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
@@ -59,7 +140,8 @@ def test_effective_measures_by_hand() -> None:
 def test_acceptance_by_group_by_hand() -> None:
     accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
     s = torch.tensor([[[1.0, 1.0, -1.0, -1.0]], [[-1.0, -1.0, -1.0, -1.0]]])
-    advantaged, other = metrics.acceptance_by_group(accepted, s)
+    advantaged = metrics.acceptance_rate_advantaged(accepted, s)
+    other = metrics.acceptance_rate_disadvantaged(accepted, s)
     assert advantaged[0].item() == 1.0
     assert other[:, 0].tolist() == [0.0, 0.75]
     assert advantaged[1].isnan().all()

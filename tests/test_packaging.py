@@ -123,7 +123,7 @@ def test_commands_on_runs(typed: Typed, runs: list[str]) -> None:
         sys.executable, "-m", "fairall.report", "compare", *runs, "tracking.enabled=false"
     ).stdout
     assert Path(runs[1]).name in compared
-    assert "1 it knew" in typed(sys.executable, "-m", "fairall.tracking", "sync").stdout
+    assert "1 were already there" in typed(sys.executable, "-m", "fairall.tracking", "sync").stdout
 
 
 def test_sweep(typed: Typed) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairall.results.paper import paper_figures
+from fairall.results.paper import paper_metrics
 
 Figures = Callable[..., tuple[dict[str, float], dict[str, tuple[float, float]]]]
 
@@ -27,7 +27,7 @@ def figures(raw_data: Path, tmp_path: Path) -> Figures:
         (path,) = tmp_path.glob("outputs/runs/*/*/*/summary.json")
         aggregate = json.loads(path.read_text())["aggregate"]
         ours = {name: spread["mean"] for name, spread in aggregate.items() if spread is not None}
-        return ours, paper_figures(yaml.safe_load((path.parent / "config.yaml").read_text()))
+        return ours, paper_metrics(yaml.safe_load((path.parent / "config.yaml").read_text()))
 
     return run
 

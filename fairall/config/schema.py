@@ -233,6 +233,7 @@ class EvaluationConfig:
 
     split: str = MISSING
     window: list[int] = MISSING
+    measures: list[str] = MISSING
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""Phase II: the decision process, its history and its evaluation."""
+"""The online decision process: loop, history, evaluation, initial policies."""

@@ -1,4 +1,4 @@
-"""Measures a policy on people it does not learn from."""
+"""Measures of a policy on people whom it does not learn from."""
 
 from __future__ import annotations
 
@@ -7,35 +7,46 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from fairall import metrics
 from fairall.data.people import People
+from fairall.metrics import STANDARD, Measure, utility_standard_error
 from fairall.models.learner import Learner
 from fairall.randomness import SeedStreams
 
+STANDARD_ERROR = "utility_standard_error"
+
 
 class Evaluation:
-    """Utility, acceptance and unfairness of a policy on a fixed group of people.
+    """Measures of a policy on a fixed group of people.
 
-    Measures that need no label are those of everybody; utility weighs the known labels by
-    `People.label_weight`. All evaluations of a run share their random numbers, those of a person and of their
-    counterfactual too: two time steps differ by the policy, not by noise.
+    All evaluations of a run share their random numbers, and so do a person and their counterfactual: two time
+    steps differ by the policy, not by noise.
 
     Args:
         people: whom to measure on, N people with both groups among them.
         cost: c in (0, 1).
         seeds: the E seeds.
+        measures: of a policy and of applicants; the former are computed here.
     """
 
-    def __init__(self, people: People, cost: float, seeds: Sequence[int]) -> None:
+    def __init__(
+        self, people: People, cost: float, seeds: Sequence[int], measures: Sequence[Measure] = STANDARD
+    ) -> None:
         self.people = people
         self.cost = cost
         self.seeds = list(seeds)
+        self.measures = tuple(measures)
         everyone = torch.arange(len(people)).expand(len(self.seeds), -1)
         self.stacked = people.rows(everyone)
         self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
 
     def measure(self, learner: Learner) -> dict[str, Tensor]:
-        """Every measure the people's data allow, each of shape (E,); `_sampled` ones from drawn decisions."""
+        """Measures of the current policy.
+
+        Returns:
+            By name, each of shape (E,): every measure that the people's data allow, the same from drawn
+            decisions (`_sampled`), and `STANDARD_ERROR`, the standard error of the utility as an estimate for
+            the population of the people.
+        """
         stacked = self.stacked
         propensity = self._propensity(learner, stacked.x, stacked.s)
         if stacked.counterfactual_x is None:
@@ -47,27 +58,22 @@ class Evaluation:
         constant = torch.full_like(self.stacked.s, propensity)
         return self._measures(constant, None if self.people.counterfactual_x is None else constant)
 
-    def utility_standard_error(self, learner: Learner) -> Tensor:
-        """Standard error of the utility as an estimate for the population of the people, shape (E,)."""
-        people = self.people
-        propensity = self._propensity(learner, self.stacked.x, self.stacked.s)
-        return metrics.utility_standard_error(propensity, people.label, self.cost, people.label_weight)
-
     def _measures(self, propensity: Tensor, counterfactual: Tensor | None) -> dict[str, Tensor]:
         people, measured = self.people, {}
-        for suffix, as_decided in (("", _same), ("_sampled", self._sample)):
-            accepts = as_decided(propensity)
-            measured[f"utility{suffix}"] = metrics.utility(
-                accepts, people.label, self.cost, people.label_weight
-            )
-            measured[f"acceptance{suffix}"] = accepts.mean(-1)
-            measured[f"dpu{suffix}"] = metrics.dpu(accepts, people.s)
-            if people.ground_truth is not None:
-                measured[f"ground_truth_utility{suffix}"] = metrics.utility(
-                    accepts, people.ground_truth, self.cost
-                )
+        data = {"label": people.label, "weight": people.label_weight, "s": people.s, "cost": self.cost}
+        if people.ground_truth is not None:
+            data["ground_truth"] = people.ground_truth
+        for suffix, as_decided in (("", _unchanged), ("_sampled", self._sample)):
+            data["propensity"] = as_decided(propensity)
             if counterfactual is not None:
-                measured[f"cfu{suffix}"] = metrics.cfu(accepts, as_decided(counterfactual))
+                data["counterfactual"] = as_decided(counterfactual)
+            for measure in self.measures:
+                values = measure(data) if measure.of == "policy" else None
+                if values is not None:
+                    measured[measure.name + suffix] = values
+        measured[STANDARD_ERROR] = utility_standard_error(
+            propensity, people.label, self.cost, people.label_weight
+        )
         return measured
 
     def _propensity(self, learner: Learner, x: Tensor, s: Tensor) -> Tensor:
@@ -77,5 +83,5 @@ class Evaluation:
         return (self.decision_noise < propensity).to(propensity.dtype)
 
 
-def _same(propensity: Tensor) -> Tensor:
+def _unchanged(propensity: Tensor) -> Tensor:
     return propensity

@@ -10,16 +10,21 @@ from torch import Tensor
 
 from fairall.data.people import People
 
+STATE = (
+    "measures", "s", "label", "accepted", "ground_truth", "counted", "counterfactually_counted",
+    "largest_weight",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Decisions:
-    """What a policy says to the applicants of one time step.
+    """Decisions of a policy on the applicants of one time step.
 
     Attributes:
-        propensity: π(d=1 | x, s) each was decided with, shape (E, N).
+        propensity: π(d=1 | x, s) of each decision, shape (E, N).
         accepted: the decisions, shape (E, N), bool.
-        counterfactually_accepted: the same had their sensitive attribute been the other and luck the same,
-            shape (E, N), bool, or None where counterfactuals are unknown.
+        counterfactually_accepted: the decisions on the counterfactuals by the same random numbers, shape
+            (E, N), bool; None where counterfactuals are unknown.
     """
 
     propensity: Tensor
@@ -28,7 +33,7 @@ class Decisions:
 
 
 class History:
-    """What happened: measures of the policy at t = 0..T, and applicants with decisions at t = 1..T.
+    """Measures of the policy at t = 0..T, and applicants with the decisions on them at t = 1..T.
 
     Attributes:
         measures: per time step from 0, each measure's values, shape (E,).
@@ -38,8 +43,8 @@ class History:
         ground_truth: their ground-truth labels, shape (E, N); no step where those are unknown.
         counted: the decisions that effective measures count, shape (E, N), bool; `accepted`, or, where
             `protocol.effective` is `decided_again`, those of the updated policy.
-        counterfactually_counted: the same had the sensitive attribute been the other and luck the same,
-            shape (E, N), bool; no step where counterfactuals are unknown.
+        counterfactually_counted: the same on the counterfactuals by the same random numbers, shape (E, N),
+            bool; no step where counterfactuals are unknown.
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
     """
 
@@ -59,7 +64,7 @@ class History:
         return len(self.measures) - 1
 
     def record_decisions(self, applicants: People, taken: Decisions, counted: Decisions) -> None:
-        """Keeps one step's applicants, the decisions taken on them, and those to be counted."""
+        """Add one step's applicants, the decisions taken on them, and those to be counted."""
         self.s.append(applicants.s)
         self.label.append(applicants.label)
         self.accepted.append(taken.accepted)
@@ -72,7 +77,7 @@ class History:
         self.largest_weight = torch.maximum(self.largest_weight, weight)
 
     def rejected_all(self, steps: int) -> Tensor:
-        """Which seeds have accepted nobody in the last `steps` steps, if there were so many: (E,), bool."""
+        """Seeds that have accepted nobody in the last `steps` steps, if there were so many; (E,), bool."""
         recent = self.accepted[-steps:]
         if len(recent) < steps:
             return torch.zeros(len(self.largest_weight), dtype=torch.bool)
@@ -87,10 +92,10 @@ class History:
         return longest
 
     def with_constant_decisions(self, accepts: bool, measures: dict[str, Tensor]) -> History:
-        """The same applicants with everybody accepted, or nobody.
+        """History of the same applicants with all of them accepted, or none.
 
         Args:
-            accepts: which of the two.
+            accepts: whether they are accepted.
             measures: of that policy, as at every time step.
         """
         constant = History(len(self.largest_weight))
@@ -102,9 +107,10 @@ class History:
         return constant
 
     def state_dict(self) -> dict[str, Any]:
-        """All of it."""
-        return dict(vars(self))
+        """All attributes, as plain containers of tensors."""
+        return {name: getattr(self, name) for name in STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
-        vars(self).update(state)
+        """Restore what `state_dict` returned."""
+        for name in STATE:
+            setattr(self, name, state[name])

@@ -1,4 +1,4 @@
-"""Phase II: applicants come, the policy decides, labels of the accepted are revealed, the learner learns."""
+"""Phase II: decisions on applicants, updates of the learner, measures of the policy."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ NO_EXPLORATION = ExplorationConfig(after=None, propensity=0.0)
 
 
 class OnlineLearning:
-    """The decision process of one run, which can be stopped after any step and gone on with.
+    """The decision process of one run; it can be stopped and resumed after any step.
 
     Args:
         learner: warmed up.
-        stream: where applicants come from.
-        evaluation: measures the policy.
+        stream: of applicants.
+        evaluation: of the policy after each step.
         seeds: the E seeds.
-        exploration: what happens where a policy accepts nobody any more.
-        decide_again: whether effective measures count the decisions that the updated policy takes on a step's
-            applicants, as in the authors' code, and not those that were taken.
+        exploration: least propensity for seeds that have accepted nobody for some steps.
+        decide_again: whether effective measures count new decisions of the updated policy on a step's
+            applicants, as in the authors' code, instead of the decisions taken.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class OnlineLearning:
         self.history = History(len(seeds))
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
-        """Decides and learns up to time step T.
+        """Decide and learn up to time step T.
 
         Args:
             time_steps: T.
-            advance: told of every step, with the current utility and DPU.
+            advance: called after every step with the current utility and DPU.
             after_step: called after every step, for instance to save a checkpoint.
         """
         history = self.history
@@ -76,25 +76,25 @@ class OnlineLearning:
 
     def _decide(self, applicants: People) -> Decisions:
         """Decisions on applicants, and on their counterfactuals by the same random numbers."""
-        same_luck = self.decisions.copy()
+        same_numbers = self.decisions.copy()
         propensity = self._explored(self.learner.propensity(applicants.x, applicants.s, self.decisions))
-        luck = self.decisions.uniform(*propensity.shape[1:])
+        uniform = self.decisions.uniform(*propensity.shape[1:])
         if applicants.counterfactual_x is None:
-            return Decisions(propensity, luck < propensity, None)
+            return Decisions(propensity, uniform < propensity, None)
         counterfactual = self._explored(
-            self.learner.propensity(applicants.counterfactual_x, -applicants.s, same_luck)
+            self.learner.propensity(applicants.counterfactual_x, -applicants.s, same_numbers)
         )
-        return Decisions(propensity, luck < propensity, luck < counterfactual)
+        return Decisions(propensity, uniform < propensity, uniform < counterfactual)
 
     def _explored(self, propensity: Tensor) -> Tensor:
-        """`propensity` (E, N), raised for seeds that have accepted nobody for long."""
+        """`propensity` (E, N), raised to `exploration.propensity` for seeds that have stopped accepting."""
         if self.exploration.after is None:
             return propensity
         stuck = self.history.rejected_all(self.exploration.after).unsqueeze(-1)
         return torch.where(stuck, propensity.clamp(min=self.exploration.propensity), propensity)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything the remaining steps depend on, as plain containers of tensors."""
+        """All that the remaining steps depend on, as plain containers of tensors."""
         return {
             "learner": self.learner.training_state(),
             "stream": self.stream.state_dict(),
@@ -103,7 +103,7 @@ class OnlineLearning:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
+        """Restore what `state_dict` returned."""
         self.learner.load_training_state(state["learner"])
         self.stream.load_state_dict(state["stream"])
         self.decisions.load_state_dict(state["decisions"])

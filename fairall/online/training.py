@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -11,7 +12,8 @@ from fairall.config.schema import Config
 from fairall.config.target import target_class
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
-from fairall.models.learner import Learner, PretrainCurves, Progress
+from fairall.metrics import STANDARD, Measure
+from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
 from fairall.online.evaluation import Evaluation
 from fairall.online.history import History
 from fairall.online.loop import NO_EXPLORATION, OnlineLearning
@@ -26,7 +28,7 @@ class PhaseDisplay(Protocol):
     def run_of(self, units: dict[str, int]) -> None:
         """Announce the phases of the run in their order, with the number of units of each."""
 
-    def phase(self, name: str, total: int, *, done: int = 0) -> AbstractContextManager[Progress]:
+    def phase(self, name: str, total: int, *, done: int = 0) -> AbstractContextManager[ProgressCallback]:
         """Show a phase of `total` units, `done` of them by an earlier process."""
 
 
@@ -37,9 +39,9 @@ class Training:
         learner: untrained.
         config: of the run.
         data: the people of the run.
+        measures: to evaluate.
 
     Attributes:
-        seeds: the E seeds.
         decided: the people of the warm-up with the decisions of the initial policy.
         evaluation: measures the policy on the people of `evaluation.split`.
         curves: losses of Phase I; None before it has ended and for methods without one.
@@ -49,13 +51,16 @@ class Training:
         FairAllError: where the initial policy needs what the data set does not have.
     """
 
-    def __init__(self, learner: Learner, config: Config, data: PreparedData) -> None:
+    def __init__(
+        self, learner: Learner, config: Config, data: PreparedData, measures: Sequence[Measure] = STANDARD
+    ) -> None:
         self.learner = learner
         self.config = config
         self.data = data
-        self.seeds = seeds = list(learner.setting.seeds)
+        seeds = list(learner.setting.seeds)
         self.decided = initially_decided(config, data)
-        self.evaluation = Evaluation(getattr(data, config.evaluation.split), config.cost.value, seeds)
+        people = getattr(data, config.evaluation.split)
+        self.evaluation = Evaluation(people, config.cost.value, seeds, measures)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
         self._online = OnlineLearning(

@@ -1,1 +1,1 @@
-"""What a person sees: progress, tables, figures, the paper's figures beside ours."""
+"""Report: tables and figures of the paper beside ours, and comparisons of runs."""

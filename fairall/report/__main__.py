@@ -1,4 +1,4 @@
-"""`python -m fairall.report`: the paper's tables and figures beside the paper's own, from finished runs."""
+"""`python -m fairall.report`: tables and figures of finished runs beside the paper's."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
 
 LISTED = 20  # runs, on the terminal
 EPILOGUE = """\
-KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are, tracking.uri=URI which MLflow
+KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER is the folder of runs, tracking.uri=URI the MLflow
 store; any other word is added to each of the paper's commands, for instance preset=quick.
 
   python -m fairall.report                               the report of the runs in outputs/runs
   python -m fairall.report --mlflow                      of the runs in the MLflow store
   python -m fairall.report --results docs/results.md     a page for the documentation too
   python -m fairall.report compare RUN RUN ...           any runs side by side: folders, or ids
-  python -m fairall.report reproduce tables              makes runs: of tables, figures, all, or a sweep
-  python -m fairall.report reproduce all --dry-run       what that would run, and how long"""
+  python -m fairall.report reproduce tables              make the runs of tables, figures, all, or a sweep
+  python -m fairall.report reproduce all --dry-run       the runs it would make, and their time"""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     prepare_process()
     given = list(sys.argv[1:] if words is None else words)
     command = given[0] if given and given[0] in COMMANDS else None
     arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)
 
-    # Heavy: after `--help` has been answered.
+    # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
 
     overrides = [word for word in arguments.words if "=" in word]
@@ -64,7 +64,7 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
     built = build(_collection(config, arguments.mlflow), arguments.out or outputs / "report", overrides)
     print("\n".join(built.contents.opening))
     if built.contents.others is not None:
-        print(_told(built.contents.others, whole=not built.contents.shown))
+        print(_listed(built.contents.others, whole=not built.contents.shown))
     for path, reason in built.contents.left_out:
         print(f"Left out: {path}: {reason}")
     print(f"Report: {built.folder / 'index.html'}")
@@ -76,8 +76,8 @@ def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
     return 0
 
 
-def _told(others: Table, *, whole: bool) -> str:
-    """Runs that the report is not about, for the terminal: as a table, or how many there are."""
+def _listed(others: Table, *, whole: bool) -> str:
+    """Other runs for the terminal: a table, or their number."""
     from fairall.errors import count
     from fairall.report.other_runs import COMPARE
     from fairall.report.written import plain
@@ -128,13 +128,13 @@ def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
 
 
 def _config(overrides: Sequence[str]) -> dict[str, Any]:
-    """Where outputs and records are, of the user's words."""
+    """Outputs folder and MLflow store, from the user's words."""
     from omegaconf import OmegaConf
 
     from fairall.config.compose import compose_config
     from fairall.report.plan import PLACES
 
-    # Others may be lists of choices, which only the plan can take.
+    # Other words may be lists of choices, which only the plan accepts.
     composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
     return {
         "outputs_dir": composed.outputs_dir,
@@ -149,7 +149,7 @@ def _typed(arguments: argparse.Namespace) -> str:
 def _parser(command: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=" ".join(filter(None, ["python -m fairall.report", command])),
-        description="The paper's tables and figures beside the paper's own.",
+        description="Tables and figures of finished runs beside the paper's.",
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -158,7 +158,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         parser.add_argument(
             "--jobs", type=whole_number, metavar="N", help="runs at once; default: one per core"
         )
-        parser.add_argument("--dry-run", action="store_true", help="only tell what would be run")
+        parser.add_argument("--dry-run", action="store_true", help="list the runs without making them")
         return parser
     if command == "compare":
         parser.add_argument("words", metavar="RUN | KEY=VALUE", nargs="+")
@@ -173,6 +173,6 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    # Hundreds of configurations are composed, all of which stay: the collector would walk them for nothing.
+    # Hundreds of configurations are composed and kept, which the garbage collector would traverse in vain.
     gc.disable()
     sys.exit(main())

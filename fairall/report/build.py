@@ -1,4 +1,4 @@
-"""From finished runs to outputs/report/: the page, and every table and figure in files of its own."""
+"""Write outputs/report/ from finished runs: the page, and a file per table and figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fairall.errors import FairAllError
 from fairall.report.contents import Contents, contents
-from fairall.report.drawing import save
+from fairall.report.figure import save
 from fairall.report.page import page
 from fairall.report.table import Table
 from fairall.report.written import comma_separated, latex, markdown
@@ -23,11 +23,11 @@ LIBRARIES = ("torch", "numpy", "pandas", "scipy", "matplotlib")
 
 @dataclass(frozen=True)
 class Built:
-    """A report that was written.
+    """A written report.
 
     Attributes:
-        folder: where it is.
-        contents: what it shows.
+        folder: of the report.
+        contents: of the report.
     """
 
     folder: Path
@@ -35,11 +35,11 @@ class Built:
 
 
 def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -> Built:
-    """Writes index.html, tables/ and figures/.
+    """Write index.html, tables/ and figures/.
 
     Args:
-        collection: of `runs.collect`.
-        folder: to write to; what an earlier report left there and this one lacks is removed.
+        collection: of `finished.collect`.
+        folder: to write to; tables and figures of an earlier report that this one lacks are removed.
         overrides: words added to every command of the paper's.
 
     Raises:
@@ -48,14 +48,14 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
     shown = contents(collection, overrides)
     try:
         pictures = {
-            drawing.key: save(drawing, folder / "figures")
-            for drawing in shown.drawings
-            if drawing.draw is not None
+            figure.key: save(figure, folder / "figures")
+            for figure in shown.figures
+            if figure.draw is not None
         }
         tables = [*shown.tables, *([] if shown.others is None else [shown.others])]
         write_tables(tables, folder / "tables")
-        _forget(folder / "figures", pictures, (".png", ".pdf"))
-        _forget(folder / "tables", [table.key for table in tables], (".md", ".tex", ".csv"))
+        _remove_others(folder / "figures", pictures, (".png", ".pdf"))
+        _remove_others(folder / "tables", [table.key for table in tables], (".md", ".tex", ".csv"))
         write(folder / "index.html", page(shown, pictures, made()))
     except OSError as error:
         raise FairAllError(
@@ -65,25 +65,25 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
 
 
 def write_tables(tables: Sequence[Table], folder: Path) -> None:
-    """Every table as Markdown, LaTeX and CSV."""
+    """Write every table as Markdown, LaTeX and CSV."""
     for table in tables:
         for ending, text in (("md", markdown(table)), ("tex", latex(table)), ("csv", comma_separated(table))):
             write(folder / f"{table.key}.{ending}", text)
 
 
 def write(path: Path, text: str) -> None:
-    """A text file, whole or not at all."""
+    """Write a text file atomically."""
     with atomic(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def made() -> list[tuple[str, str]]:
-    """When, and with which versions."""
+    """Time and versions, as name and value."""
     versions = [(name, version(name)) for name in ("fairall", *LIBRARIES)]
     return [("made", f"{datetime.now():%Y-%m-%d %H:%M}"), ("Python", platform.python_version()), *versions]
 
 
-def _forget(folder: Path, keys: Container[str], endings: Sequence[str]) -> None:
+def _remove_others(folder: Path, keys: Container[str], endings: Sequence[str]) -> None:
     if folder.is_dir():
         for path in folder.iterdir():
             if path.suffix in endings and path.stem not in keys:

@@ -1,15 +1,15 @@
-"""What the paper says of its methods, held against the runs by rule, and put in words."""
+"""Claims of the paper on its methods, compared with runs by rule."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.labels import Measure
 from fairall.report.statistics import LEVEL, holm, paired_p
 from fairall.report.table import Cell, Row, Table
-from fairall.report.tables import Asked, signed
+from fairall.report.tables import Requested, signed
 from fairall.results.finished import Run
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
@@ -19,31 +19,32 @@ MEANING = (
     f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. "
     "A claim that something is no worse is not reproduced where it is worse beyond chance."
 )
-FAR = 2.0  # printed standard deviations beyond which a figure is told by name
-TOLD = 6  # at most so many
+FAR = 2.0  # printed standard deviations beyond which a measure is listed
+MOST_LISTED = 6
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One of the paper's, on two methods and a measure.
+    """A claim of the paper on two methods and a measure.
 
     Attributes:
-        text: in words.
-        model: of whom it is said.
-        other: with whom it is compared.
+        text: of the claim.
+        model: the method that it is about.
+        other: the method compared with.
         measure: of summary.json.
-        no_worse: whether it says that `model` is as good, not that it is better.
+        no_worse: whether `model` is claimed to be no worse rather than better.
     """
 
     text: str
     model: str
     other: str
-    measure: Measure
+    measure: Quantity
     no_worse: bool = False
 
 
 EFFECTIVE_UTILITY, EFFECTIVE_DPU = labels.EFFECTIVE
 TV_UTILITY, MEAN_UTILITY, TV_DPU, MEAN_DPU = labels.TEMPORAL
+MEAN_CFU, MEAN_GROUND_TRUTH_UTILITY = labels.measures("mean_cfu", "mean_ground_truth_utility")
 REAL = (
     Claim(
         "FairAll (I+II) accumulates more utility than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_UTILITY
@@ -87,25 +88,25 @@ SYNTHETIC = (
         "FairAll (I+II) treats groups more alike than FairLog (DPU)",
         "fairall_I_II",
         "fairlog",
-        Measure("mean_dpu", "mean DPU", higher=False),
+        MEAN_DPU,
     ),
     Claim(
         "FairAll (I+II) is counterfactually fairer than FairLog (CFU)",
         "fairall_I_II",
         "fairlog",
-        Measure("mean_cfu", "mean CFU", higher=False),
+        MEAN_CFU,
     ),
     Claim(
         "Phase I helps: less counterfactual unfairness than FairAll (II)",
         "fairall_I_II",
         "fairall_II",
-        Measure("mean_cfu", "mean CFU", higher=False),
+        MEAN_CFU,
     ),
     Claim(
         "by the ground truth FairAll (I+II) earns no less than UnfairLog",
         "fairall_I_II",
         "unfairlog",
-        Measure("mean_ground_truth_utility", "mean ground-truth utility", higher=True),
+        MEAN_GROUND_TRUTH_UTILITY,
         no_worse=True,
     ),
 )
@@ -113,13 +114,13 @@ SYNTHETIC = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim on a data set.
+    """Outcome of a claim on a data set.
 
     Attributes:
-        claim: the claim.
-        dataset: the data set.
-        words: one of the four.
-        p: Holm-corrected, where there was a test.
+        claim: of the paper.
+        dataset: its name.
+        words: `REPRODUCED`, `IN_DIRECTION`, `NOT` or `MISSING`.
+        p: Holm-corrected; None without a test.
     """
 
     claim: Claim
@@ -128,11 +129,11 @@ class Verdict:
     p: float | None
 
 
-def judge(claims: Iterable[Claim], asked: Sequence[Asked]) -> list[Verdict]:
-    """Every claim on every data set of some runs, all of one initial policy and protocol."""
+def judge(claims: Iterable[Claim], requested: Sequence[Requested]) -> list[Verdict]:
+    """Compare every claim with every data set of some runs, all of one initial policy and protocol."""
     verdicts = []
-    datasets = list(dict.fromkeys(one.dataset for one in asked))
-    runs = {(one.model, one.dataset): one.run for one in asked}
+    datasets = list(dict.fromkeys(one.dataset for one in requested))
+    runs = {(one.model, one.dataset): one.run for one in requested}
     for claim in claims:
         pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
         raw = [_p(claim, *pair) for pair in pairs]
@@ -144,14 +145,14 @@ def judge(claims: Iterable[Claim], asked: Sequence[Asked]) -> list[Verdict]:
 def _p(claim: Claim, first: Run | None, second: Run | None) -> float | None:
     if first is None or second is None:
         return None
-    return paired_p(first.per_seed(claim.measure.key), second.per_seed(claim.measure.key))
+    return paired_p(first.per_seed(claim.measure.name), second.per_seed(claim.measure.name))
 
 
 def _words(claim: Claim, first: Run | None, second: Run | None, p: float | None) -> str:
     if first is None or second is None or p is None:
         return MISSING
-    ours, others = (run.per_seed(claim.measure.key).mean() for run in (first, second))
-    better = ours > others if claim.measure.higher else ours < others
+    ours, others = (run.per_seed(claim.measure.name).mean() for run in (first, second))
+    better = ours > others if claim.measure.higher_is_better else ours < others
     if claim.no_worse:
         return NOT if p < LEVEL and not better else REPRODUCED
     if not better:
@@ -173,7 +174,7 @@ def claims_table(verdicts: Sequence[Verdict], key: str, title: str, section: str
     records = [
         {
             "claim": v.claim.text,
-            "measure": v.claim.measure.key,
+            "measure": v.claim.measure.name,
             "dataset": v.dataset,
             "verdict": v.words,
             "p": v.p,
@@ -188,14 +189,14 @@ def claims_table(verdicts: Sequence[Verdict], key: str, title: str, section: str
 def in_words(
     setting: str, verdicts: Sequence[Verdict], tables: Sequence[Table], planned: int, there: int
 ) -> list[str]:
-    """What reproduced and what did not: first a paragraph, then what it counts by name.
+    """What reproduced and what did not: a paragraph of counts, then lines of details.
 
     Args:
-        setting: which runs the claims were judged on.
+        setting: initial policy and protocol of the claims' runs.
         verdicts: of `judge`.
-        tables: with printed figures beside ours, each counted.
+        tables: with printed measures beside ours.
         planned: number of runs the paper needs.
-        there: how many of them are there.
+        there: how many of them are finished.
     """
     paragraph = [f"{there} of the {planned} runs that the paper's tables and figures need are here."]
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
@@ -209,9 +210,9 @@ def in_words(
         )
     by_name = []
     for words in (NOT, IN_DIRECTION, REPRODUCED):
-        told = _listed([verdict for verdict in judged if verdict.words == words], judged)
-        if told:
-            by_name.append(f"{words.capitalize()}: {told}.")
+        listed = _listed([verdict for verdict in judged if verdict.words == words], judged)
+        if listed:
+            by_name.append(f"{words.capitalize()}: {listed}.")
     for of_tables, own in _by_setting(tables).items():
         differences = _differences(own)
         if differences:
@@ -221,7 +222,7 @@ def in_words(
 
 
 def _listed(verdicts: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
-    """Claims, each with where; without, where it was everywhere."""
+    """Claims with their data sets, which are left out where they are all."""
     parts = []
     for claim in dict.fromkeys(verdict.claim for verdict in verdicts):
         where = [labels.dataset(verdict.dataset) for verdict in verdicts if verdict.claim == claim]
@@ -231,45 +232,45 @@ def _listed(verdicts: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
 
 
 def _by_setting(tables: Sequence[Table]) -> dict[str, list[Table]]:
-    found: dict[str, list[Table]] = {}
+    grouped: dict[str, list[Table]] = {}
     for table in tables:
-        found.setdefault(table.setting, []).append(table)
-    return found
+        grouped.setdefault(table.setting, []).append(table)
+    return grouped
 
 
 def _differences(tables: Sequence[Table]) -> list[tuple[float, dict[str, object]]]:
-    """Differences in printed standard deviations, and where they are, the greatest first."""
-    found = [
+    """Differences in printed standard deviations with their records, the greatest first."""
+    differences = [
         (record["difference_in_paper_std"], record)
         for table in tables
         for record in table.records
         if record["difference_in_paper_std"] is not None
     ]
-    return sorted(found, key=lambda difference: -abs(difference[0]))
+    return sorted(differences, key=lambda difference: -abs(difference[0]))
 
 
 def _closeness(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -> str:
     one, two = (sum(abs(d) <= bound for d, _ in differences) for bound in (1.0, FAR))
     return (
-        f"Of {len(differences)} printed figures ({setting}), {one} are within one printed standard deviation "
-        f"of ours and {two} within two."
+        f"Of {len(differences)} printed measures ({setting}), {one} are within one printed standard "
+        f"deviation of ours and {two} within two."
     )
 
 
 def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -> list[str]:
-    """One line about the figures that are farthest from print, or none."""
+    """One line about the measures farthest from the printed ones, or none."""
     far = [(d, record) for d, record in differences if abs(d) > FAR]
     named = [
         f"{labels.method(str(r['model']))} on {labels.dataset(str(r['dataset']))}, "
         f"{_label(str(r['measure']))} ({signed(d)} sd)"
-        for d, r in far[:TOLD]
+        for d, r in far[:MOST_LISTED]
     ]
-    if len(far) > TOLD:
-        named.append(f"{len(far) - TOLD} more")
+    if len(far) > MOST_LISTED:
+        named.append(f"{len(far) - MOST_LISTED} more")
     return [f"Farther than two from print ({setting}): {'; '.join(named)}."] if named else []
 
 
 def _label(measure: str) -> str:
     plain = measure.removesuffix("_sampled")
-    known = {m.key: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
+    known = {m.name: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
     return known.get(plain, plain)

@@ -1,4 +1,4 @@
-"""Which runs can be compared with each other, and how the others differ."""
+"""Groups of comparable runs, and the differences between groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULE = (
     "A group has the same data set, split, cost, initial policy, number of applicants and time steps, "
     "evaluation and preset; its runs may differ in method, protocol, training, features used and seeds."
 )
-# What a comparison is about. Every other key of the configuration decides who is measured, or how.
+# Keys in which compared runs may differ. Every other key determines the people measured, or the measures.
 COMPARED = (
     "model", "protocol", "seed", "seeds", "threads",
     "evaluation.bootstrap",  # a key of older versions
@@ -66,35 +66,37 @@ def conditions(run: Run) -> Conditions:
 
 
 def grouped(runs: Mapping[str, Run]) -> list[Group]:
-    """Runs by their conditions, groups in the order of their first run."""
-    found: list[tuple[Conditions, dict[str, Run]]] = []
+    """Runs grouped by their conditions, in the order of each group's first run."""
+    groups: list[tuple[Conditions, dict[str, Run]]] = []
     for name, run in runs.items():
         own = conditions(run)
-        members = next((members for known, members in found if known == own), None)
+        members = next((members for known, members in groups if known == own), None)
         if members is None:
-            found.append((own, {name: run}))
+            groups.append((own, {name: run}))
         else:
             members[name] = run
-    further = [key for key in _differing([own for own, _ in found]) if key not in WORDS]
-    return [Group(_title(own, further), members, own) for own, members in found]
+    further = [key for key in _differing([own for own, _ in groups]) if key not in WORDS]
+    return [Group(_title(own, further), members, own) for own, members in groups]
 
 
 def difference(groups: Sequence[Group]) -> str:
-    """What groups, and the seeds of their runs, differ in, in one line; empty where they do not differ."""
+    """One line on the differences between groups and between the seeds of runs; empty for none."""
     every = [group.conditions for group in groups]
-    told = []
+    differences = []
     for key in _differing(every):
         values = dict.fromkeys(_shown(key, own.get(key)) for own in every)
-        told.append(f"{WORDS.get(key, key)} ({', '.join(values)})")
-    said = [f"Not compared across groups, which differ in {'; '.join(told)}."] if told else []
+        differences.append(f"{WORDS.get(key, key)} ({', '.join(values)})")
+    sentences = []
+    if differences:
+        sentences.append(f"Not compared across groups, which differ in {'; '.join(differences)}.")
     seeds = dict.fromkeys(_range(run.seeds) for group in groups for run in group.runs.values())
     if len(seeds) > 1:
-        said.append(f"Seeds differ ({'; '.join(seeds)}): tests pair those that both runs have.")
-    return " ".join(said)
+        sentences.append(f"Seeds differ ({'; '.join(seeds)}): tests pair those that both runs have.")
+    return " ".join(sentences)
 
 
 def marked(label: str, run: Run) -> str:
-    """A label that says so where the run was made with preset=quick."""
+    """A label with a note where the run was made with preset=quick."""
     return f"{label} ({QUICK})" if run.config.get("preset") == "quick" else label
 
 
@@ -103,7 +105,7 @@ def _is_compared(key: str) -> bool:
 
 
 def _differing(every: Sequence[Conditions]) -> list[str]:
-    """Keys in which some differ; those of a group of the configuration only where its name is the same."""
+    """Keys with different values; those of a group of the configuration only where its name is the same."""
     keys = dict.fromkeys(key for own in every for key in own)
     pairs = list(itertools.combinations(every, 2))
     return [
@@ -112,7 +114,7 @@ def _differing(every: Sequence[Conditions]) -> list[str]:
 
 
 def _explained(key: str, a: Conditions, b: Conditions) -> bool:
-    """Whether two differ in a key only because another data set or initial policy has other values."""
+    """Whether a difference follows from another data set or initial policy."""
     group = key.split(".")[0]
     causes = {"dataset": ("dataset.name",), "initial_policy": ("dataset.name", "initial_policy.name")}
     return key not in WORDS and any(a.get(cause) != b.get(cause) for cause in causes.get(group, ()))
@@ -128,7 +130,7 @@ def _title(own: Conditions, further: Sequence[str]) -> str:
 
 
 def _range(seeds: Sequence[int]) -> str:
-    """Seeds in words; those of a run follow each other."""
+    """Seeds of a run, which are consecutive, as text."""
     return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
 
 

@@ -1,18 +1,19 @@
-"""Any runs side by side: their figures, what tells their configurations apart, and their curves."""
+"""Comparison of runs: measures, configuration keys that differ, and curves over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from fairall.errors import FairAllError
-from fairall.report import labels, plots
+from fairall.metrics import Quantity
+from fairall.report import labels
 from fairall.report.build import made, write, write_tables
 from fairall.report.comparable import RULE, Group, difference, grouped, marked
-from fairall.report.drawing import Drawing, save
-from fairall.report.drawings import BAND, EVERYBODY
-from fairall.report.labels import Measure
+from fairall.report.figure import ReportFigure, save
+from fairall.report.figures import BAND, EVERYBODY, UTILITY_AND_DPU, draw_over_time
 from fairall.report.page import comparison_page
 from fairall.report.references import with_references
 from fairall.report.statistics import LEVEL
@@ -25,24 +26,23 @@ from fairall.storage.identity import determining, flattened
 MEASURES = (
     *labels.EFFECTIVE,
     *labels.TEMPORAL,
-    Measure("mean_cfu", "mean CFU", higher=False),
-    Measure("mean_ground_truth_utility", "mean ground-truth utility", higher=True),
+    *labels.measures("mean_cfu", "mean_ground_truth_utility"),
 )
 
 
 def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
-    """Writes index.html, tables/ and figures/ on some runs; returns the tables as Markdown.
+    """Write index.html, tables/ and figures/ on some runs; return the tables as Markdown.
 
     Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group.
 
     Args:
         chosen: folders of runs, or ids beneath `runs_folder`, of which a beginning is enough. Lock files,
-            which lie beside the folders and so are among the matches of a shell's `*`, are ignored.
+            which lie beside the folders and match a shell's `*` too, are ignored.
         runs_folder: outputs/runs.
         folder: to write to.
 
     Raises:
-        FairAllError: where there are fewer than two, or one is not there or cannot be used.
+        FairAllError: where there are fewer than two, or one is missing or not usable.
     """
     words = [word for word in chosen if not _is_lock(word)]
     if len(words) < 2:
@@ -54,19 +54,25 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     runs = {str(i): _read(path) for i, path in enumerate(paths, start=1)}
     labels = {number: marked(f"{number} {_label(run)}", run) for number, run in runs.items()}
     groups = grouped(runs)
-    tables = [_figures(groups, labels), _apart(runs, labels)]
-    drawing = Drawing(
+    chosen_measures = [*MEASURES, *_further(runs.values())]
+    known = [one for one in chosen_measures if any(len(run.per_seed(one.name)) for run in runs.values())]
+    tables = [_side_by_side(groups, labels, [one for one in known if one in MEASURES])]
+    if further := [one for one in known if one not in MEASURES]:
+        further_table = _side_by_side(groups, labels, further)
+        tables.append(replace(further_table, key="further", title="Further measures"))
+    tables.append(_configurations(runs, labels))
+    figure = ReportFigure(
         "curves",
         "Over time",
         f"Test utility and DPU, a row per group of comparable runs. {BAND} {EVERYBODY}",
         "Figures",
-        lambda: plots.over_time(runs, plots.UTILITY_AND_DPU, labels=labels),
+        lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=labels),
         [],
     )
     try:
-        picture = save(drawing, folder / "figures")
+        picture = save(figure, folder / "figures")
         write_tables(tables, folder / "tables")
-        write(folder / "index.html", comparison_page(tables, drawing, picture, made()))
+        write(folder / "index.html", comparison_page(tables, figure, picture, made()))
     except OSError as error:
         raise FairAllError(
             f"cannot write to {folder}: {error.strerror or error}; choose another place with --out FOLDER"
@@ -85,12 +91,12 @@ def _path(word: str, runs_folder: Path) -> Path:
         return Path(word).resolve()
     if Path(word).exists():
         raise FairAllError(f"{word}: a file, not the folder of a run")
-    found = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
-    if not found:
+    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
+    if not matches:
         raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
-    if len(found) > 1:
-        raise FairAllError(f"{word}: {len(found)} runs begin so; give more of the id")
-    return found[0].resolve()
+    if len(matches) > 1:
+        raise FairAllError(f"{word}: {len(matches)} runs have ids that begin so; give more of the id")
+    return matches[0].resolve()
 
 
 def _read(path: Path) -> Run:
@@ -106,9 +112,13 @@ def _label(run: Run) -> str:
     return f"{labels.method(run.name('model'))}, {run.path.name}"
 
 
-def _figures(groups: Sequence[Group], labels: Mapping[str, str]) -> Table:
-    runs = [run for group in groups for run in group.runs.values()]
-    measures = [m for m in MEASURES if any(len(run.per_seed(m.key)) for run in runs)]
+def _further(runs: Iterable[Run]) -> list[Quantity]:
+    """Temporal means of the policy's measures that the first table does not show."""
+    listed = {one.name: one.mean() for run in runs for one in run.measures if one.of == "policy"}
+    return [measure for measure in listed.values() if measure.name not in {one.name for one in MEASURES}]
+
+
+def _side_by_side(groups: Sequence[Group], labels: Mapping[str, str], measures: Sequence[Quantity]) -> Table:
     rows, records = [], []
     for group in groups:
         columns = {measure: _standings(group, measure) for measure in measures}
@@ -128,7 +138,7 @@ def _figures(groups: Sequence[Group], labels: Mapping[str, str]) -> Table:
         f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
     )
     table = Table(
-        "figures",
+        "measures",
         "Runs side by side",
         note.strip(),
         ["seeds", *(measure.heading for measure in measures)],
@@ -139,24 +149,24 @@ def _figures(groups: Sequence[Group], labels: Mapping[str, str]) -> Table:
     return with_references(
         table,
         {group.title: list(group.runs.values()) for group in groups},
-        {measure.key: measure.key for measure in measures},
+        {measure.name: measure.name for measure in measures},
         {group.title: {"group": group.title, "run": "accept_all"} for group in groups},
     )
 
 
-def _standings(group: Group, measure: Measure) -> dict[str, Standing]:
-    """Of the runs of a group that have a measure, against the first run of the group."""
-    values = {number: run.per_seed(measure.key) for number, run in group.runs.items()}
+def _standings(group: Group, measure: Quantity) -> dict[str, Standing]:
+    """Standings of a group's runs that have a measure, against the first run of the group."""
+    values = {number: run.per_seed(measure.name) for number, run in group.runs.items()}
     known = {number: series for number, series in values.items() if len(series)}
     return compared(known, measure, baseline=next(iter(group.runs)))
 
 
-def _record(group: Group, run: Run, measure: Measure, standing: Standing) -> dict[str, Any]:
+def _record(group: Group, run: Run, measure: Quantity, standing: Standing) -> dict[str, Any]:
     """A line of the CSV; plain units."""
     return {
         "group": group.title,
         "run": run.path.name,
-        "measure": measure.key,
+        "measure": measure.name,
         "seeds": len(standing.values),
         "mean": float(standing.values.mean()),
         "std": standing.std,
@@ -165,8 +175,8 @@ def _record(group: Group, run: Run, measure: Measure, standing: Standing) -> dic
     }
 
 
-def _apart(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
-    """Every key of the configurations that is not the same in all of them."""
+def _configurations(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
+    """Table of the configuration keys that differ between runs."""
     flat = {number: flattened(determining(run.config)) for number, run in runs.items()}
     keys = list(dict.fromkeys(key for values in flat.values() for key in values))
     differing = [key for key in keys if len({repr(values.get(key)) for values in flat.values()}) > 1]
@@ -177,7 +187,13 @@ def _apart(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
     ]
     note = "Keys of the configuration that are not the same in all; empty where a run has no such key."
     return Table(
-        "configuration", "What tells them apart", note, list(labels.values()), rows, "Tables", records=records
+        "configuration",
+        "Differences in configuration",
+        note,
+        list(labels.values()),
+        rows,
+        "Tables",
+        records=records,
     )
 
 

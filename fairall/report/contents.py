@@ -1,52 +1,52 @@
-"""What the report holds: tables and figures of the runs that the paper needs, there or missing."""
+"""Contents of the report: tables and figures of the paper's runs, finished or missing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairall.report import drawings, labels
+from fairall.report import figures, labels
 from fairall.report.claims import REAL, SYNTHETIC, Verdict, claims_table, in_words, judge
-from fairall.report.drawing import Drawing
+from fairall.report.figure import ReportFigure
 from fairall.report.other_runs import other_runs
 from fairall.report.plan import Planned, find, plan, sweeps_of
 from fairall.report.setting_tables import acceptance_table, hyperparameter_table
 from fairall.report.table import Table
-from fairall.report.tables import Asked, effective_table, synthetic_table, temporal_table
+from fairall.report.tables import Requested, effective_table, synthetic_table, temporal_table
 from fairall.results.finished import Collection, Run
 
 INITIAL_POLICIES = ("harsh", "lenient")
-JUDGED = "harsh"  # the main text's, whose claims the opening words are about
+MAIN_POLICY = "harsh"  # of the paper's main text, whose claims the opening paragraph counts
 MAIN, BESIDE = "corrected", "published_code"
-Sweeps = dict[str, list[Asked]]
+Sweeps = dict[str, list[Requested]]
 
 
 @dataclass
-class Found:
-    """What has been put together so far."""
+class Draft:
+    """Tables, figures and verdicts collected so far."""
 
     tables: list[Table]
-    drawings: list[Drawing]
+    figures: list[ReportFigure]
     verdicts: list[Verdict]
 
 
 @dataclass(frozen=True)
 class Contents:
-    """Everything the report shows.
+    """Contents of the report.
 
     Attributes:
-        opening: what reproduced and what did not: a paragraph, then lines about it.
+        opening: what reproduced and what did not: a paragraph, then lines of details.
         tables: in order.
-        drawings: in order.
-        left_out: folders that could not be used, and why.
-        passed_over: runs of a configuration of which a later one is shown.
-        shown: the runs of the paper's that are shown.
+        figures: in order.
+        left_out: folders that could not be used, with the reason.
+        passed_over: earlier runs of a configuration that is shown.
+        shown: finished runs of the paper's configurations.
         others: a table of all other runs; None where there are none.
     """
 
     opening: list[str]
     tables: list[Table]
-    drawings: list[Drawing]
+    figures: list[ReportFigure]
     left_out: list[tuple[str, str]]
     passed_over: list[str]
     shown: list[Run]
@@ -54,37 +54,43 @@ class Contents:
 
 
 def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
-    """The report of some runs.
+    """Contents of the report of some runs.
 
     Args:
-        collection: of `runs.collect`.
-        overrides: words that were added to every command of the paper's.
+        collection: of `finished.collect`.
+        overrides: words added to every command of the paper's.
     """
     every = sweeps_of(["all"])
     needed = plan(every, overrides, once=False)
     sweeps: Sweeps = {
         sweep: [
-            Asked(one, find(one, collection.runs)) for one in sorted(needed, key=_order) if one.sweep == sweep
+            Requested(one, find(one, collection.runs))
+            for one in sorted(needed, key=_order)
+            if one.sweep == sweep
         ]
         for sweep in every
     }
-    found = Found([], [], [])
-    _real(sweeps, found)
-    _synthetic(sweeps, found)
-    _variants(sweeps, found)
-    everything = [one for asked in sweeps.values() for one in asked]
-    found.tables += [acceptance_table(needed), hyperparameter_table(needed)]
+    draft = Draft([], [], [])
+    _real(sweeps, draft)
+    _synthetic(sweeps, draft)
+    _variants(sweeps, draft)
+    everything = [one for requested in sweeps.values() for one in requested]
+    draft.tables += [acceptance_table(needed), hyperparameter_table(needed)]
     configurations = {one.planned.key for one in everything}
     shown = list({one.run.path: one.run for one in everything if one.run is not None}.values())
-    compared = [table for table in found.tables if table.setting]
+    compared = [table for table in draft.tables if table.setting]
     opening = in_words(
-        f"{JUDGED} initial policy, protocol {MAIN}", found.verdicts, compared, len(configurations), len(shown)
+        f"{MAIN_POLICY} initial policy, protocol {MAIN}",
+        draft.verdicts,
+        compared,
+        len(configurations),
+        len(shown),
     )
     others = [run for run in collection.runs if run.key not in configurations]
     return Contents(
         opening,
-        sorted(found.tables, key=lambda table: SECTIONS.index(table.section)),
-        sorted(found.drawings, key=lambda drawing: SECTIONS.index(drawing.section)),
+        sorted(draft.tables, key=lambda table: SECTIONS.index(table.section)),
+        sorted(draft.figures, key=lambda figure: SECTIONS.index(figure.section)),
         [(str(path), reason) for path, reason in collection.left_out],
         _passed_over(everything, collection.runs),
         shown,
@@ -106,66 +112,68 @@ SECTIONS = [
 ]
 
 
-def _real(sweeps: Sweeps, found: Found) -> None:
-    """The paper's three data sets of people, with either initial policy."""
+def _real(sweeps: Sweeps, draft: Draft) -> None:
+    """Add the paper's three real data sets, with either initial policy."""
     for initial_policy in INITIAL_POLICIES:
-        asked = [one for one in sweeps[initial_policy] if _is_of(one, initial_policy, MAIN)]
-        if not asked:
+        requested = [one for one in sweeps[initial_policy] if _is_of(one, initial_policy, MAIN)]
+        if not requested:
             continue
-        verdicts = judge(REAL, asked)
+        verdicts = judge(REAL, requested)
         title = f"The paper's claims, {initial_policy} initial policy, protocol {MAIN}"
-        found.tables.append(claims_table(verdicts, f"claims_{initial_policy}", title, "What reproduced"))
-        found.tables += _tables(asked, initial_policy, MAIN)
+        draft.tables.append(claims_table(verdicts, f"claims_{initial_policy}", title, "What reproduced"))
+        draft.tables += _tables(requested, initial_policy, MAIN)
         beside = [one for one in sweeps["published_code"] if _is_of(one, initial_policy, BESIDE)]
         if beside:
-            found.tables += _tables(beside, initial_policy, BESIDE)
-        datasets = list(dict.fromkeys(one.dataset for one in asked))
-        found.drawings += [drawings.over_time(asked, dataset, initial_policy) for dataset in datasets]
-        found.drawings.append(drawings.plane(asked, initial_policy))
-        found.drawings.append(drawings.acceptance(asked, initial_policy))
-        if initial_policy == JUDGED:
-            found.verdicts += verdicts
-            found.drawings += [drawings.latents(asked, dataset) for dataset in datasets]
+            draft.tables += _tables(beside, initial_policy, BESIDE)
+        datasets = list(dict.fromkeys(one.dataset for one in requested))
+        draft.figures += [figures.over_time(requested, dataset, initial_policy) for dataset in datasets]
+        draft.figures.append(figures.plane(requested, initial_policy))
+        draft.figures.append(figures.acceptance(requested, initial_policy))
+        if initial_policy == MAIN_POLICY:
+            draft.verdicts += verdicts
+            draft.figures += [figures.latents(requested, dataset) for dataset in datasets]
 
 
-def _synthetic(sweeps: Sweeps, found: Found) -> None:
-    """Synthetic data, with either initial policy."""
+def _synthetic(sweeps: Sweeps, draft: Draft) -> None:
+    """Add synthetic data, with either initial policy."""
     optimal = sweeps["optimal"]
     for initial_policy in INITIAL_POLICIES:
-        asked = [one for one in sweeps["synthetic"] if one.planned.name("initial_policy") == initial_policy]
-        if not asked:
+        requested = [
+            one for one in sweeps["synthetic"] if one.planned.name("initial_policy") == initial_policy
+        ]
+        if not requested:
             continue
-        verdicts = judge(SYNTHETIC, asked)
+        verdicts = judge(SYNTHETIC, requested)
         title = f"The paper's claims on synthetic data, {initial_policy} initial policy"
         key = f"claims_synthetic_{initial_policy}"
-        found.tables.append(claims_table(verdicts, key, title, "What reproduced"))
-        found.tables += [
-            synthetic_table([*asked, *optimal], initial_policy, from_sampled=sampled)
+        draft.tables.append(claims_table(verdicts, key, title, "What reproduced"))
+        draft.tables += [
+            synthetic_table([*requested, *optimal], initial_policy, from_sampled=sampled)
             for sampled in (False, True)
         ]
-        found.drawings.append(drawings.synthetic(asked, optimal, initial_policy))
-        if initial_policy == JUDGED:
-            found.verdicts += verdicts
-            found.drawings.append(drawings.latents(asked, "synthetic"))
+        draft.figures.append(figures.synthetic(requested, optimal, initial_policy))
+        if initial_policy == MAIN_POLICY:
+            draft.verdicts += verdicts
+            draft.figures.append(figures.latents(requested, "synthetic"))
 
 
-def _variants(sweeps: Sweeps, found: Found) -> None:
-    """FairAll at other costs and with other policies."""
+def _variants(sweeps: Sweeps, draft: Draft) -> None:
+    """Add FairAll at other costs and with other policies."""
     if sweeps["costs"]:
-        found.drawings.append(drawings.costs(sweeps["costs"]))
+        draft.figures.append(figures.costs(sweeps["costs"]))
     datasets = list(dict.fromkeys(one.dataset for one in sweeps["policies"]))
-    found.drawings += [drawings.policies(sweeps["policies"], dataset) for dataset in datasets]
+    draft.figures += [figures.policies(sweeps["policies"], dataset) for dataset in datasets]
 
 
-def _tables(asked: Sequence[Asked], initial_policy: str, protocol: str) -> list[Table]:
+def _tables(requested: Sequence[Requested], initial_policy: str, protocol: str) -> list[Table]:
     return [
-        effective_table(asked, initial_policy, protocol),
-        temporal_table(asked, initial_policy, protocol, from_sampled=False),
-        temporal_table(asked, initial_policy, protocol, from_sampled=True),
+        effective_table(requested, initial_policy, protocol),
+        temporal_table(requested, initial_policy, protocol, from_sampled=False),
+        temporal_table(requested, initial_policy, protocol, from_sampled=True),
     ]
 
 
-def _is_of(one: Asked, initial_policy: str, protocol: str) -> bool:
+def _is_of(one: Requested, initial_policy: str, protocol: str) -> bool:
     return (
         one.planned.name("initial_policy") == initial_policy
         and one.planned.name("protocol") == protocol
@@ -174,7 +182,7 @@ def _is_of(one: Asked, initial_policy: str, protocol: str) -> bool:
 
 
 def _order(one: Planned) -> tuple[int, int]:
-    """Data sets as in the paper's tables, and within them methods."""
+    """Order of the paper's tables: by data set, then by method."""
     datasets, methods = list(labels.DATASETS), [*labels.METHODS, *labels.OPTIMAL]
     return (
         datasets.index(one.name("dataset")) if one.name("dataset") in datasets else len(datasets),
@@ -182,7 +190,7 @@ def _order(one: Planned) -> tuple[int, int]:
     )
 
 
-def _passed_over(everything: Sequence[Asked], runs: Sequence[Run]) -> list[str]:
-    """Runs of the same configuration as one that is shown, made by other versions."""
+def _passed_over(everything: Sequence[Requested], runs: Sequence[Run]) -> list[str]:
+    """Runs of a shown configuration that are not shown, made by other versions."""
     shown = {one.run.path: one.run.key for one in everything if one.run is not None}
     return sorted(str(run.path) for run in runs if run.path not in shown and run.key in shown.values())

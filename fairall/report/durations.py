@@ -1,4 +1,4 @@
-"""How long runs take: as measured here, else as measured once and put in proportion."""
+"""Durations of runs: measured here, else reference durations scaled to this machine."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Duration:
 
     Attributes:
         words: of its command line.
-        overrides: which of them change every run; times of other schedules say nothing.
+        overrides: those words that change every run; durations are compared within equal ones only.
         model: name of the method.
         dataset: name of the data set.
-        wall_seconds: on the clock.
+        wall_seconds: elapsed time.
         cpu_seconds: of its process.
     """
 
@@ -35,10 +35,10 @@ class Duration:
 
 
 class Durations:
-    """Measured durations in a file that grows by a line per run, and what they let expect.
+    """Measured durations, kept in a file with a line per run, and expected ones.
 
     Args:
-        path: CSV, made with the first line.
+        path: CSV, created with the first measurement.
         overrides: those of the user's words that change every run.
     """
 
@@ -49,7 +49,7 @@ class Durations:
         self.measured = [one for one in read(path) if one.overrides == self._overrides]
 
     def add(self, words: Sequence[str], model: str, dataset: str, wall: float, cpu: float) -> None:
-        """Keeps one measurement."""
+        """Add one measurement."""
         one = Duration(" ".join(words), self._overrides, model, dataset, round(wall, 1), round(cpu, 1))
         self.measured.append(one)
         new = not self._path.exists()
@@ -61,42 +61,36 @@ class Durations:
             writer.writerow([getattr(one, column) for column in COLUMNS])
 
     def expected(self, model: str, dataset: str) -> float:
-        """Seconds on the clock of a run of a method on a data set."""
+        """Expected elapsed seconds of a run of a method on a data set."""
         own = [one.wall_seconds for one in self.measured if (one.model, one.dataset) == (model, dataset)]
         if own:
             return sum(own) / len(own)
-        return self._once(model, dataset) * self._ratio()
+        return self._reference_seconds(model, dataset) * self._ratio()
 
-    def _once(self, model: str, dataset: str) -> float:
-        """As measured elsewhere; the longest of the known ones for what is not known."""
+    def _reference_seconds(self, model: str, dataset: str) -> float:
+        """Reference duration; the longest one for an unknown method or data set."""
         longest = max(seconds for times in self._reference.values() for seconds in times.values())
         return self._reference.get(model, {}).get(dataset, longest)
 
     def _ratio(self) -> float:
-        """How much longer runs take here than there."""
-        there = sum(self._once(one.model, one.dataset) for one in self.measured)
+        """Duration here relative to the reference."""
+        there = sum(self._reference_seconds(one.model, one.dataset) for one in self.measured)
         return sum(one.wall_seconds for one in self.measured) / there if there else 1.0
 
 
 def read(path: Path) -> list[Duration]:
-    """All measurements of a file; none where it is not there. A line cut off by a crash is left out."""
+    """All measurements of a file; none where it does not exist. Lines cut off by a crash are left out."""
     if not path.exists():
         return []
     with path.open(newline="") as file:
         lines = list(csv.DictReader(file))
-    found = []
+    durations = []
     for line in lines:
         try:
             wall, cpu = float(line["wall_seconds"]), float(line["cpu_seconds"])
         except (KeyError, TypeError, ValueError):
             continue
-        found.append(Duration(line["words"], line["overrides"], line["model"], line["dataset"], wall, cpu))
-    return found
-
-
-def in_words(seconds: float) -> str:
-    """Rounded as one would say it."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+        durations.append(
+            Duration(line["words"], line["overrides"], line["model"], line["dataset"], wall, cpu)
+        )
+    return durations

@@ -1,4 +1,4 @@
-"""Where a finished run's policy puts people in its latent space."""
+"""Latent means of people under the policy of a finished run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Space = tuple[np.ndarray, np.ndarray, np.ndarray]
 def latent_space(run: Run) -> Space | None:
     """Latent means of the people of `evaluation.split` by the first seed's policy, their s, their labels.
 
-    Shapes (N, Z), (N,) and (N,). None for a method without a latent, for a policy that is not there or of
-    another version, for data that are not here, and for a seed that has diverged.
+    Shapes (N, Z), (N,) and (N,). None for a method without a latent, a policy that is missing or of another
+    version, missing data, and a seed that has diverged.
     """
     from hydra.errors import HydraException
     from omegaconf import OmegaConf

@@ -1,4 +1,4 @@
-"""Runs that no table of the report is about: where they are, and their headline measures."""
+"""Table of the runs that no other table of the report shows."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from fairall.report.table import Cell, Row, Table, plus_minus
 from fairall.results.finished import Run
 
 COMPARE = "python -m fairall.report compare RUN RUN"
-MEASURES = (*labels.EFFECTIVE, *(measure for measure in labels.TEMPORAL if measure.key.startswith("mean_")))
+MEASURES = (*labels.EFFECTIVE, *(measure for measure in labels.TEMPORAL if measure.name.startswith("mean_")))
 
 
 def other_runs(runs: Sequence[Run]) -> Table:
-    """A line per run: method, initial policy, cost, seeds, headline measures and folder, by data set."""
+    """A row per run: method, initial policy, cost, seeds, main measures and folder, by data set."""
     rows, records = [], []
     for run in sorted(runs, key=lambda run: (run.name("dataset"), run.cost, run.name("model"), run.path)):
-        # What MLflow had of a run is gone when this is read: its id is left.
+        # The temporary copy of a run from MLflow is deleted afterwards: show its id.
         where = str(run.path) if run.path.is_dir() else run.path.name
-        values = {measure.key: run.per_seed(measure.key) for measure in MEASURES}
-        told = {
+        values = {measure.name: run.per_seed(measure.name) for measure in MEASURES}
+        shown = {
             key: "" if series.empty else plus_minus(series.mean(), series.std() if len(series) > 1 else None)
             for key, series in values.items()
         }
         setting = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds))]
-        cells = [Cell(text) for text in (*setting, *told.values(), where)]
+        cells = [Cell(text) for text in (*setting, *shown.values(), where)]
         name = marked(labels.method(run.name("model")), run)
         rows.append(Row(labels.dataset(run.name("dataset")), name, cells))
         records.append(

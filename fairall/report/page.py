@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs no network and no script; light, dark, wide and narrow."""
+"""The report as one HTML file without network access or scripts, for light and dark screens of any width."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from importlib.resources import files
 
 from fairall.errors import count
 from fairall.report.contents import SECTIONS, Contents
-from fairall.report.drawing import Drawing
+from fairall.report.figure import ReportFigure
 from fairall.report.statistics import Comparison
 from fairall.report.table import Cell, Row, Table
 
-Pictures = Mapping[str, tuple[bytes, bytes]]  # by figure: light and dark PNG
+Pictures = Mapping[str, tuple[bytes, bytes]]  # by key of the figure: light and dark PNG
 
 OTHERS = "Other runs"
 WIDE = ("acceptance",)  # figures of the width of the page
 
 
 def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]) -> str:
-    """The whole file.
+    """The report's page.
 
     Args:
-        contents: what it shows.
-        pictures: light and dark PNG of every figure that could be drawn.
-        made: by what and when, name and value.
+        contents: of the report.
+        pictures: light and dark PNG of every figure with runs.
+        made: time and versions, as name and value.
     """
     sections = []
     for name in SECTIONS:
         shown = [table for table in contents.tables if table.section == name]
-        drawn = [drawing for drawing in contents.drawings if drawing.section == name]
+        drawn = [figure for figure in contents.figures if figure.section == name]
         if not shown and not drawn:
             continue
         body = "".join(map(_table, shown))
         if drawn:
-            figures = "".join(_figure(drawing, pictures.get(drawing.key)) for drawing in drawn)
+            figures = "".join(_figure(figure, pictures.get(figure.key)) for figure in drawn)
             body += f'<div class="figures">{figures}</div>'
         sections.append((name, f'<h2 id="{_anchor(name)}">{escape(name)}</h2>{body}'))
     if contents.others is not None:
         name, body = OTHERS, _table(contents.others)
         if contents.shown:
             body = f"<details><summary>{count(len(contents.others.rows), 'run')}</summary>{body}</details>"
-        # First where there is nothing else to see.
+        # First where there is nothing else to show.
         at = len(sections) if contents.shown else 0
         sections.insert(at, (name, f'<h2 id="{_anchor(name)}">{name}</h2>{body}'))
     links = "".join(f'<li><a href="#{_anchor(name)}">{escape(name)}</a></li>' for name, _ in sections)
@@ -57,10 +57,13 @@ def page(contents: Contents, pictures: Pictures, made: Sequence[tuple[str, str]]
 
 
 def comparison_page(
-    tables: Sequence[Table], drawing: Drawing, picture: tuple[bytes, bytes], made: Sequence[tuple[str, str]]
+    tables: Sequence[Table],
+    figure: ReportFigure,
+    picture: tuple[bytes, bytes],
+    made: Sequence[tuple[str, str]],
 ) -> str:
-    """Some runs side by side, as a file like the report's."""
-    body = "".join(map(_table, tables)) + _figure(drawing, picture) + _made(made)
+    """Page of a comparison of runs."""
+    body = "".join(map(_table, tables)) + _figure(figure, picture) + _made(made)
     return document("FairAll: runs side by side", body)
 
 
@@ -92,7 +95,7 @@ def _table(table: Table) -> str:
 
 
 def grid(table: Table) -> str:
-    """The table itself."""
+    """A table as HTML."""
     heads = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     rows = []
     for group, lines in itertools.groupby(table.rows, key=lambda row: row.group):
@@ -119,42 +122,43 @@ def _cell(cell: Cell) -> str:
 
 
 def _tests(cell: Cell) -> str:
-    """Both tests in words, for who points at a mark."""
+    """Both tests as text, for the tooltip of a mark."""
 
-    def told(comparison: Comparison | None) -> str:
+    def in_words(comparison: Comparison | None) -> str:
         if comparison is None or comparison.p is None:
             return ""
         side = "better" if comparison.better else "worse"
         return f"{side} than {comparison.rival}, p = {comparison.p:.3g}"
 
-    return "; ".join(filter(None, map(told, (cell.baseline, cell.rival))))
+    return "; ".join(filter(None, map(in_words, (cell.baseline, cell.rival))))
 
 
-def _figure(drawing: Drawing, picture: tuple[bytes, bytes] | None) -> str:
-    wide = ' class="wide"' if drawing.key.startswith(WIDE) else ""
-    text = f"<b>{escape(drawing.title)}.</b> {escape(drawing.text)}"
+def _figure(figure: ReportFigure, picture: tuple[bytes, bytes] | None) -> str:
+    wide = ' class="wide"' if figure.key.startswith(WIDE) else ""
+    text = f"<b>{escape(figure.title)}.</b> {escape(figure.text)}"
     if picture is None:
         shown = '<p class="missing">missing</p>'
     else:
         light, dark = (f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in picture)
         shown = (
             f'<picture><source media="(prefers-color-scheme: dark)" srcset="{dark}">'
-            f'<img src="{light}" alt="{escape(drawing.title)}: {escape(drawing.text)}"></picture>'
+            f'<img src="{light}" alt="{escape(figure.title)}: {escape(figure.text)}"></picture>'
         )
-        links = f'<a href="figures/{drawing.key}.png">PNG</a>, <a href="figures/{drawing.key}.pdf">PDF</a>'
+        links = f'<a href="figures/{figure.key}.png">PNG</a>, <a href="figures/{figure.key}.pdf">PDF</a>'
         text += f" Also as {links}."
     return (
-        f'<figure{wide} id="figure-{drawing.key}">{shown}<figcaption>{text}</figcaption>'
-        f"{missing(drawing.commands)}</figure>"
+        f'<figure{wide} id="figure-{figure.key}">{shown}<figcaption>{text}</figcaption>'
+        f"{missing(figure.commands)}</figure>"
     )
 
 
 def missing(commands: Sequence[str]) -> str:
-    """The commands that make what is missing, to be unfolded."""
+    """The commands that make missing runs, folded."""
     if not commands:
         return ""
     lines = escape("\n".join(commands))
-    return f"<details><summary>{len(commands)} missing; what makes it</summary><pre>{lines}</pre></details>"
+    summary = f"{len(commands)} missing; commands that make them"
+    return f"<details><summary>{summary}</summary><pre>{lines}</pre></details>"
 
 
 def _unused(contents: Contents) -> str:

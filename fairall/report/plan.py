@@ -1,7 +1,8 @@
-"""Which runs the paper's tables and figures need: what sweeps/paper_*.yaml say, as single commands."""
+"""Runs that the paper's tables and figures need: the points of sweeps/paper_*.yaml as single commands."""
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ from fairall.results.finished import Run
 from fairall.storage.identity import determining, ordered
 
 PREFIX = "paper_"
-PLACES = ("outputs_dir=", "tracking.")  # words about where things are, not what they are
-# What `reproduce` can be asked for, and the sweeps behind it.
+PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
+# Parts of `reproduce`, and their sweeps.
 PARTS = {
     "tables": ("harsh", "lenient", "published_code"),
     "figures": ("optimal", "synthetic", "policies", "costs"),
@@ -26,10 +27,10 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Planned:
-    """A run that is needed.
+    """A run of the paper.
 
     Attributes:
-        sweep: of whose grid it is a point.
+        sweep: whose grid it is a point of.
         words: of its command line.
         composed: the whole configuration.
         config: the same as plain containers.
@@ -42,21 +43,21 @@ class Planned:
 
     @property
     def command(self) -> str:
-        """What makes it."""
+        """The command line of the run."""
         return shlex.join(["python", "-m", "fairall", *self.words])
 
     @cached_property
     def key(self) -> str:
-        """The same for equal configurations."""
+        """Equal for equal configurations."""
         return repr(ordered(determining(self.config)))
 
     def name(self, group: str) -> str:
-        """The chosen file of a group of the configuration."""
+        """Name of the chosen file of a group of the configuration."""
         return self.config[group]["name"]
 
 
 def sweeps_of(parts: Iterable[str]) -> list[str]:
-    """Names of sweeps, of what `reproduce` was asked for: parts, sweeps, or `all`.
+    """Names of the sweeps of some parts, sweeps, or `all`.
 
     Raises:
         FairAllError: where there is no such part.
@@ -98,24 +99,24 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
 
 
 def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
-    """The run that was asked for, the last one to finish where there are several (of several versions)."""
+    """The run of a planned command; of several, made by several versions, the last to finish."""
     found = [run for run in runs if run.key == planned.key]
     return max(found, key=lambda run: run.finished, default=None)
 
 
 def added(overrides: Iterable[str]) -> list[str]:
-    """The words that change every run: those that neither pick from an axis nor say where things are."""
+    """The words that change every run: neither a choice on an axis nor one of `PLACES`."""
     axes = {str(key) for sweep in sweeps_of(["all"]) for key in _grid(sweep)}
     return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
 
 
 def _grid(sweep: str) -> DictConfig:
-    """The axes of a sweep: values by key, as Hydra's sweeper takes them."""
+    """The axes of a sweep: values by key, as Hydra's sweeper accepts them."""
     return OmegaConf.load(sweeps_folder() / f"{PREFIX}{sweep}.yaml").hydra.sweeper.params
 
 
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
-    """Configurations of command lines; those that differ in plain values only are composed once."""
+    """Configurations of command lines; command lines that differ in plain values only are composed once."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     from fairall.config.compose import compose_all
@@ -135,21 +136,24 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
 
 
 def _sets_value(word: str) -> bool:
-    """Whether a word of ours sets a single value below a group, as `cost.value=0.3` does."""
+    """Whether a word of a sweep sets a single value in a group, as `cost.value=0.3` does."""
     return word.split("=")[0] in ("cost.value", "model.policy")
 
 
 def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
-    """The words of each point of a sweep's grid that the user's words leave."""
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    """The words of each point of a sweep's grid that the user's words select."""
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     grid = _grid(sweep)
     parser = OverridesParser.create()
 
     def expanded(words: Iterable[str]) -> list[list[str]]:
-        (batch,) = BasicSweeper.split_arguments(parser.parse_overrides(list(words)), None)
-        return batch
+        axes = []
+        for word in parser.parse_overrides(list(words)):
+            several = word.is_sweep_override()
+            values = word.sweep_string_iterator() if several else [word.get_value_element_as_str()]
+            axes.append([f"{word.get_key_element()}={value}" for value in values])
+        return [list(point) for point in itertools.product(*axes)]
 
     picked = [word for word in overrides if word.split("=")[0] in grid]
     others = [word for word in overrides if word not in picked]

@@ -1,4 +1,4 @@
-"""Accepting everybody, as a row of a table and a line of a figure: what any method should beat."""
+"""Accepting everybody as a reference: a row of a table, a line of a figure."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ NOTE = (
 )
 
 
-def accept_all(runs: Iterable[Run], figure: str) -> dict[str, Any] | None:
-    """A figure of accepting everybody, from the first run that has it.
+def accept_all(runs: Iterable[Run], measure: str) -> dict[str, Any] | None:
+    """A measure of accepting everybody, from the first run that has it.
 
     Args:
         runs: comparable ones.
-        figure: of summary.json.
+        measure: of summary.json.
 
     Returns:
         `mean` and `std` over seeds, plain units; `std` None where it does not vary. None where no run has it.
     """
-    return next((found for run in runs if (found := run.accept_all(figure)) is not None), None)
+    return next((found for run in runs if (found := run.accept_all(measure)) is not None), None)
 
 
 def with_references(
     table: Table,
     runs: Mapping[str, Sequence[Run]],
-    figures: Mapping[str, str],
+    measures: Mapping[str, str],
     about: Mapping[str, dict[str, Any]],
 ) -> Table:
-    """A table with a last row "accept everybody" in each group whose runs have such figures.
+    """A table with a last row "accept everybody" in each group whose runs have these measures.
 
     Args:
         table: whose first column is the number of seeds and whose others are measures.
         runs: of each group, comparable ones.
-        figures: by measure, in the order of the columns, the figure of summary.json that belongs to it.
-        about: of each group, what its records hold beside measure, mean and std.
+        measures: key of summary.json by name of the column, in the order of the columns.
+        about: further fields of a group's records.
     """
     rows: list[Row] = []
     records = list(table.records)
     for group, own in itertools.groupby(table.rows, key=lambda row: row.group):
         rows += own
-        found = {key: accept_all(runs.get(group, ()), figure) for key, figure in figures.items()}
-        if not any(found.values()):
+        values = {key: accept_all(runs.get(group, ()), measure) for key, measure in measures.items()}
+        if not any(values.values()):
             continue
-        cells = [Cell("" if one is None else plus_minus(one["mean"], one["std"])) for one in found.values()]
+        cells = [Cell("" if one is None else plus_minus(one["mean"], one["std"])) for one in values.values()]
         rows.append(Row(group, ACCEPT_ALL, [Cell(""), *cells]))
         records += [
             dict.fromkeys(table.records[0])
             | about[group]
             | {"measure": key, "mean": one["mean"], "std": one["std"]}
-            for key, one in found.items()
+            for key, one in values.items()
             if one is not None
         ]
     if len(rows) == len(table.rows):

@@ -1,4 +1,4 @@
-"""Makes the runs that the paper needs: some at once, skipping what is finished."""
+"""Make the runs that the paper needs, several at once, skipping finished ones."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 from fairall.data.dataset import Dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError, count
-from fairall.report.durations import Durations, in_words
+from fairall.report.durations import Durations
 from fairall.report.plan import Planned, added, plan, sweeps_of
+from fairall.results.time_left import in_words
 
-GRACE = 20.0  # seconds that an interrupted run has to close its records
+GRACE = 20.0  # seconds for an interrupted run to close its MLflow run
 LOOK_EVERY = 1.0  # seconds
 
 
@@ -33,25 +34,25 @@ class Child:
     """A run in a process of its own.
 
     Attributes:
-        planned: what it runs.
-        process: the process.
-        said: its standard error.
-        started: on the monotonic clock.
+        planned: the run.
+        process: of the run.
+        errors: standard error of the process.
+        started: seconds on the monotonic clock.
     """
 
     planned: Planned
     process: subprocess.Popen[bytes]
-    said: IO[bytes]
+    errors: IO[bytes]
     started: float
 
 
 class Reproduction:
-    """Runs to be made and those being made.
+    """Runs to be made, and running ones.
 
     Args:
-        to_do: in order.
-        jobs: how many at once.
-        durations: what has been measured, and where more is kept.
+        to_do: runs in order.
+        jobs: number of runs at once.
+        durations: measured ones; those of finished runs are added.
     """
 
     def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
@@ -64,7 +65,7 @@ class Reproduction:
         self.failed: list[tuple[Planned, str]] = []
 
     def run(self) -> None:
-        """Makes them all; what fails is told and does not end the others."""
+        """Make all runs; failures are reported and do not stop the others."""
         with self._bar() as show:
             try:
                 while self._to_do or self._running:
@@ -81,7 +82,7 @@ class Reproduction:
                 _stop(self._running)
 
     def seconds_left(self) -> float:
-        """Expected on the clock, until the last one ends."""
+        """Expected seconds until the last run ends."""
         now = time.monotonic()
         waiting = [self._expected(planned) for planned in self._to_do]
         ending = [max(0.0, self._expected(child.planned) - (now - child.started)) for child in self._running]
@@ -99,10 +100,10 @@ class Reproduction:
             self._durations.add(planned.words, *names, wall, cpu_seconds)
             outcome = f"{in_words(wall)}, {cpu_seconds:.0f} s of CPU"
         else:
-            reason = _last_line(child.said) or f"ended with code {code}"
+            reason = _last_line(child.errors) or f"ended with code {code}"
             self.failed.append((planned, reason))
             outcome = f"FAILED: {reason}"
-        child.said.close()
+        child.errors.close()
         done = self._total - len(self._to_do) - len(self._running)
         left = "" if done == self._total else f"; about {in_words(self.seconds_left())} left"
         self._console.print(
@@ -111,7 +112,7 @@ class Reproduction:
 
     @contextmanager
     def _bar(self) -> Iterator[Callable[[], None]]:
-        """One bar over all runs by expected time, on a terminal; nothing else where there is none."""
+        """A bar over all runs by expected time, on a terminal only; yields a function that updates it."""
         progress = Progress(
             TextColumn("{task.fields[runs]}"),
             BarColumn(bar_width=None),
@@ -139,7 +140,7 @@ class Reproduction:
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Takes SIGTERM for Ctrl-C, so that no run is left behind on its own."""
+    """Treat SIGTERM as Ctrl-C, so that no run is left without its parent."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -153,13 +154,13 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 @_terminated_as_interrupted()
 def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | None, dry_run: bool) -> bool:
-    """Makes the runs of some parts; whether all of them are there in the end.
+    """Make the runs of some parts; return whether all of them are finished in the end.
 
     Args:
         parts: of `plan.PARTS`, or names of sweeps, or `all`.
         overrides: words added to every command.
-        jobs: how many at once; None: one per core that this process may use.
-        dry_run: only tell what would be run, and how long it is expected to take.
+        jobs: number of runs at once; None: one per core that this process may use.
+        dry_run: list the runs with their expected durations, without making them.
 
     Raises:
         FairAllError: where there is no such part.
@@ -189,14 +190,14 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
 
 
 def _cores() -> int:
-    """How many this process may use, where the system tells it, else how many there are."""
+    """Number of cores that this process may use, or of all cores on systems that do not say."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[Planned, str]]]:
-    """What is to be run, how many are finished, and what cannot be run and why."""
+    """Runs to do, number of finished ones, and runs that cannot be made with the reason."""
     from fairall.experiment import job, prepare
 
     met: dict[str, PreparedData | FairAllError] = {}
@@ -207,7 +208,7 @@ def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[P
             try:
                 met[key] = prepare(source, scaler)
             except FairAllError as error:
-                # Once: a download that fails is not to be tried for every run.
+                # Kept: a failing download should not be tried again for every run.
                 met[key] = error
         found = met[key]
         if isinstance(found, FairAllError):
@@ -218,11 +219,11 @@ def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[P
     impossible: list[tuple[Planned, str]] = []
     for one in planned:
         try:
-            asked = job(one.composed, people)
+            requested = job(one.composed, people)
         except FairAllError as error:
             impossible.append((one, str(error)))
             continue
-        if asked.folder.done and not asked.config.force:
+        if requested.folder.done and not requested.config.force:
             finished += 1
         else:
             to_do.append(one)
@@ -230,7 +231,7 @@ def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[P
 
 
 def _longest_first(to_do: Sequence[Planned], durations: Durations) -> list[Planned]:
-    """Sweep after sweep, and within each the longest first, so that no core idles at its end."""
+    """Sweeps in order, and within each the longest runs first, so that no core idles at the end."""
     sweeps = list(dict.fromkeys(one.sweep for one in to_do))
     return sorted(
         to_do,
@@ -242,18 +243,18 @@ def _longest_first(to_do: Sequence[Planned], durations: Durations) -> list[Plann
 
 
 def _start(planned: Planned) -> Child:
-    said = tempfile.TemporaryFile()  # noqa: SIM115 - read when the child has ended
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when the child has ended
     command = [sys.executable, "-m", "fairall", *planned.words]
-    # A session of its own: Ctrl-C comes here, and from here to all of them, once.
+    # In a session of its own, so that Ctrl-C reaches it once, through this process.
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
     )
-    return Child(planned, process, said, time.monotonic())
+    return Child(planned, process, errors, time.monotonic())
 
 
 def _ended(child: Child) -> float | None:
-    """CPU seconds of a child that has ended; None of one that has not."""
-    # Not process.poll(), which does not tell what this one child used.
+    """CPU seconds of a child that has ended; None while it runs."""
+    # process.poll() would not give the CPU time of this child alone.
     pid, status, usage = os.wait4(child.process.pid, os.WNOHANG)
     if pid == 0:
         return None
@@ -262,7 +263,7 @@ def _ended(child: Child) -> float | None:
 
 
 def _stop(children: Sequence[Child]) -> None:
-    """Ends what is still running: as a person would, and after a while for good."""
+    """Interrupt running children, and kill those that have not ended after `GRACE`."""
     for child in children:
         child.process.send_signal(signal.SIGINT)
     deadline = time.monotonic() + GRACE
@@ -272,10 +273,10 @@ def _stop(children: Sequence[Child]) -> None:
         except subprocess.TimeoutExpired:
             child.process.kill()
             child.process.wait()
-        child.said.close()
+        child.errors.close()
 
 
-def _last_line(said: IO[bytes]) -> str:
-    said.seek(0)
-    lines = said.read().decode(errors="replace").strip().splitlines()
+def _last_line(errors: IO[bytes]) -> str:
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").strip().splitlines()
     return lines[-1].removeprefix("fairall: ") if lines else ""

@@ -1,4 +1,4 @@
-"""A Markdown page of the report for the documentation: words, tables, a few figures, and what it took."""
+"""Markdown page of the report for the documentation: text, tables, some figures, and the setting."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import shutil
 from pathlib import Path
 
 from fairall.report.build import Built, made, write
-from fairall.report.durations import in_words, read
+from fairall.report.durations import read
 from fairall.report.written import markdown
+from fairall.results.time_left import in_words
 
-FIGURES = ("compas_harsh", "synthetic_harsh", "plane_harsh")  # those a page shows, of what there is
+FIGURES = ("compas_harsh", "synthetic_harsh", "plane_harsh")  # shown where they exist
 COMMANDS = (
     "make reproduce-tables",
     "make reproduce-figures",
@@ -20,12 +21,12 @@ COMMANDS = (
 
 
 def write_results(built: Built, path: Path, outputs: Path) -> None:
-    """Writes the page, and copies its figures to `figures/` beside it.
+    """Write the page, and copy its figures to `figures/` beside it.
 
     Args:
         built: the report.
         path: of the page.
-        outputs: where reproduction.csv is.
+        outputs: folder of reproduction.csv.
     """
     shown = built.contents
     lines = ["# Results", "", shown.opening[0], "", *(f"- {line}" for line in shown.opening[1:]), ""]
@@ -34,18 +35,18 @@ def write_results(built: Built, path: Path, outputs: Path) -> None:
     for table in shown.tables:
         if not table.empty:
             lines += [markdown(table), ""]
-    drawn = [drawing for drawing in shown.drawings if drawing.key in FIGURES and drawing.draw is not None]
+    drawn = [figure for figure in shown.figures if figure.key in FIGURES and figure.draw is not None]
     if drawn:
         lines += ["## Figures", ""]
         (path.parent / "figures").mkdir(parents=True, exist_ok=True)
-    for drawing in drawn:
+    for figure in drawn:
         shutil.copyfile(
-            built.folder / "figures" / f"{drawing.key}.png", path.parent / "figures" / f"{drawing.key}.png"
+            built.folder / "figures" / f"{figure.key}.png", path.parent / "figures" / f"{figure.key}.png"
         )
         lines += [
-            f"![{drawing.title}](figures/{drawing.key}.png)",
+            f"![{figure.title}](figures/{figure.key}.png)",
             "",
-            f"{drawing.title}. {drawing.text}",
+            f"{figure.title}. {figure.text}",
             "",
         ]
     absent = sorted({table.title for table in shown.tables if table.empty})
@@ -55,18 +56,18 @@ def write_results(built: Built, path: Path, outputs: Path) -> None:
 
 
 def _setting(outputs: Path) -> str:
-    """Versions, machine and time."""
-    told = [f"{name} {value}" for name, value in made()]
-    told.append(f"{_processor()}, {os.cpu_count()} cores, {platform.system()}")
+    """Versions, machine and CPU time."""
+    parts = [f"{name} {value}" for name, value in made()]
+    parts.append(f"{_processor()}, {os.cpu_count()} cores, {platform.system()}")
     measured = read(outputs / "reproduction.csv")
     if measured:
         cpu = sum(one.cpu_seconds for one in measured)
-        told.append(f"{in_words(cpu)} of CPU in {len(measured)} commands")
-    return "; ".join(told) + "."
+        parts.append(f"{in_words(cpu)} of CPU in {len(measured)} commands")
+    return "; ".join(parts) + "."
 
 
 def _processor() -> str:
-    """Its model, where Linux tells it, else its kind."""
+    """Model of the processor on Linux, elsewhere its architecture."""
     path = Path("/proc/cpuinfo")
     lines = path.read_text().splitlines() if path.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

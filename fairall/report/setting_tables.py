@@ -1,4 +1,4 @@
-"""Tables of what runs start from: acceptance rates of the initial policies, and hyperparameters."""
+"""Tables of settings: acceptance rates of the initial policies, and hyperparameters."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from fairall.report import labels
 from fairall.report.plan import Planned
 from fairall.report.table import Cell, Row, Table
-from fairall.results.paper import of_initial_policy, selected_hyperparameters
+from fairall.results.paper import acceptance_rates, selected_hyperparameters
 
 INITIAL_POLICIES = ("lenient", "harsh")
 GROUPS = ("everybody", "S = +1", "S = −1")
@@ -23,7 +23,7 @@ def acceptance_table(planned: Sequence[Planned]) -> Table:
         if isinstance(measured, str):
             commands.append(measured)
         for policy in INITIAL_POLICIES:
-            printed = of_initial_policy(policy, name)
+            printed = acceptance_rates(policy, name)
             cells = []
             for i, group in enumerate(GROUPS):
                 ours = None if isinstance(measured, str) else measured[policy][i]
@@ -37,8 +37,8 @@ def acceptance_table(planned: Sequence[Planned]) -> Table:
                         missing=ours is None,
                     )
                 )
-                figures = {"dataset": name, "initial_policy": policy, "group": group}
-                records.append(figures | {"rate": ours, "paper_rate": paper})
+                record = {"dataset": name, "initial_policy": policy, "group": group}
+                records.append(record | {"rate": ours, "paper_rate": paper})
             rows.append(Row(labels.dataset(name), policy, cells))
     return Table(
         "acceptance",
@@ -53,7 +53,7 @@ def acceptance_table(planned: Sequence[Planned]) -> Table:
 
 
 def _acceptance(dataset: str) -> dict[str, tuple[float, ...]] | str:
-    """By initial policy the rates of `GROUPS`; the command that fetches the data where they are not here."""
+    """Rates of `GROUPS` by initial policy; the command that fetches the data where they are missing."""
     from fairall.config.compose import load_dataset, typed_config
     from fairall.config.schema import RawTableConfig
     from fairall.config.target import target_class
@@ -63,22 +63,22 @@ def _acceptance(dataset: str) -> dict[str, tuple[float, ...]] | str:
         policy: typed_config(f"dataset={dataset}", f"initial_policy={policy}") for policy in INITIAL_POLICIES
     }
     raw = configs[INITIAL_POLICIES[0]].dataset
-    # Looking, not fetching: a report is no reason for a download.
+    # A report should not start a download.
     if isinstance(raw, RawTableConfig) and find(raw) is None:
         terms = " dataset.accept_terms=true" if raw.download.terms else ""
         return f"python -m fairall.data fetch {dataset}{terms}"
     people = load_dataset(dataset).prepare().pool_table
-    found = {}
+    rates = {}
     for name, config in configs.items():
         policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
         accepted = policy.decide(people)
         groups = (accepted, accepted[people.s == 1], accepted[people.s == -1])
-        found[name] = tuple(float(group.mean()) for group in groups)
-    return found
+        rates[name] = tuple(float(group.mean()) for group in groups)
+    return rates
 
 
 def hyperparameter_table(planned: Sequence[Planned]) -> Table:
-    """What the planned runs use, beside the paper's selection."""
+    """Hyperparameters of the planned runs, beside the paper's selection."""
     printed = selected_hyperparameters()
     models = {
         (one.name("model"), one.name("dataset")): one.config["model"]
@@ -112,7 +112,7 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
     return Table(
         "hyperparameters",
         "Hyperparameters",
-        "What the runs use; the paper's selection beside it where it is another. phase1.: of Phase I.",
+        "Values of the runs; the paper's selection beside them where it differs. phase1.: of Phase I.",
         [labels.dataset(name) for name in columns],
         rows,
         "Settings",

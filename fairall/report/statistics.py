@@ -1,4 +1,4 @@
-"""How far apart two figures are: in the paper's deviations, and beyond chance over seeds."""
+"""Differences between measures: in the paper's standard deviations, and paired tests over seeds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Comparison:
     """A paired test between two runs.
 
     Attributes:
-        rival: what it was compared with.
-        better: whether the first is on the better side, by its mean.
+        rival: the run compared with.
+        better: whether the mean is better than the rival's.
         p: of the two-sided Wilcoxon signed-rank test, Holm-corrected; None where no test is possible.
     """
 
@@ -28,18 +28,23 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether chance alone would rarely do this."""
+        """Whether p is below `LEVEL`."""
         return self.p is not None and self.p < LEVEL
 
 
 def in_deviations(ours: float, printed: tuple[float, float]) -> float | None:
-    """How far our mean is from the printed one, in printed standard deviations; None where that is 0."""
+    """Our mean less the printed one in printed standard deviations; None where those are 0.
+
+    Examples:
+        >>> in_deviations(3.0, (2.0, 0.5))
+        2.0
+    """
     mean, std = printed
     return (ours - mean) / std if std > 0 else None
 
 
 def paired_p(first: pd.Series, second: pd.Series) -> float | None:
-    """The p-value of the two-sided Wilcoxon signed-rank test of two figures by seed, uncorrected.
+    """The p-value of the two-sided Wilcoxon signed-rank test of a measure of two runs by seed, uncorrected.
 
     Seeds that only one of them has are left out. Exact for up to 50 seeds without ties; with ten seeds the
     smallest is 2/1024. None where fewer than two seeds are shared; 1 where all pairs are equal.
@@ -59,6 +64,10 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
     """p-values corrected by Holm's step-down method for all tests of a family; None stays None.
 
     The i-th smallest of m, from 0, is multiplied by m − i; none gets smaller than one before it, or above 1.
+
+    Examples:
+        >>> holm([0.01, None, 0.03])
+        [0.02, None, 0.03]
     """
     known = sorted((p, i) for i, p in enumerate(values) if p is not None and not math.isnan(p))
     corrected: list[float | None] = [None] * len(values)

@@ -1,4 +1,4 @@
-"""A table of the report as data, whatever it is written as in the end."""
+"""Tables of the report as data, independent of the format written."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fairall.report.statistics import Comparison
 
 @dataclass(frozen=True)
 class Cell:
-    """One figure.
+    """One value.
 
     Attributes:
-        ours: as shown, for instance "20.3 (0.5)"; empty where there is nothing to show.
-        paper: the printed one as shown; None where none is printed.
-        difference: ours less the printed one, in its deviations, as shown; None where that is not defined.
+        ours: as shown, for instance "20.3 (0.5)"; empty for no value.
+        paper: the printed value as shown; None where none is printed.
+        difference: ours less the printed value, in its deviations, as shown; None where not defined.
         best: whether no other row of the same group is better.
         baseline: against FairLog.
         rival: against the best of the other methods.
-        missing: whether the run is not there.
+        missing: whether the run is missing.
     """
 
     ours: str
@@ -33,20 +33,25 @@ class Cell:
     @property
     def marks(self) -> str:
         """F+ or F−: significantly better or worse than FairLog; R+ or R−: than the best rival."""
-        found = []
+        marks = []
         for letter, comparison in (("F", self.baseline), ("R", self.rival)):
             if comparison is not None and comparison.significant:
-                found.append(f"{letter}{'+' if comparison.better else '−'}")
-        return " ".join(found)
+                marks.append(f"{letter}{'+' if comparison.better else '−'}")
+        return " ".join(marks)
 
     @property
     def beside(self) -> str:
-        """The printed figure and how far it is, as shown beside ours."""
+        """The printed value and the difference, as shown beside ours."""
         return ", ".join(part for part in (self.paper, self.difference) if part)
 
 
 def plus_minus(mean: float, std: float | None) -> str:
-    """A figure and its deviation ×100, as the paper prints them."""
+    """A mean and its deviation ×100, as the paper prints them.
+
+    Examples:
+        >>> plus_minus(0.203, 0.005)
+        '20.3 (0.5)'
+    """
     return f"{_plain(100 * mean)}" + ("" if std is None else f" ({_plain(100 * std)})")
 
 
@@ -56,11 +61,11 @@ def _plain(value: float) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One line.
+    """One row.
 
     Attributes:
-        group: what lines of the same group share, for instance a data set.
-        name: whose line it is.
+        group: shared by rows of a group, for instance a data set.
+        name: of the row, for instance a method.
         cells: one per column.
     """
 
@@ -75,14 +80,14 @@ class Table:
 
     Attributes:
         key: name of its files.
-        title: in one line.
-        note: units, and what the cells hold.
+        title: one line.
+        note: units, and the meaning of cells.
         columns: headings of the cells.
         rows: in order, groups together.
-        records: the same and more, a plain dict per figure, for the CSV.
-        commands: that make the runs it lacks.
+        records: a plain dict per value, with more detail, for the CSV.
+        commands: to make the missing runs.
         section: of the page.
-        setting: initial policy and protocol, where its figures stand beside printed ones of the same kind.
+        setting: initial policy and protocol, where its values stand beside printed ones of the same kind.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Tables of methods beside the paper's figures: effective, temporal, and on synthetic data."""
+"""Tables of methods beside the paper's values: effective, temporal, and on synthetic data."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.labels import Measure
 from fairall.report.plan import Planned
 from fairall.report.references import with_references
 from fairall.report.statistics import LEVEL, Comparison, holm, in_deviations, paired_p
 from fairall.report.table import Cell, Row, Table, plus_minus
 from fairall.results.finished import Run
-from fairall.results.paper import of_synthetic_figures, paper_figures
+from fairall.results.paper import paper_metrics, synthetic_readings
 
 MARKS = (
     "Bold: best of the data set. F: against FairLog, R: against the best of the others; + significantly "
@@ -23,14 +23,14 @@ MARKS = (
     f"over the methods of a data set and measure, p < {LEVEL:g})."
 )
 UNITS = (
-    "×100, mean (standard deviation over seeds). In italics the printed figure, and our mean less the "
+    "×100, mean (standard deviation over seeds). In italics the printed value, and our mean less the "
     "printed one in printed standard deviations (sd)."
 )
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A run that a table needs, and the run if it is there."""
+class Requested:
+    """A run that a table needs, and the finished run or None."""
 
     planned: Planned
     run: Run | None
@@ -46,14 +46,14 @@ class Asked:
         return self.planned.name("dataset")
 
 
-Values = Callable[[Run, Measure], pd.Series]
-Printed = Callable[[Asked, Measure], "tuple[float, float] | None"]
+Values = Callable[[Run, Quantity], pd.Series]
+Printed = Callable[[Requested, Quantity], "tuple[float, float] | None"]
 
 
-def effective_table(asked: Sequence[Asked], initial_policy: str, protocol: str) -> Table:
+def effective_table(requested: Sequence[Requested], initial_policy: str, protocol: str) -> Table:
     """Effective utility and DPU after the last time step, from the decisions taken while learning."""
     return _method_table(
-        asked,
+        requested,
         labels.EFFECTIVE,
         key=f"effective_{initial_policy}_{protocol}",
         title=f"Effective utility and DPU, {initial_policy} initial policy, protocol {protocol}",
@@ -63,14 +63,14 @@ def effective_table(asked: Sequence[Asked], initial_policy: str, protocol: str) 
 
 
 def temporal_table(
-    asked: Sequence[Asked], initial_policy: str, protocol: str, *, from_sampled: bool
+    requested: Sequence[Requested], initial_policy: str, protocol: str, *, from_sampled: bool
 ) -> Table:
     """Temporal variance (standard deviation over time) and mean of test utility and DPU."""
     kind = "sampled" if from_sampled else "expected"
     how = "drawn decisions, as the paper's are" if from_sampled else "acceptance probabilities"
     return _method_table(
-        asked,
-        labels.sampled(labels.TEMPORAL) if from_sampled else labels.TEMPORAL,
+        requested,
+        tuple(measure.sampled() for measure in labels.TEMPORAL) if from_sampled else labels.TEMPORAL,
         key=f"temporal_{initial_policy}_{protocol}_{kind}",
         title=f"Temporal variance and mean ({kind}), {initial_policy} initial policy, protocol {protocol}",
         note=f"On test people, over the time steps of evaluation.window, from {how}.",
@@ -79,30 +79,30 @@ def temporal_table(
     )
 
 
-def synthetic_table(asked: Sequence[Asked], initial_policy: str, *, from_sampled: bool) -> Table:
+def synthetic_table(requested: Sequence[Requested], initial_policy: str, *, from_sampled: bool) -> Table:
     """Utilities and unfairness on synthetic data at the last time step, and the optimal policies'."""
     kind = "sampled" if from_sampled else "expected"
-    measures = labels.sampled(labels.SYNTHETIC) if from_sampled else labels.SYNTHETIC
+    measures = tuple(measure.sampled() for measure in labels.SYNTHETIC) if from_sampled else labels.SYNTHETIC
     table = _table(
-        asked,
+        requested,
         measures,
-        values=lambda run, measure: run.last(measure.key),
+        values=lambda run, measure: run.last(measure.name),
         printed=lambda one, measure: None,
         key=f"synthetic_{initial_policy}_corrected_{kind}",
         title=f"Synthetic data at the last time step ({kind}), {initial_policy} initial policy",
         note="×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
-        f"t = 200, which come without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR know everybody's label.",
+        f"t = 200, without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR are trained on every label.",
         section="Synthetic data",
     )
-    for row, one in zip(table.rows, asked, strict=True):
-        readings = of_synthetic_figures(initial_policy, one.model)
+    for row, one in zip(table.rows, requested, strict=True):
+        readings = synthetic_readings(initial_policy, one.model)
         for i, measure in enumerate(measures):
-            reading = readings.get(measure.key.removesuffix("_sampled"))
+            reading = readings.get(measure.name.removesuffix("_sampled"))
             if reading is not None:
                 row.cells[1 + i] = _with_reading(row.cells[1 + i], reading)
-    table = _with_references(table, asked, {measure.key: f"mean_{measure.key}" for measure in measures})
+    table = _with_references(table, requested, {measure.name: f"mean_{measure.name}" for measure in measures})
     for record in table.records:
-        low, high = of_synthetic_figures(initial_policy, record["model"]).get(
+        low, high = synthetic_readings(initial_policy, record["model"]).get(
             record["measure"].removesuffix("_sampled"), (None, None)
         )
         record |= {"paper_low": low, "paper_high": high}
@@ -113,36 +113,38 @@ def _setting(initial_policy: str, protocol: str) -> str:
     return f"{initial_policy} initial policy, protocol {protocol}"
 
 
-def _method_table(asked: Sequence[Asked], measures: Sequence[Measure], *, note: str, **told: str) -> Table:
-    def printed(one: Asked, measure: Measure) -> tuple[float, float] | None:
-        return paper_figures(one.planned.config).get(measure.key.removesuffix("_sampled"))
+def _method_table(
+    requested: Sequence[Requested], measures: Sequence[Quantity], *, note: str, **texts: str
+) -> Table:
+    def printed(one: Requested, measure: Quantity) -> tuple[float, float] | None:
+        return paper_metrics(one.planned.config).get(measure.name.removesuffix("_sampled"))
 
     table = _table(
-        asked,
+        requested,
         measures,
-        values=lambda run, measure: run.per_seed(measure.key),
+        values=lambda run, measure: run.per_seed(measure.name),
         printed=printed,
         note=f"{note} {UNITS} {MARKS}",
         section="Tables",
-        **told,
+        **texts,
     )
-    return _with_references(table, asked, {measure.key: measure.key for measure in measures})
+    return _with_references(table, requested, {measure.name: measure.name for measure in measures})
 
 
-def _with_references(table: Table, asked: Sequence[Asked], figures: Mapping[str, str]) -> Table:
+def _with_references(table: Table, requested: Sequence[Requested], measures: Mapping[str, str]) -> Table:
     runs: dict[str, list[Run]] = {}
     about: dict[str, dict[str, Any]] = {}
-    for one in asked:
+    for one in requested:
         if one.run is not None:
             group = labels.dataset(one.dataset)
             runs.setdefault(group, []).append(one.run)
             about[group] = {"dataset": one.dataset, "model": "accept_all"}
-    return with_references(table, runs, figures, about)
+    return with_references(table, runs, measures, about)
 
 
 def _table(
-    asked: Sequence[Asked],
-    measures: Sequence[Measure],
+    requested: Sequence[Requested],
+    measures: Sequence[Quantity],
     *,
     values: Values,
     printed: Printed,
@@ -153,23 +155,23 @@ def _table(
     setting: str = "",
 ) -> Table:
     columns: dict[tuple[str, str], dict[str, Any]] = {}
-    for dataset in dict.fromkeys(one.dataset for one in asked):
-        runs = {one.model: one.run for one in asked if one.dataset == dataset and one.run is not None}
+    for dataset in dict.fromkeys(one.dataset for one in requested):
+        runs = {one.model: one.run for one in requested if one.dataset == dataset and one.run is not None}
         for measure in measures:
             by_seed = {model: values(run, measure) for model, run in runs.items()}
-            columns[dataset, measure.key] = compared(
+            columns[dataset, measure.name] = compared(
                 {model: series for model, series in by_seed.items() if len(series)}, measure
             )
     rows, records = [], []
-    for one in asked:
+    for one in requested:
         cells = [Cell("" if one.run is None else str(len(one.run.seeds)))]
         for measure in measures:
-            standing = columns[one.dataset, measure.key].get(one.model)
+            standing = columns[one.dataset, measure.name].get(one.model)
             paper = printed(one, measure)
             cells.append(cell(standing, paper, missing=one.run is None))
             records.append(_record(one, measure, standing, paper))
         rows.append(Row(labels.dataset(one.dataset), labels.method(one.model), cells))
-    commands = [one.planned.command for one in asked if one.run is None]
+    commands = [one.planned.command for one in requested if one.run is None]
     return Table(
         key, title, note, ["seeds", *(m.heading for m in measures)], rows, section, setting, records, commands
     )
@@ -177,11 +179,11 @@ def _table(
 
 @dataclass(frozen=True)
 class Standing:
-    """Where a method stands in a column.
+    """Standing of a method in a column.
 
     Attributes:
         values: by seed, plain units.
-        best: whether there are others, none with a better mean.
+        best: whether there are other methods and none has a better mean.
         baseline: against FairLog.
         rival: against the best of the others.
     """
@@ -198,12 +200,16 @@ class Standing:
 
 
 def compared(
-    by_model: Mapping[str, pd.Series], measure: Measure, baseline: str = labels.BASELINE
+    by_model: Mapping[str, pd.Series], measure: Quantity, baseline: str = labels.BASELINE
 ) -> dict[str, Standing]:
-    """Every method of a column against a baseline and the best of the others; references only stand."""
-    sign = 1 if measure.higher else -1
+    """Compare every method of a column with a baseline and the best of the others.
+
+    Reference methods, and measures without a better direction, are not compared.
+    """
+    sign = 1 if measure.higher_is_better else -1
     score = {model: sign * series.mean() for model, series in by_model.items()}
-    competing = [model for model in by_model if model not in labels.OPTIMAL]
+    ranked = measure.higher_is_better is not None
+    competing = [model for model in by_model if ranked and model not in labels.OPTIMAL]
     rivals = {
         model: max((other for other in competing if other != model), key=score.__getitem__, default=None)
         for model in competing
@@ -228,7 +234,7 @@ def compared(
 def _tested(
     by_model: Mapping[str, pd.Series], rivals: Mapping[str, str | None], score: Mapping[str, float]
 ) -> dict[str, Comparison]:
-    """One family of tests: every method with its rival; a pair that meets twice is one test."""
+    """One family of tests: every method with its rival; a pair that occurs twice is one test."""
     pairs = {model: rival for model, rival in rivals.items() if rival is not None}
     tests = list(dict.fromkeys(frozenset(pair) for pair in pairs.items()))
     raw = [paired_p(*(by_model[model] for model in sorted(test))) for test in tests]
@@ -240,7 +246,7 @@ def _tested(
 
 
 def cell(standing: Standing | None, paper: tuple[float, float] | None, *, missing: bool) -> Cell:
-    """A standing as shown, beside a printed mean and deviation."""
+    """A cell with a standing beside a printed mean and deviation."""
     shown = None if paper is None else plus_minus(*paper)
     if standing is None:
         return Cell("", shown, missing=missing)
@@ -257,14 +263,14 @@ def cell(standing: Standing | None, paper: tuple[float, float] | None, *, missin
 
 
 def _record(
-    one: Asked, measure: Measure, standing: Standing | None, paper: tuple[float, float] | None
+    one: Requested, measure: Quantity, standing: Standing | None, paper: tuple[float, float] | None
 ) -> dict[str, Any]:
     """A line of the CSV; plain units."""
     mean = None if standing is None else float(standing.values.mean())
     record: dict[str, Any] = {
         "dataset": one.dataset,
         "model": one.model,
-        "measure": measure.key,
+        "measure": measure.name,
         "seeds": 0 if standing is None else len(standing.values),
         "mean": mean,
         "std": None if standing is None else standing.std,
@@ -290,5 +296,5 @@ def _with_reading(cell: Cell, reading: tuple[float, float]) -> Cell:
 
 
 def signed(value: float) -> str:
-    """With its sign, which is a minus and no hyphen."""
+    """A number with one decimal and its sign."""
     return "0.0" if f"{abs(value):.1f}" == "0.0" else f"{value:+.1f}".replace("-", "−")

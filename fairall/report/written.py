@@ -1,4 +1,4 @@
-"""A table as Markdown, LaTeX, CSV, and plain text."""
+"""Tables as Markdown, LaTeX, CSV and plain text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from fairall.report.table import Cell, Row, Table
 
 MISSING = "missing"
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet computes
-# What pdflatex does not have without further packages.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a cell that a spreadsheet evaluates
+# Characters that pdflatex lacks without further packages.
 LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
@@ -22,7 +22,7 @@ LATEX = {
 
 
 def markdown(table: Table) -> str:
-    """With its title, its note, and the commands of what is missing."""
+    """A table as Markdown, with title, note, and the commands of missing runs."""
     lines = [f"### {table.title}", "", table.note, ""]
     lines.append(f"| | | {' | '.join(map(_md, table.columns))} |")
     lines.append("|---" * (len(table.columns) + 2) + "|")
@@ -31,7 +31,7 @@ def markdown(table: Table) -> str:
         for row in table.rows
     ]
     if table.commands:
-        lines += ["", "Missing; these make it:", "", *(f"    {command}" for command in table.commands)]
+        lines += ["", "Missing; made by:", "", *(f"    {command}" for command in table.commands)]
     return "\n".join(lines) + "\n"
 
 
@@ -51,7 +51,7 @@ def _md_cell(cell: Cell) -> str:
 def latex(table: Table) -> str:
     r"""A `table*` environment for a document that uses booktabs and graphicx.
 
-    Groups are set apart by rules; it is scaled down to the width of the text where it is wider.
+    Groups are separated by rules; the table is scaled down to the width of the text where it is wider.
     """
     head = " & ".join(["", "", *map(_tex, table.columns)]) + r" \\"
     body: list[str] = []
@@ -98,7 +98,7 @@ def _tex_cell(cell: Cell) -> str:
 
 
 def plain(table: Table) -> str:
-    """Aligned columns without markup, for a terminal: what is shown can be copied as it is."""
+    """Aligned columns without markup, for a terminal."""
     lines = [
         ["", "", *table.columns],
         *([row.group, row.name, *(c.ours for c in row.cells)] for row in table.rows),
@@ -111,7 +111,7 @@ def plain(table: Table) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """A line per figure, in plain units, with everything that is known of it."""
+    """The records of a table as CSV, a line per value, in plain units."""
     text = io.StringIO()
     if table.records:
         writer = csv.DictWriter(text, list(table.records[0]), lineterminator="\n")
@@ -121,5 +121,5 @@ def comma_separated(table: Table) -> str:
 
 
 def _harmless(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula (OWASP, CSV injection)."""
+    """A cell that no spreadsheet evaluates as a formula (OWASP, CSV injection)."""
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -1,1 +1,1 @@
-"""What a run leaves behind and shows: summaries, pictures, tables, warnings."""
+"""Results of a run: summary, warnings, figures, tables, and the files written."""

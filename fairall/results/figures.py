@@ -1,9 +1,11 @@
-"""The figures of one run."""
+"""Figures of one run: measures over time, Phase I losses, latent space."""
 
 from __future__ import annotations
 
+import itertools
+import math
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import PretrainCurves
 from fairall.results.style import BLUE, GREEN, GREY, ORANGE, PURPLE, STYLE
-from fairall.results.summary import bounds
 from fairall.storage.files import atomic
 
-ALWAYS = [("utility", "utility", BLUE), ("dpu", "DPU", ORANGE)]
-WHERE_KNOWN = [("cfu", "CFU", GREEN), ("ground_truth_utility", "ground-truth utility", PURPLE)]
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
+MOST_COLUMNS = 4  # of panels
 
 
 def draw_learning(
@@ -28,24 +30,30 @@ def draw_learning(
     title: str,
     split: str,
     paper: dict[str, tuple[float, float]],
-    accept_all: Mapping[str, Any],
+    references: Mapping[str, Mapping[str, Any]],
+    measures: Sequence[Measure] = STANDARD,
 ) -> None:
-    """Each measure of the policy over time: mean, one standard deviation and the range over seeds.
-
-    Utility and DPU, and, for data that know them, CFU and utility by the ground truth.
+    """Draw each measure of the policy over time: mean, one standard deviation and range over seeds.
 
     Args:
         table: of `summary.measure_table`.
         path: PNG to write.
-        title: what run this is.
-        split: whom it was measured on.
-        paper: of `report.paper.paper_figures`.
-        accept_all: of `summary.references`.
+        title: of the figure.
+        split: `test` or `validation`, the people measured on.
+        paper: of `paper.paper_metrics`.
+        references: of `summary.references`.
+        measures: of the run; those without values have no panel.
     """
     with mpl.rc_context(STYLE):
-        panels = ALWAYS + [panel for panel in WHERE_KNOWN if table[panel[0]].notna().any()]
-        figure = Figure(figsize=(4 * len(panels), 3.2), layout="constrained")
-        for axes, (name, label, colour) in zip(figure.subplots(1, len(panels)), panels, strict=True):
+        shown = [one for one in measures if one.of == "policy" and table[one.name].notna().any()]
+        columns = min(len(shown), MOST_COLUMNS)
+        rows = math.ceil(len(shown) / columns)
+        figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False).ravel()
+        for axes in panels[len(shown) :]:
+            axes.set_axis_off()
+        for axes, measure, colour in zip(panels, shown, itertools.cycle(COLOURS), strict=False):
+            name = measure.name
             by_step = 100 * table.pivot(index="time_step", columns="seed", values=name)
             mean, std = by_step.mean(axis=1), by_step.std(axis=1).fillna(0.0)
             axes.fill_between(
@@ -59,19 +67,19 @@ def draw_learning(
             )
             axes.fill_between(
                 by_step.index,
-                (mean - std).clip(lower=100 * bounds(name)[0]),
-                mean + std,
+                (mean - std).clip(lower=100 * measure.bounds[0]),
+                (mean + std).clip(upper=100 * measure.bounds[1]),
                 color=colour,
                 alpha=0.3,
                 lw=0,
                 label="± 1 std",
             )
             axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
-            reference = accept_all.get(f"mean_{name}")
-            if reference is not None and "utility" in name:
-                level = 100 * reference["mean"]
-                axes.axhline(level, color="black", ls=":", lw=1, label=f"accept everybody ({level:.1f})")
-                axes.axhline(0.0, color="black", ls="-", lw=0.6, label="accept nobody (0)")
+            for who, key, line in (("everybody", "accept_all", ":"), ("nobody", "reject_all", "-")):
+                reference = references[key].get(f"mean_{name}")
+                if measure.higher_is_better and reference is not None:
+                    level = 100 * reference["mean"]
+                    axes.axhline(level, color="black", ls=line, lw=0.8, label=f"accept {who} ({level:.1f})")
             printed = paper.get(f"mean_{name}")
             if printed is not None:
                 axes.axhline(
@@ -82,15 +90,17 @@ def draw_learning(
                     label="paper (sampled), t in [125, 200]",
                 )
             axes.set(
-                xlabel="time step t", ylabel=f"{label} on the {split} set ×100", xlim=(0, by_step.index[-1])
+                xlabel="time step t",
+                ylabel=f"{measure.label} ×100",
+                xlim=(0, by_step.index[-1]),
             )
             axes.legend(fontsize=7)
-        _title(figure, title)
+        _title(figure, f"{title}; {split} set")
         _save(figure, path)
 
 
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
-    """Training and validation loss of Phase I for each seed, and the epochs whose weights were kept."""
+    """Draw training and validation loss of Phase I for each seed, and the epochs whose weights were kept."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(5, 3.2), layout="constrained")
         axes = figure.subplots()
@@ -108,7 +118,7 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
             zorder=3,
             label="kept: best validation epoch",
         )
-        # Early epochs are off the scale of everything that matters later.
+        # Without the early epochs, whose losses are far larger.
         low = float(min(curves.train.min(), curves.validation.min()))
         high = float(np.quantile(curves.validation.numpy(), 0.98))
         axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
@@ -121,15 +131,15 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
 def draw_latent(
     z: np.ndarray, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, path: Path, *, title: str
 ) -> None:
-    """Latent means of one seed on its two leading principal axes, coloured by s and by the label.
+    """Draw latent means of one seed on their two leading principal axes, coloured by s and by the label.
 
     Args:
         z: E[z | x, s], shape (N, Z).
         s: sensitive attribute in {−1, +1}, shape (N,).
         label: ỹ in {0, 1}, shape (N,).
-        labelled: whose label is known, shape (N,), bool.
+        labelled: whether the label is known, shape (N,), bool.
         path: PNG to write.
-        title: what run this is.
+        title: of the figure.
     """
     centred = z - z.mean(0)
     _, singular, axes_of_z = np.linalg.svd(centred, full_matrices=False)
@@ -161,7 +171,7 @@ def draw_latent(
 
 
 def _title(figure: Figure, text: str) -> None:
-    """A title over the whole figure, on as many lines as its width needs."""
+    """Set a title over the whole figure, wrapped to its width."""
     figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
 
 

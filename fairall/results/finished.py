@@ -1,4 +1,4 @@
-"""Finished runs as they lie in their folders: read, checked, and told why not where one cannot be used."""
+"""Finished runs, read from their folders and checked."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fairall.errors import FairAllError
+from fairall.metrics import Quantity
 from fairall.storage.identity import determining, ordered
 from fairall.storage.run_folder import RunFolder
 
 GROUPS = ("model", "dataset", "initial_policy", "protocol")
-COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # the least there is
-# metrics.csv has seven digits.
-TOLERANCE = 1e-5
+COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # required
+TOLERANCE = 1e-5  # metrics.csv has seven digits
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Run:
     Attributes:
         path: its folder.
         config: as plain containers.
-        summary: `per_seed`, `aggregate` and, of newer versions, `references`; plain units.
+        summary: `per_seed`, `aggregate` and, of newer versions, `measures` and `references`; plain units.
         table: metrics.csv, a row per seed and time step.
-        finished: when, seconds since the epoch.
+        finished: time of completion, seconds since the epoch.
     """
 
     path: Path
@@ -43,34 +43,40 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """The same for equal configurations."""
+        """Equal for runs of equal configurations."""
         return repr(ordered(determining(self.config)))
 
     def name(self, group: str) -> str:
-        """The chosen file of a group of the configuration."""
+        """Name of the chosen file of a group of the configuration."""
         return self.config[group]["name"]
 
     @property
     def cost(self) -> float:
-        """C."""
+        """Cost c of a positive decision."""
         return float(self.config["cost"]["value"])
 
     @property
     def seeds(self) -> list[int]:
-        """Its seeds."""
-        return [figures["seed"] for figures in self.summary["per_seed"]]
+        """Seeds in the order of the summary."""
+        return [seed["seed"] for seed in self.summary["per_seed"]]
 
-    def per_seed(self, figure: str) -> pd.Series:
-        """A figure of summary.json by seed, plain units; seeds without a value are left out."""
-        values = {figures["seed"]: figures.get(figure) for figures in self.summary["per_seed"]}
+    @cached_property
+    def measures(self) -> list[Quantity]:
+        """The measures in metrics.csv; none for runs of versions that did not list them."""
+        listed = self.summary.get("measures", {}).items()
+        return [Quantity.from_plain(name, plain) for name, plain in listed]
+
+    def per_seed(self, measure: str) -> pd.Series:
+        """A measure of summary.json by seed, plain units; seeds without a value are left out."""
+        values = {seed["seed"]: seed.get(measure) for seed in self.summary["per_seed"]}
         return pd.Series(values, dtype=float).dropna()
 
-    def accept_all(self, figure: str) -> dict[str, Any] | None:
-        """Mean, std and interval of a figure for accepting everybody this run met, plain units.
+    def accept_all(self, measure: str) -> dict[str, Any] | None:
+        """Mean, std and interval of a measure for accepting everybody in this run, plain units.
 
         None where the data do not allow it, and for runs of versions that did not measure it.
         """
-        return self.summary.get("references", {}).get("accept_all", {}).get(figure)
+        return self.summary.get("references", {}).get("accept_all", {}).get(measure)
 
     def last(self, measure: str) -> pd.Series:
         """A column of metrics.csv at the last time step by seed; empty where it has no values."""
@@ -86,11 +92,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Collection:
-    """Runs that can be used, and for each folder that cannot, why.
+    """Usable runs, and the folders of others with the reason.
 
     Attributes:
-        runs: finished and whole.
-        left_out: folder and reason of the others.
+        runs: finished and undamaged.
+        left_out: folder and reason of each of the others.
     """
 
     runs: list[Run]
@@ -98,7 +104,7 @@ class Collection:
 
 
 def collect(folder: Path) -> Collection:
-    """All runs beneath a folder that holds `<model>/<dataset>/<id>/`, for instance outputs/runs."""
+    """All runs in a folder of `<model>/<dataset>/<id>/`, for instance outputs/runs."""
     runs, left_out = [], []
     for path in sorted(child for child in folder.glob("*/*/*") if child.is_dir()):
         try:
@@ -109,10 +115,10 @@ def collect(folder: Path) -> Collection:
 
 
 def read_run(path: Path) -> Run:
-    """Reads a run's folder.
+    """Read a run's folder.
 
     Raises:
-        FairAllError: where it is unfinished, or one of its files is missing, broken or at odds with another.
+        FairAllError: where it is unfinished, or a file is missing, broken or inconsistent with another.
     """
     done = path / "DONE"
     if not done.exists():
@@ -137,7 +143,7 @@ def read_run(path: Path) -> Run:
 
 
 def _problem(run: Run) -> str | None:
-    """What is wrong with a run whose files can be read."""
+    """What is inconsistent in a run whose files can be read; None for nothing."""
     lacking = [name for name in COLUMNS if name not in run.table]
     if lacking:
         return f"metrics.csv lacks the column {lacking[0]}"
@@ -147,10 +153,10 @@ def _problem(run: Run) -> str | None:
     if len(seeds) != run.config["seeds"]:
         return f"summary.json has {len(seeds)} seeds, config.yaml {run.config['seeds']}"
     expected = {(seed, step) for seed in seeds for step in range(time_steps + 1)}
-    found = list(zip(run.table["seed"], run.table["time_step"], strict=True))
-    if set(found) != expected or len(found) != len(expected):
+    present = list(zip(run.table["seed"], run.table["time_step"], strict=True))
+    if set(present) != expected or len(present) != len(expected):
         return (
-            f"metrics.csv has {len(found)} rows, not one for each of {len(seeds)} seeds and "
+            f"metrics.csv has {len(present)} rows, not one for each of {len(seeds)} seeds and "
             f"{time_steps + 1} time steps"
         )
     last = run.table[run.table["time_step"] == time_steps].set_index("seed")["effective_utility"]

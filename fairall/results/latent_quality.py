@@ -1,30 +1,44 @@
-"""What a latent knows: how well s and the label can be read from it, and how well x comes back."""
+"""Quality of a latent: prediction of s and of the label from it, and reconstruction of x."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import torch
 
 from fairall.data.features import Kind, Schema
 from fairall.data.people import People
+from fairall.metrics import SHARE, UNBOUNDED
 from fairall.models.learner import Learner
 
-# sklearn is imported where it is used: it takes most of a second, and methods without a latent do without.
-ENOUGH = 10_000  # people to learn a regression on a latent of some tens of dimensions from
+# sklearn is imported in functions: it takes most of a second, and methods without a latent do not need it.
+ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
+# Least and greatest possible values, by name. The estimate of the mutual information can be below 0.
+BOUNDS = {
+    "latent_s_auc": SHARE,
+    "latent_s_balanced_accuracy": SHARE,
+    "latent_label_auc": SHARE,
+    "latent_label_balanced_accuracy": SHARE,
+    "latent_variance_gap": (0.0, math.inf),
+    "latent_label_agreement": (-1.0, 1.0),
+    "latent_ground_truth_information": UNBOUNDED,
+    "latent_s_dependence": (0.0, math.inf),
+}
 
 
-def representation_figures(
+def representation_measures(
     learner: Learner, schema: Schema, train: People, held_out: People, n_seeds: int
 ) -> dict[str, np.ndarray]:
-    """Quality of the latent, by figure one value per seed, shape (E,); empty for methods without a latent.
+    """Quality of the latent, by name one value per seed, shape (E,); empty for methods without a latent.
 
     `latent_<target>_balanced_accuracy` and `latent_<target>_auc` for targets `s` and `label`: a logistic
     regression on E[z | x, s] of the training people (the first `ENOUGH` of them), scored on the held-out
-    ones; 0.5 is chance, and NaN where the target has one value only. What concerns the label is of those
+    ones; 0.5 is chance, NaN where the target has one value only. Measures of the label are of the people
     whose label is known, weighted by `People.label_weight`.
     `reconstruction_error_<feature>`: mean absolute error on held-out people for real features (in training
     standard deviations) and counts, share of wrong values for the others.
-    `latent_variance_gap` and `latent_label_agreement`: whether z means the same for both groups, see
+    `latent_variance_gap` and `latent_label_agreement`: whether z has the same meaning in both groups, see
     `variance_gap` and `label_agreement`.
     `latent_ground_truth_information`: mutual information of z and y in nats, where y is known.
     """
@@ -32,26 +46,27 @@ def representation_figures(
     z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
     if z_train is None or z_held_out is None:
         return {}
-    figures = {}
+    measures = {}
     weights = _weight(train), _weight(held_out)
     for target, of_target in (("s", (None, None)), ("label", weights)):
-        known = getattr(train, target).numpy() > 0
-        asked = getattr(held_out, target).numpy() > 0
+        target_train = getattr(train, target).numpy() > 0
+        target_held_out = getattr(held_out, target).numpy() > 0
         scores = [
-            readability(*pair, known, asked, *of_target) for pair in zip(z_train, z_held_out, strict=True)
+            readability(*pair, target_train, target_held_out, *of_target)
+            for pair in zip(z_train, z_held_out, strict=True)
         ]
-        figures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
-        figures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
+        measures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
+        measures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
 
     advantaged, good = held_out.s.numpy() > 0, held_out.label.numpy() > 0
-    figures["latent_variance_gap"] = np.array([variance_gap(z, advantaged) for z in z_held_out])
-    figures["latent_label_agreement"] = np.array(
+    measures["latent_variance_gap"] = np.array([variance_gap(z, advantaged) for z in z_held_out])
+    measures["latent_label_agreement"] = np.array(
         [label_agreement(z, good, advantaged, weights[1]) for z in z_held_out]
     )
     if held_out.ground_truth is not None:
         truth = held_out.ground_truth.numpy()
         informative = [mutual_information(z, truth) for z in z_held_out]
-        figures["latent_ground_truth_information"] = np.array(informative)
+        measures["latent_ground_truth_information"] = np.array(informative)
 
     x, s = _stacked(held_out, n_seeds)
     restored = learner.reconstruction(x, s)
@@ -60,8 +75,8 @@ def representation_figures(
             error = (restored[..., i] - x[..., i]).abs()
             if feature.kind in (Kind.BINARY, Kind.CATEGORICAL):
                 error = (error > 0).float()
-            figures[f"reconstruction_error_{feature.name}"] = error.mean(-1).numpy()
-    return figures
+            measures[f"reconstruction_error_{feature.name}"] = error.mean(-1).numpy()
+    return measures
 
 
 def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
@@ -73,12 +88,12 @@ def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
 def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
     """Largest difference between the groups of the variance of a latent mean, max_j |Var₊[z_j] − Var₋[z_j]|.
 
-    Near 0 where both groups use the same axes; about 1 where one group writes on an axis what the other
-    writes on another one.
+    Near 0 where both groups use the same axes; about 1 where information is on one axis in one group and on
+    another axis in the other.
 
     Args:
         z: latent means, shape (N, Z).
-        advantaged: who belongs to S = +1, shape (N,), bool.
+        advantaged: membership of S = +1, shape (N,), bool.
 
     Returns:
         0 or more; NaN where a group is absent or a seed has diverged.
@@ -91,16 +106,15 @@ def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
 def label_agreement(
     z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
 ) -> float:
-    """Cosine between the directions of z in which the label gets more likely, of one group and of the other.
+    """Cosine between the two groups' directions of z in which the label gets more likely.
 
-    1: z says the same of both groups; 0: what it says of one has nothing to do with what it says of the other
-    (other axes); −1: what speaks for one speaks against the other. Directions are those of logistic
-    regressions.
+    1: the same direction in both groups; 0: orthogonal directions (other axes); −1: opposite directions.
+    Directions are the coefficients of logistic regressions.
 
     Args:
         z: latent means, shape (N, Z).
         good: the label, shape (N,), bool.
-        advantaged: who belongs to S = +1, shape (N,), bool.
+        advantaged: membership of S = +1, shape (N,), bool.
         weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
 
     Returns:
@@ -120,7 +134,7 @@ def label_agreement(
 
 
 def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) -> float:
-    """I(z; y) of continuous z and discrete y by nearest neighbours (Ross 2014, PLoS ONE 9(2): e87357).
+    """I(z; y) of continuous z and discrete y by nearest neighbours (Ross 2014).
 
     ψ(N) + ψ(k) − mean[ψ(N_y) + ψ(m)]: N_y people share a person's y, the k-th nearest of those is at some
     distance, and m people of any y are nearer than that.
@@ -133,6 +147,9 @@ def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) ->
     Returns:
         In nats, up to an error that can make it slightly negative; NaN where a value has k people or fewer,
         or a seed has diverged.
+
+    References:
+        Ross, B. C. (2014). Mutual information between discrete and continuous data sets. PLoS ONE 9(2).
     """
     from scipy.special import digamma
     from sklearn.neighbors import KDTree
@@ -160,18 +177,18 @@ def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
 def readability(
     z_train: np.ndarray,
     z_held_out: np.ndarray,
-    known: np.ndarray,
-    asked: np.ndarray,
+    target_train: np.ndarray,
+    target_held_out: np.ndarray,
     weight_train: np.ndarray | None = None,
     weight_held_out: np.ndarray | None = None,
 ) -> tuple[float, float]:
-    """How well a logistic regression reads a binary target from latents: balanced accuracy and AUC.
+    """Balanced accuracy and AUC of a logistic regression that predicts a binary target from latents.
 
     Args:
         z_train: latents to learn on, shape (N, Z).
         z_held_out: latents to be scored on, shape (M, Z).
-        known: their targets, shape (N,), bool.
-        asked: theirs, shape (M,), bool.
+        target_train: targets of the people to learn on, shape (N,), bool.
+        target_held_out: targets of the others, shape (M,), bool.
         weight_train: of the people to learn on, 0 where the target is unknown, shape (N,); None: alike.
         weight_held_out: of the others, shape (M,).
 
@@ -184,18 +201,22 @@ def readability(
     if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
         return np.nan, np.nan  # a seed that diverged
     if weight_train is not None:
-        z_train, known, weight_train = (part[weight_train > 0] for part in (z_train, known, weight_train))
-    if weight_held_out is not None:
-        of_labelled = weight_held_out > 0
-        z_held_out, asked, weight_held_out = (
-            part[of_labelled] for part in (z_held_out, asked, weight_held_out)
+        labelled = weight_train > 0
+        z_train, target_train, weight_train = (
+            z_train[labelled],
+            target_train[labelled],
+            weight_train[labelled],
         )
-    if len(set(known)) < 2 or len(set(asked)) < 2:
+    if weight_held_out is not None:
+        labelled = weight_held_out > 0
+        z_held_out, target_held_out = z_held_out[labelled], target_held_out[labelled]
+        weight_held_out = weight_held_out[labelled]
+    if len(set(target_train)) < 2 or len(set(target_held_out)) < 2:
         return np.nan, np.nan
     scale = z_train.std(0) + 1e-6
     model = LogisticRegression(class_weight="balanced", max_iter=1000)
-    score = model.fit(z_train / scale, known, weight_train).decision_function(z_held_out / scale)
+    score = model.fit(z_train / scale, target_train, weight_train).decision_function(z_held_out / scale)
     return (
-        balanced_accuracy_score(asked, score > 0, sample_weight=weight_held_out),
-        roc_auc_score(asked, score, sample_weight=weight_held_out),
+        balanced_accuracy_score(target_held_out, score > 0, sample_weight=weight_held_out),
+        roc_auc_score(target_held_out, score, sample_weight=weight_held_out),
     )

@@ -1,4 +1,4 @@
-"""The figures printed in the paper, to stand beside ours."""
+"""Measures printed in the paper, for comparison with ours."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def _printed() -> dict[str, Any]:
     return yaml.safe_load(files("fairall.results").joinpath("paper_metrics.yaml").read_text())
 
 
-def paper_figures(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Mean and standard deviation by figure, plain units, of the paper's run with this configuration.
+def paper_metrics(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation by measure, plain units, of the paper's run with this configuration.
 
     Args:
         config: of a run, as plain containers.
 
     Returns:
         Empty where the paper prints nothing for the model, its policy and way to decide, data set, initial
-        policy, cost or length of run; hyperparameters and protocol may be any. Without the temporal figures
-        where those here are of other people or another time.
+        policy, cost or length of run; hyperparameters and protocol may be any. Without the temporal measures
+        where evaluation split or window are not the paper's.
     """
     printed, dataset, model = _printed(), config["dataset"]["name"], config["model"]
     conditions = printed["conditions"]
@@ -42,14 +42,14 @@ def paper_figures(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
     if ours != of_paper:
         return {}
     cell = printed.get(config["initial_policy"]["name"], {}).get(model["name"], {})
-    figures = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}
+    metrics = {name: (mean / 100, std / 100) for name, (mean, std) in cell.get(dataset, {}).items()}
     if config["evaluation"]["split"] == "test" and config["evaluation"]["window"] == conditions["window"]:
-        return figures
-    return {name: figure for name, figure in figures.items() if name.startswith("effective_")}
+        return metrics
+    return {name: value for name, value in metrics.items() if name.startswith("effective_")}
 
 
-def of_synthetic_figures(initial_policy: str, model: str) -> dict[str, tuple[float, float]]:
-    """Lowest and highest reading of the figures on synthetic data at t = 200, by measure, plain units."""
+def synthetic_readings(initial_policy: str, model: str) -> dict[str, tuple[float, float]]:
+    """Lowest and highest reading at t = 200 of the paper's figures on synthetic data, plain units."""
     printed = _printed()["synthetic"]
     readings = printed["optimal"] | printed.get(initial_policy, {})
     return {
@@ -58,7 +58,7 @@ def of_synthetic_figures(initial_policy: str, model: str) -> dict[str, tuple[flo
     }
 
 
-def of_initial_policy(initial_policy: str, dataset: str) -> tuple[float, ...] | None:
+def acceptance_rates(initial_policy: str, dataset: str) -> tuple[float, ...] | None:
     """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]; None where none is printed."""
     rates = _printed()["acceptance"].get(initial_policy, {}).get(dataset)
     return None if rates is None else tuple(rate / 100 for rate in rates)

@@ -1,4 +1,4 @@
-"""What hyperparameters are selected by (appendix D.2): classification, reconstruction, independence of s."""
+"""Selection metrics for hyperparameters (appendix D.2): classification, reconstruction, independence of s."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
 from fairall.results.latent_quality import ENOUGH, readability
 
-OF_LATENT = ["reconstruction_loss", "latent_s_dependence"]
-CRITERIA = ["classification_loss", *OF_LATENT]
+LATENT_SELECTION = ["reconstruction_loss", "latent_s_dependence"]
+SELECTION = ["classification_loss", *LATENT_SELECTION]
 LATENT_SAMPLES = 16  # z per held-out person
-SURE = 1e-6  # a policy surer than this counts as this sure: the loss of an error would be infinite
+EPSILON = 1e-6  # least distance of a policy's propensity from 0 and 1, where the cross-entropy is infinite
 
 Posterior = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Location and scale (E, B, Z) of the z of people x (E, B, D), s (E, B)."""
 
 
 @torch.no_grad()
-def criteria(learner: Learner, train: People, held_out: People, cost: float) -> dict[str, np.ndarray]:
-    """Figures of a method after its last update, by name one value per seed, shape (E,).
+def selection_metrics(
+    learner: Learner, train: People, held_out: People, cost: float
+) -> dict[str, np.ndarray]:
+    """Selection metrics of a method after its last update, by name one value per seed, shape (E,).
 
     `classification_loss`: cost-sensitive cross-entropy (eq. 4) of the classifier q(ũ = 1 | x, s); of the
-    policy for methods without one. Held-out labels weigh `People.label_weight`.
-    For methods with a latent `of_latent` too.
+    policy for methods without one. Held-out labels are weighted by `People.label_weight`.
+    Methods with a latent have those of `latent_selection_metrics` too.
 
     Args:
         learner: at the end of its run.
-        train: people whose z and s are learnt from.
+        train: people to fit the regression of s on.
         held_out: people to measure on, N of them.
         cost: c in (0, 1).
     """
@@ -49,33 +51,33 @@ def criteria(learner: Learner, train: People, held_out: People, cost: float) -> 
     loss = weighted_mean(
         cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost), held_out.label_weight
     )
-    figures = {"classification_loss": loss.double().numpy()}
+    found = {"classification_loss": loss.double().numpy()}
     if isinstance(learner, LatentLearner):
         model, streams = learner.model, SeedStreams(seeds, "criteria utility")
 
         def posterior(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-            good = streams.uniform(x.shape[1]) < torch.sigmoid(model.classify(x, s))
-            return model.vae.encode(x, s, good.to(x.dtype))
+            useful = streams.uniform(x.shape[1]) < torch.sigmoid(model.classify(x, s))
+            return model.vae.encode(x, s, useful.to(x.dtype))
 
-        figures |= of_latent(model.vae, posterior, train, held_out, seeds)
-    return figures
+        found |= latent_selection_metrics(model.vae, posterior, train, held_out, seeds)
+    return found
 
 
 @torch.no_grad()
-def of_latent(
+def latent_selection_metrics(
     vae: ConditionalVAE, posterior: Posterior, train: People, held_out: People, seeds: Sequence[int]
 ) -> dict[str, np.ndarray]:
-    """Figures of a latent, by name one value per seed, shape (E,).
+    """Selection metrics of a latent, by name one value per seed, shape (E,).
 
     `reconstruction_loss`: E_q[−log p(x | z, s)] in nats a person, without the KL term, so that it can be
     compared between values of β.
-    `latent_s_dependence`: |2·AUC − 1| in [0, 1] of a logistic regression that reads s from sampled z: 0 where
-    z says nothing of s, 1 where it tells the groups apart. NaN for a seed that has diverged.
+    `latent_s_dependence`: |2·AUC − 1| in [0, 1] of a logistic regression of s on sampled z: 0 where z and s
+    are independent, 1 where z separates the groups. NaN for a seed that has diverged.
 
     Args:
         vae: with or without ũ.
-        posterior: what z is drawn from.
-        train: people whose z and s are learnt from.
+        posterior: to draw z from.
+        train: people to fit the regression of s on.
         held_out: people to measure on.
         seeds: the E seeds.
     """
@@ -91,10 +93,10 @@ def of_latent(
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
 
-    known = train.s.numpy() > 0
-    asked = np.repeat(held_out.s.numpy() > 0, LATENT_SAMPLES)
+    s_train = train.s.numpy() > 0
+    s_held_out = np.repeat(held_out.s.numpy() > 0, LATENT_SAMPLES)
     rows = z.mT.flatten(1, 2).numpy()
-    auc = [readability(*pair, known, asked)[1] for pair in zip(z_train, rows, strict=True)]
+    auc = [readability(*pair, s_train, s_held_out)[1] for pair in zip(z_train, rows, strict=True)]
     return {
         "reconstruction_loss": reconstruction.double().numpy(),
         "latent_s_dependence": np.abs(2.0 * np.array(auc) - 1.0),
@@ -103,9 +105,9 @@ def of_latent(
 
 @functools.singledispatch
 def classifier_logit(learner: Learner, x: Tensor, s: Tensor) -> Tensor:
-    """Logit of q(ũ = 1 | x, s), shape (E, B), for x (E, B, D), s (E, B); of the policy where q is not."""
+    """Logit of q(ũ = 1 | x, s), shape (E, B), for x (E, B, D), s (E, B); of the policy without such a q."""
     propensity = learner.propensity(x, s, SeedStreams(learner.setting.seeds, "criteria policy"))
-    return torch.logit(propensity, eps=SURE)
+    return torch.logit(propensity, eps=EPSILON)
 
 
 @classifier_logit.register
@@ -119,7 +121,7 @@ def _(learner: LatentLearner, x: Tensor, s: Tensor) -> Tensor:
 
 
 def _drawn(posterior: Posterior, people: People, streams: SeedStreams, n_samples: int) -> Tensor:
-    """Z of N people, shape (E, N, Z, L)."""
+    """L draws of the z of N people, shape (E, N, Z, L)."""
 
     def drawn(x: Tensor, s: Tensor) -> Tensor:
         loc, scale = posterior(x, s)

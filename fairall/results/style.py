@@ -1,8 +1,8 @@
-"""What figures look like."""
+"""Colours and matplotlib settings of figures."""
 
 from __future__ import annotations
 
-# Okabe and Ito's palette: told apart by colour-blind readers too.
+# Palette of Okabe and Ito, safe for colour-blind readers.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
 PURPLE = "#CC79A7"
 STYLE = {
@@ -11,6 +11,6 @@ STYLE = {
     "axes.spines.right": False,
     "legend.frameon": False,
     "savefig.dpi": 150,
-    # Without it the file would differ between two equal runs.
+    # Without a fixed salt the files of two equal runs would differ.
     "svg.hashsalt": "fairall",
 }

@@ -1,8 +1,8 @@
-"""What a run tells the terminal: a bar per phase while it lasts, a table at its end."""
+"""Terminal output of a run: a progress bar per phase, and a table of results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,30 +10,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 
+from fairall.metrics import Quantity
 from fairall.models.learner import ProgressCallback
+from fairall.results.latent_quality import BOUNDS
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
-
-HEADLINES = [
-    "effective_utility", "effective_dpu", "effective_dpu_pooled",
-    "effective_cfu", "effective_ground_truth_utility",
-    "mean_utility", "tv_utility", "mean_dpu", "tv_dpu", "mean_acceptance",
-    "mean_utility_sampled", "tv_utility_sampled", "mean_dpu_sampled", "tv_dpu_sampled",
-    "mean_cfu", "tv_cfu", "mean_cfu_sampled",
-    "mean_ground_truth_utility", "tv_ground_truth_utility", "mean_ground_truth_utility_sampled",
-]  # fmt: skip
-LATENT = [
-    "latent_s_auc", "latent_s_balanced_accuracy", "latent_label_auc", "latent_label_balanced_accuracy",
-    "latent_variance_gap", "latent_label_agreement", "latent_ground_truth_information",
-]  # fmt: skip
 
 
 class Display:
     """Progress on standard error, silent when that is no terminal; results on standard output.
 
     Args:
-        progress_only: leaves the results out, for one trial of many.
-        terminal: where progress is shown; standard error unless given.
+        progress_only: show no results, for one trial of many.
+        terminal: for progress; standard error by default.
     """
 
     def __init__(self, *, progress_only: bool = False, terminal: Console | None = None) -> None:
@@ -42,7 +31,7 @@ class Display:
         self._time_left = TimeLeft({})
 
     def run_of(self, units: dict[str, int]) -> None:
-        """Names the phases of a run in their order, with the units of each: its end is estimated then."""
+        """Set the phases of a run in order, with the units of each, so that its end can be estimated."""
         self._time_left = TimeLeft(units)
 
     @contextmanager
@@ -53,31 +42,34 @@ class Display:
             BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TextColumn("{task.fields[left]}"),
-            TextColumn("{task.fields[figures]}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[measures]}", table_column=Column(no_wrap=True)),
             console=self._progress_console,
             disable=not self._progress_console.is_terminal,
         )
         time_left = self._time_left
         time_left.begin(name, total, done)
         with progress:
-            task = progress.add_task(name, total=total, completed=done, figures="", left="")
+            task = progress.add_task(name, total=total, completed=done, measures="", left="")
 
-            def advance(*, resumed: int | None = None, **figures: float) -> None:
+            def advance(*, resumed: int | None = None, **measures: float) -> None:
                 time_left.advance(resumed)
-                shown = "  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in figures.items())
+                shown = "  ".join(f"{key.replace('_', ' ')} {value:.4g}" for key, value in measures.items())
                 units = 1 if resumed is None else resumed
-                progress.update(task, advance=units, figures=shown, left=time_left.in_words())
+                progress.update(task, advance=units, measures=shown, left=time_left.in_words())
 
             yield advance
 
     def say(self, text: str) -> None:
-        """One line of plain text."""
+        """Print one line of plain text."""
         self._console.print(text, markup=False)
 
     def result(
         self, title: str, summary: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
     ) -> None:
-        """Every headline measure of a summary, beside that of accepting everybody and the paper's."""
+        """Print the measures of a summary, beside those of accepting everybody and the paper's.
+
+        Drawn decisions (`_sampled`) are shown where the paper prints the measure.
+        """
         table = Table(title=title, title_justify="left", caption_justify="left")
         table.caption = (
             f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
@@ -89,10 +81,10 @@ class Display:
         for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
             table.add_column(column, justify="right")
         accept_all = summary["references"]["accept_all"]
-        for name in HEADLINES + LATENT:
+        for name in (*_names(summary["measures"], paper), *BOUNDS):
             measure = summary["aggregate"].get(name)
             if measure is not None:
-                scale = 1 if name in LATENT else 100
+                scale = 1 if name in BOUNDS else 100
                 printed, reference = paper.get(name.removesuffix("_sampled")), accept_all.get(name)
                 table.add_row(
                     name,
@@ -104,8 +96,19 @@ class Display:
         self._console.print(table)
 
 
+def _names(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:
+    """Rows of the table: measures of applicants, then the temporal ones of the policy."""
+    names = [name for name, plain in measures.items() if plain["of"] == "applicants"]
+    for name, plain in measures.items():
+        if plain["of"] == "policy":
+            measure = Quantity.from_plain(name, plain)
+            temporal = [measure.mean().name, measure.variation().name]
+            names += [*temporal, *(f"{name}_sampled" for name in temporal if name in paper)]
+    return names
+
+
 def _noise(evaluation: dict[str, Any]) -> str:
-    """The noise of the evaluation people, which no interval over seeds has in it."""
+    """A sentence on the noise of the evaluation people, which intervals over seeds do not include."""
     split, people = evaluation["split"], evaluation["people"]
     error = evaluation["utility_standard_error"]
     if error is None:

@@ -1,22 +1,33 @@
-"""How long a run still takes, by the units of work that this process has done."""
+"""Time left of a run, estimated from the units of work done by this process."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from fairall.report.durations import in_words
-
 # Time of a unit of a phase, in epochs of Phase I. Measured for FairAll and FairLab on three data sets: 0.4 to
 # 6 in the warm-up, 2.6 to 6 in Phase II. Only for phases still to come; the current one is measured.
 RELATIVE = {"Phase I": 1.0, "Warm-up": 2.0, "Phase II": 4.0}
+
+
+def in_words(seconds: float) -> str:
+    """A duration as text, rounded.
+
+    Examples:
+        >>> in_words(75.4), in_words(4000)
+        ('75 s', '67 min')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 class TimeLeft:
     """Time left of a phase, and of the phases of a run together.
 
     Args:
-        phases: by name the units of each, in their order; in any other phase the whole is not estimated.
+        phases: units by name of phase, in their order; during any other phase the whole is not estimated.
         clock: seconds.
     """
 
@@ -25,7 +36,7 @@ class TimeLeft:
         self._clock = clock
 
     def begin(self, name: str, total: int, done: int) -> None:
-        """A phase begins or goes on.
+        """Begin or resume a phase.
 
         Args:
             name: of the phase.
@@ -40,7 +51,7 @@ class TimeLeft:
         self._began, self._done = self._clock(), 0
 
     def advance(self, resumed: int | None = None) -> None:
-        """One unit has been done, or `resumed` units are known to have been done by an earlier process."""
+        """Count one unit, or `resumed` units that an earlier process has done."""
         if resumed is None:
             self._done += 1
             self._units_left -= 1
@@ -49,11 +60,11 @@ class TimeLeft:
             self._units_left -= resumed
 
     def of_phase(self) -> float | None:
-        """Seconds that the phase still takes; None before a unit of it has been done."""
+        """Seconds left of the phase; None before its first unit is done."""
         return None if self._done == 0 else self._seconds_per_unit() * self._units_left
 
     def of_run(self) -> float | None:
-        """Seconds that the phase and those to come still take; None where that is not known."""
+        """Seconds left of this phase and the later ones; None where that is unknown."""
         of_phase = self.of_phase()
         if of_phase is None or not self._known:
             return None
@@ -61,7 +72,7 @@ class TimeLeft:
         return of_phase + self._seconds_per_unit() / RELATIVE[self._name] * to_come
 
     def in_words(self) -> str:
-        """Both, for people."""
+        """Both estimates as text; empty before the first unit is done."""
         of_phase, of_run = self.of_phase(), self.of_run()
         if of_phase is None or (of_phase == 0 and not of_run):
             return ""

@@ -1,4 +1,4 @@
-"""The title of a run."""
+"""Titles of runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from fairall.errors import count
 
-REHEARSAL = "quick"  # the preset whose numbers mean nothing
+REHEARSAL = "quick"  # the preset whose results have no meaning
 
 
 def run_title(config: dict[str, Any]) -> str:

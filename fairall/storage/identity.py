@@ -55,6 +55,8 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
     relevant["dataset"] = {
         key: value for key, value in config["dataset"].items() if key not in IRRELEVANT_OF_DATASET
     }
+    # Further measures change none of the others; `run_id` takes their functions.
+    relevant["evaluation"] = {key: value for key, value in config["evaluation"].items() if key != "measures"}
     return relevant
 
 
@@ -74,22 +76,28 @@ def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> 
     Args:
         config: the resolved configuration as plain containers.
         data_fingerprint: hash of the data's content.
-        of_users: objects whose classes may come from outside this package; the files that define those
-            classes enter the identity.
+        of_users: functions, and objects whose classes, may come from outside this package; the files that
+            define them enter the identity.
     """
-    own_code = [source for made in of_users for source in _sources(type(made))]
+    own_code = [source for made in of_users for source in _sources(made)]
     determined_by = repr((ordered(determining(config)), data_fingerprint, code_and_versions(), own_code))
     return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
 
 
-def _sources(made: type) -> list[str]:
-    """Hashes of the files that define a class and its ancestors, except those of this package and torch."""
+def _sources(made: Any) -> list[str]:
+    """Hashes of the files that define a function, or the class of an object and its ancestors.
+
+    Files of this package and of torch are left out; a function is named too.
+    """
+    is_function = inspect.isfunction(made)
+    parts = [made] if is_function else type(made).__mro__
     files = {
         inspect.getsourcefile(ancestor)
-        for ancestor in made.__mro__
+        for ancestor in parts
         if ancestor.__module__.split(".")[0] not in ("fairall", "torch", "builtins", "abc")
     }
-    return sorted(hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if file)
+    hashes = sorted(hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if file)
+    return [made.__qualname__, *hashes] if is_function else hashes
 
 
 def ordered(node: Any) -> Any:

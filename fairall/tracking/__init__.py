@@ -1,1 +1,1 @@
-"""MLflow, and nothing else that touches it; what it cannot be told is kept and told later."""
+"""MLflow tracking. Results that cannot be logged now are kept and logged later."""

@@ -1,4 +1,4 @@
-"""`python -m fairall.tracking sync`: tells MLflow of finished runs that it should know and does not."""
+"""`python -m fairall.tracking sync`: log finished runs that MLflow does not have."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, cast
 from fairall.runtime.setup import prepare_process
 
 EPILOGUE = """\
-KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI tells
-another store than the runs' own configurations say, for instance a new one.
+KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI names
+another store than the one in the runs' configurations, for instance a new one.
 
-Runs with tracking.enabled=false, such as the trials of a sweep, are not told of.
+Runs with tracking.enabled=false, such as the trials of a sweep, are not logged.
 
   python -m fairall.tracking sync                        after MLflow was away, or its database was lost
   python -m fairall.tracking sync tracking.uri=http://mlflow.example.org:5000"""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     prepare_process()
     arguments = _parser().parse_args(words)
 
-    # Heavy: after `--help` has been answered.
+    # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
 
     return exit_code(
@@ -36,22 +36,22 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _sync(overrides: Sequence[str]) -> int:
-    """Tells MLflow; returns the exit code, 1 where a run could not be told."""
+    """Log the runs; return the exit code, 1 where a run could not be logged."""
     from omegaconf import OmegaConf
 
     from fairall.config.compose import compose_config
     from fairall.errors import FairAllError, count
     from fairall.results.finished import collect, read_run
     from fairall.storage.run_folder import RunFolder
-    from fairall.tracking.outbox import Records
+    from fairall.tracking.outbox import Outbox
 
     composed = compose_config(*overrides)
     elsewhere = cast(dict[str, Any], OmegaConf.to_container(composed.tracking))
     outputs = composed.outputs_dir
-    found = collect(Path(outputs) / "runs")
-    for path, reason in found.left_out:
+    collection = collect(Path(outputs) / "runs")
+    for path, reason in collection.left_out:
         print(f"Left out: {path}: {reason}")
-    tracked = [run for run in found.runs if run.config["tracking"]["enabled"]]
+    tracked = [run for run in collection.runs if run.config["tracking"]["enabled"]]
     moved = any(word.startswith("tracking.") for word in overrides)
     sent, failed = 0, 0
     for run in tracked:
@@ -60,19 +60,19 @@ def _sync(overrides: Sequence[str]) -> int:
             config["tracking"] = elsewhere
         try:
             with RunFolder(run.path).locked(log=print):
-                read_run(run.path)  # once more: somebody may have begun it anew
-                sent += Records(config, run.path, print).send()
+                read_run(run.path)  # again: another process may have restarted it
+                sent += Outbox(config, run.path, print).send()
         except FairAllError as error:
             print(f"fairall: {run.path}: {error}", file=sys.stderr)
             failed += 1
-    print(f"Told MLflow of {count(sent, 'run')}; {len(tracked) - sent - failed} it knew.")
+    print(f"Logged {count(sent, 'run')} to MLflow; {len(tracked) - sent - failed} were already there.")
     return 1 if failed else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairall.tracking",
-        description="Tells MLflow of finished runs that it does not know.",
+        description="Logs finished runs that MLflow does not have.",
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

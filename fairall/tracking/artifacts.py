@@ -14,10 +14,10 @@ from fairall.tracking.run_logger import RUN_TAG
 
 
 def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -> None:
-    """Keeps a report's folder, its page, tables and figures, as a run of its own.
+    """Log a report's folder, with its page, tables and figures, as a run of its own.
 
     Raises:
-        FairAllError: where there is no MLflow to be reached.
+        FairAllError: where MLflow cannot be reached.
     """
 
     def keep() -> None:
@@ -36,12 +36,12 @@ def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -
 
 
 def fetch_runs(config: dict[str, Any], folder: Path) -> None:
-    """Lays the finished runs of a store out beneath a folder as they lie in outputs/runs, without figures.
+    """Download the finished runs of a store to a folder laid out as outputs/runs, without figures.
 
-    Of several records of one run the last is taken. A run that lacks a file is laid out as far as it goes.
+    The last of several MLflow runs of one run is used. Files that a run lacks are skipped.
 
     Raises:
-        FairAllError: where there is no MLflow to be reached.
+        FairAllError: where MLflow cannot be reached.
     """
     reaching(config, lambda: _fetch(Store(config), folder))
 
@@ -55,13 +55,13 @@ def _fetch(store: Store, folder: Path) -> None:
             continue  # of one seed, or a report
         names = [tags[name] for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
         for name in names:
-            plain_name("a tag of a run in MLflow", name)  # it becomes a path here
+            plain_name("a tag of a run in MLflow", name)  # part of a path
         path = folder.joinpath(*names)
         path.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             try:
                 store.client.download_artifacts(run.info.run_id, name, str(path))
             except (MlflowException, OSError):
-                continue  # reading the run will tell what it lacks
+                continue  # reading the run reports what is missing
         RunFolder(path).finish()
         os.utime(path / "DONE", (run.info.end_time / 1000,) * 2)

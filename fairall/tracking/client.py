@@ -1,4 +1,4 @@
-"""The MLflow store: where it is, how it is reached, and what names it takes."""
+"""The MLflow store: its address, connection, errors and names."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 MAX_NAME = 250  # characters of a metric or a parameter
-PROCESS_TAG = "fairall.process"  # who writes the run: host:pid
-KIND_TAG = "fairall.kind"  # what a run records: a command, one seed of it, a report
+PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
+KIND_TAG = "fairall.kind"  # of a run: command, seed or report
 Connected = TypeVar("Connected")
 
 
 class UnreachableError(FairAllError):
-    """MLflow cannot be told anything now."""
+    """MLflow cannot be reached now."""
 
 
 def store_uri(config: dict[str, Any]) -> str:
-    """Where the records are: `tracking.uri`, or sqlite inside `outputs_dir`."""
+    """Address of the store: `tracking.uri`, or sqlite inside `outputs_dir`."""
     return config["tracking"]["uri"] or f"sqlite:///{_database(config)}"
 
 
 def how_to_look(config: dict[str, Any]) -> str | None:
-    """The address or the command that shows the records; None where there are none."""
+    """Address or command to view the store; None where there is none."""
     if config["tracking"]["uri"]:
         return config["tracking"]["uri"]
     if not _database(config).exists():
@@ -43,7 +43,7 @@ def how_to_look(config: dict[str, Any]) -> str | None:
 
 
 class Store:
-    """An MLflow store, its experiment made where it was not there.
+    """An MLflow store; the experiment is created where it does not exist.
 
     Attributes:
         mlflow: the module, quiet and pointed at the store.
@@ -53,21 +53,20 @@ class Store:
 
     def __init__(self, config: dict[str, Any]) -> None:
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        # A server that is away should be noticed in seconds; MLflow's own patience is minutes.
+        # Notice an unreachable server in seconds; MLflow's defaults are minutes.
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
         os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
         os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
         warnings.filterwarnings("ignore", module="mlflow")
         import mlflow
 
-        # They tell of every table created, every model logged and every second try; what goes wrong, we tell.
+        # They log every table created, every model and every retry; errors are reported by this package.
         for name in ("alembic", "mlflow", "urllib3"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         mlflow.set_tracking_uri(store_uri(config))
         self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
-        # Two processes that made the database at once would corrupt it. A server sees to that itself, and may
-        # be slow.
+        # Two processes creating the database at once would corrupt it. A server handles that itself.
         own = config["tracking"]["uri"] is None
         with locked(outputs, outputs / "mlflow.lock") if own else nullcontext():
             if own:
@@ -77,7 +76,7 @@ class Store:
             self._close_dead_runs()
 
     def run(self, run_id: str) -> Run | None:
-        """The run of that id; None where there is none, or it is deleted."""
+        """The run of an id; None where there is none or it is deleted."""
         from mlflow.exceptions import MlflowException
 
         try:
@@ -93,12 +92,12 @@ class Store:
         return list(self.search(f"tags.`mlflow.parentRunId` = '{parent}'"))
 
     def search(self, where: str) -> Iterator[Run]:
-        """Runs of the experiment for which a filter of MLflow's holds, the newest first."""
+        """Runs of the experiment that match an MLflow filter, newest first."""
         token = None
         while True:
-            found = self.client.search_runs([self.experiment], where, page_token=token)
-            yield from found
-            token = found.token
+            page = self.client.search_runs([self.experiment], where, page_token=token)
+            yield from page
+            token = page.token
             if not token:
                 return
 
@@ -110,18 +109,18 @@ class Store:
         return self.client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
 
     def _close_dead_runs(self) -> None:
-        """Closes runs that a process of this machine left RUNNING when it was killed."""
+        """Close runs left RUNNING by killed processes of this machine."""
         for run in list(self.search("attributes.status = 'RUNNING'")):
             if is_gone(run.data.tags.get(PROCESS_TAG, "")):
                 self.client.set_terminated(run.info.run_id, "KILLED")
 
 
 def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connected:
-    """What `connect` gives.
+    """Return `connect()`, with errors of one line.
 
     Raises:
-        UnreachableError: where there is no MLflow to be reached, or it breaks off.
-        FairAllError: where `tracking.uri` is nothing that MLflow could be at.
+        UnreachableError: where MLflow cannot be reached, or the connection breaks.
+        FairAllError: where `tracking.uri` is no address of an MLflow store.
     """
     from alembic.util.exc import CommandError
     from mlflow.exceptions import MlflowException
@@ -140,10 +139,10 @@ def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connec
 
 
 def _make_database(path: Path) -> None:
-    """Makes MLflow's sqlite database where there is none; for who holds its lock.
+    """Create MLflow's sqlite database where there is none; the caller holds its lock.
 
-    Aside, and put into its place when whole: a process that is killed amid MLflow's dozens of migrations
-    leaves a database that MLflow can neither use nor mend.
+    It is created under a temporary name and moved when complete: a process killed amid MLflow's dozens of
+    migrations leaves a database that MLflow can neither use nor repair.
     """
     from mlflow import MlflowClient
 
@@ -154,8 +153,8 @@ def _make_database(path: Path) -> None:
 
 
 def allowed(name: str) -> str:
-    """A name as MLflow takes it: what else a column's name may hold is spelt in hexadecimal."""
-    return re.sub(r"[^\w. /-]", lambda found: f"_{ord(found[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
+    """A name that MLflow allows: other characters are replaced by their code in hexadecimal."""
+    return re.sub(r"[^\w. /-]", lambda character: f"_{ord(character[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
 
 
 def _database(config: dict[str, Any]) -> Path:

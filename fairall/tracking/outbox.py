@@ -1,4 +1,4 @@
-"""What MLflow is told of a run, now or later: training neither waits for it nor ends because of it."""
+"""Results to log to MLflow, now or later: training neither waits for MLflow nor fails because of it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Any
 from fairall.runtime import signals
 from fairall.storage.files import Log, atomic
 from fairall.tracking.client import Store, UnreachableError, reaching
-from fairall.tracking.run_logger import RunTracker
+from fairall.tracking.run_logger import RunLogger
 
 FILE = "tracking.json"  # of a run's folder
 
 
 @dataclass
-class Told:
-    """How far MLflow knows a run.
+class Sent:
+    """What has been logged of a run.
 
     Attributes:
-        command: what the user typed.
-        parent: MLflow id of the run's record, if there is one.
-        cpu_seconds: of the process that made the result.
-        result: whether the result has been told.
+        command: command line of the user.
+        parent: MLflow id of the parent run, if there is one.
+        cpu_seconds: of the process that computed the result.
+        result: whether the result has been logged.
     """
 
     command: str = ""
@@ -34,26 +34,26 @@ class Told:
     result: bool = False
 
     @classmethod
-    def read(cls, folder: Path) -> Told:
-        """What a run's folder says; that nothing was told where it does not say, or nonsense."""
+    def read(cls, folder: Path) -> Sent:
+        """The status kept in a run's folder; nothing sent where it is missing or unreadable."""
         try:
             return cls(**json.loads((folder / FILE).read_text()))
         except (OSError, ValueError, TypeError):
             return cls()
 
     def write(self, folder: Path) -> None:
-        """Keeps it in a run's folder."""
+        """Write it to a run's folder."""
         with atomic(folder / FILE) as temporary:
             temporary.write_text(json.dumps(asdict(self)) + "\n")
 
 
-class Records:
-    """The MLflow records of one run, as far as MLflow can be reached.
+class Outbox:
+    """Results of one run for MLflow, sent when MLflow can be reached.
 
     Args:
         config: of the run, as plain containers.
         folder: of the run, which is named by its identity.
-        say: told when MLflow is away, once.
+        say: called once when MLflow cannot be reached.
     """
 
     def __init__(self, config: dict[str, Any], folder: Path, say: Log) -> None:
@@ -64,81 +64,81 @@ class Records:
         self._warned = False
 
     @contextmanager
-    def making(self, command: str) -> Iterator[None]:
-        """While the result is made: RUNNING in MLflow, then FAILED or KILLED if that does not end well.
+    def recording(self, command: str) -> Iterator[None]:
+        """Keep an MLflow run RUNNING in the block, and close it as FAILED or KILLED if the block raises.
 
         Raises:
-            FairAllError: where `tracking.uri` is nothing that MLflow could be at.
+            FairAllError: where `tracking.uri` is no address of an MLflow store.
         """
-        told = Told(command)
+        sent = Sent(command)
         try:
             with signals.deferred():
                 if self._enabled:
-                    self._begin(told)
-                told.write(self._folder)
+                    self._begin(sent)
+                sent.write(self._folder)
             yield
         except BaseException as error:
-            if told.parent is not None:
-                self._close(told.parent, "FAILED" if isinstance(error, Exception) else "KILLED")
+            if sent.parent is not None:
+                self._close(sent.parent, "FAILED" if isinstance(error, Exception) else "KILLED")
             raise
 
-    def _begin(self, told: Told) -> None:
+    def _begin(self, sent: Sent) -> None:
         try:
-            told.parent = reaching(self._config, lambda: self._tracker().begin(told.command))
+            sent.parent = reaching(self._config, lambda: self._logger().begin(sent.command))
         except UnreachableError as error:
             self._later(error)
 
     def result_made(self, cpu_seconds: float) -> None:
-        """Keeps what else MLflow is to be told of the result, by `settle`."""
-        told = Told.read(self._folder)
-        told.cpu_seconds, told.result = cpu_seconds, False
-        told.write(self._folder)
+        """Mark the result as finished and not yet sent."""
+        sent = Sent.read(self._folder)
+        sent.cpu_seconds, sent.result = cpu_seconds, False
+        sent.write(self._folder)
 
-    def settle(self) -> None:
-        """Tells MLflow the result of a finished run, unless it knows; where it is away, `sync` does later."""
-        if self._enabled and not Told.read(self._folder).result:
+    def flush(self) -> None:
+        """Send the result of a finished run, unless it was sent; warn where MLflow cannot be reached."""
+        if self._enabled and not Sent.read(self._folder).result:
             try:
                 self.send()
             except UnreachableError as error:
                 self._later(error)
 
     def send(self) -> bool:
-        """Tells MLflow the result of a finished run; returns whether there was anything to tell.
+        """Send the result of a finished run; return whether there was anything to send.
 
         Raises:
             FairAllError: where MLflow cannot be reached or breaks off.
         """
-        told = Told.read(self._folder)
+        sent = Sent.read(self._folder)
 
         def deliver() -> bool:
-            tracker = self._tracker()
-            parent = tracker.to_tell(told.parent, told.command)
+            logger = self._logger()
+            parent = logger.to_log(sent.parent, sent.command)
             if parent is None:
                 return False
-            told.parent = parent
-            told.write(self._folder)
-            tracker.log_result(parent, self._folder, told.cpu_seconds)
-            tracker.end(parent, "FINISHED")
+            sent.parent = parent
+            sent.write(self._folder)
+            logger.log_result(parent, self._folder, sent.cpu_seconds)
+            logger.end(parent, "FINISHED")
             return True
 
-        # Not half of it: a signal waits until all has been told.
+        # A signal waits until everything has been logged.
         with signals.deferred():
-            sent = reaching(self._config, deliver)
-            told.result = True
-            told.write(self._folder)
-        return sent
+            was_new = reaching(self._config, deliver)
+            sent.result = True
+            sent.write(self._folder)
+        return was_new
 
     def _close(self, parent: str, status: str) -> None:
         try:
-            reaching(self._config, lambda: self._tracker().end(parent, status))
+            reaching(self._config, lambda: self._logger().end(parent, status))
         except UnreachableError as error:
             self._later(error)
 
-    def _tracker(self) -> RunTracker:
-        return RunTracker(Store(self._config), self._config, self._folder.name)
+    def _logger(self) -> RunLogger:
+        return RunLogger(Store(self._config), self._config, self._folder.name)
 
     def _later(self, error: UnreachableError) -> None:
         if not self._warned:
-            later = "`python -m fairall.tracking sync` tells MLflow later"
-            self._say(f"Warning: {error}. The run does without; {later}.")
+            later = "`python -m fairall.tracking sync` logs it later"
+            self._say(f"Warning: {error}. The run goes on without; {later}.")
         self._warned = True

@@ -1,4 +1,4 @@
-"""The policy as an MLflow model, logged as code: MLflow runs this file when it loads one."""
+"""The policy as an MLflow model, logged as code: MLflow runs this file to load the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MLflowPolicy(mlflow.pyfunc.PythonModel):
     """Acceptance probabilities, a column per seed, of a table of raw features and the sensitive attribute."""
 
     def load_context(self, context: Any) -> None:
-        """Loads the policy folder that travels with the model; MlflowException where it is damaged."""
+        """Load the policy folder logged with the model; MlflowException where it is damaged."""
         try:
             self.policy = Policy.load(context.artifacts["policy"])
         except FairAllError as error:
@@ -34,7 +34,7 @@ class MLflowPolicy(mlflow.pyfunc.PythonModel):
             params: `strict`, see `Policy.propensity`.
 
         Raises:
-            MlflowException: where a column or a value is not as the policy needs it, in one line.
+            MlflowException: where a column or a value is not valid for the policy, in one line.
         """
         try:
             propensity = self.policy.propensity(model_input, strict=bool((params or {}).get("strict")))

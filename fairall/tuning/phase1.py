@@ -13,7 +13,7 @@ from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Task
 from fairall.models.vae import ConditionalVAE
-from fairall.results.selection import of_latent
+from fairall.results.selection import latent_selection_metrics
 from fairall.results.terminal import Display
 from fairall.runtime.processor import prepare_processor, short_of_memory
 
@@ -22,8 +22,8 @@ from fairall.runtime.processor import prepare_processor, short_of_memory
 def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
     """Measures of Phase I, by name, one value per seed; its weights are kept in the cache.
 
-    `reconstruction_loss` and `latent_s_dependence` as `criteria.of_latent`; `phase1_validation_loss` as in a
-    run's summary, which depends on β; `phase1_best_epoch`. Neither labels nor test people are used.
+    `reconstruction_loss` and `latent_s_dependence` as `latent_selection_metrics`; `phase1_validation_loss` as
+    in a run's summary, which depends on β; `phase1_best_epoch`. Neither labels nor test people are used.
 
     Args:
         composed: by Hydra, of type `Config`.
@@ -44,7 +44,7 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
         curves = learner.pretrain(data, phase1_cache(config, display), advance)
     assert curves is not None
     vae = _phase1_part(learner, learner.phase1_task(data, config.model.phase1))
-    figures = of_latent(vae, vae.encode, data.train, data.validation, setting.seeds)
+    figures = latent_selection_metrics(vae, vae.encode, data.train, data.validation, setting.seeds)
     figures["phase1_validation_loss"] = curves.kept_loss.double().numpy()
     figures["phase1_best_epoch"] = curves.best_epoch.double().numpy()
     return {name: [float(value) for value in values] for name, values in figures.items()}

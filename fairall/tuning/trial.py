@@ -11,8 +11,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from fairall.config.messages import MISTAKES, explain
-from fairall.results.selection import CRITERIA, OF_LATENT
-from fairall.results.summary import FIGURES
+from fairall.metrics import STANDARD, summaries
+from fairall.results.selection import LATENT_SELECTION, SELECTION
 
 Figures = dict[str, list[float | None]]
 """By name one value per seed."""
@@ -72,7 +72,7 @@ class Kind:
 
 
 TRIALS = {
-    "run": Kind(_whole_run, [*FIGURES, *CRITERIA]),
-    "phase1": Kind(_phase1, [*OF_LATENT, "phase1_validation_loss"]),
+    "run": Kind(_whole_run, [*(quantity.name for quantity in summaries(STANDARD)), *SELECTION]),
+    "phase1": Kind(_phase1, [*LATENT_SELECTION, "phase1_validation_loss"]),
 }
 """What `sweep.trial` can be."""

@@ -69,7 +69,7 @@ def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(
     assert label[~accepted].mean() > 0.5
 
 
-def test_learner_is_told_the_propensity_it_decided_with(credit: PreparedData) -> None:
+def test_learner_gets_the_propensity_it_decided_with(credit: PreparedData) -> None:
     learner = Coin(0.3)
     run(online(learner, credit, [0]), 2)
     assert all((decided.propensity == torch.tensor(0.3)).all() for decided in learner.seen)
@@ -264,7 +264,7 @@ class Alternating(Coin):
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_effective_figures_count_what_is_decided_at_first_or_again(again: bool) -> None:
+def test_effective_measures_count_what_is_decided_at_first_or_again(again: bool) -> None:
     data, seeds, learner = load_dataset("synthetic").prepare(), [0, 1], Alternating(0.0)
     history = run(online(learner, data, seeds, decide_again=again), 5)
     s, label = torch.stack(history.s), torch.stack(history.label)

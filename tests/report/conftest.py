@@ -1,4 +1,4 @@
-"""Runs that nobody ran: folders as a run leaves them, with figures drawn at random."""
+"""Made-up runs: folders as a run leaves them, with random measures."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
 from fairall.config.model_node import with_typed_model
-from fairall.results.summary import COLUMNS, MEASURES, summarise
+from fairall.results.summary import columns, summarise
 from fairall.storage.run_folder import RunFolder
 
 MakeRun = Callable[..., Path]
@@ -23,12 +23,12 @@ def made_up(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFr
     generator = np.random.default_rng(number)
     steps = time_steps + 1
     table = pd.DataFrame({"seed": np.repeat(range(seeds), steps), "time_step": np.tile(range(steps), seeds)})
-    for name in MEASURES:
+    for name in columns()[2:]:
         own = shift + np.repeat(generator.normal(0, 0.01, seeds), steps)
         table[name] = own + generator.normal(0, 0.01, seeds * steps)
         if name.startswith(("effective", "acceptance")):
             table.loc[table["time_step"] == 0, name] = np.nan
-    return table[COLUMNS]
+    return table[columns()]
 
 
 def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> Path:
@@ -55,10 +55,10 @@ def make_run(tmp_path: Path) -> MakeRun:
     return partial(lay_down, tmp_path)
 
 
-def add_references(path: Path, **figures: float) -> Path:
-    """Gives a run what accepting everybody came to, by figure of summary.json, as newer versions do."""
+def add_references(path: Path, **measures: float) -> Path:
+    """Give a run measures of accepting everybody, by key of summary.json."""
     run = RunFolder(path)
-    everybody = {name: {"mean": mean, "std": None, "interval": None} for name, mean in figures.items()}
+    everybody = {name: {"mean": mean, "std": None, "interval": None} for name, mean in measures.items()}
     run.write_summary(run.read_summary() | {"references": {"accept_all": everybody, "reject_all": {}}})
     run.finish()
     return path

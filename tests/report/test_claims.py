@@ -4,7 +4,7 @@ import pytest
 
 from fairall.report.claims import IN_DIRECTION, MISSING, NOT, REAL, REPRODUCED, in_words, judge
 from fairall.report.plan import find, plan
-from fairall.report.tables import Asked, effective_table
+from fairall.report.tables import Requested, effective_table
 from fairall.results.finished import collect
 from tests.report.conftest import MakeRun
 
@@ -14,14 +14,16 @@ NO_WORSE = REAL[2]  # FairAll accumulates no less utility than UnfairLog
 
 @pytest.fixture
 def words_of(make_run: MakeRun, tmp_path: Path):  # type: ignore[no-untyped-def]
-    """The verdict on a claim when FairAll's figures are this much greater than the other's."""
+    """The verdict on a claim when FairAll's measures are this much greater than the other's."""
 
     def found(claim, apart: float, seeds: int = 10) -> str:  # type: ignore[no-untyped-def]
         for number, (model, shift) in enumerate(((claim.model, 0.2 + apart), (claim.other, 0.2))):
             make_run(f"model={model}", "dataset=credit", f"seeds={seeds}", shift=shift, number=number)
         runs = collect(tmp_path / "outputs" / "runs").runs
-        asked = [Asked(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit", f"seeds={seeds}"])]
-        (verdict,) = judge([claim], asked)
+        requested = [
+            Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit", f"seeds={seeds}"])
+        ]
+        (verdict,) = judge([claim], requested)
         return verdict.words
 
     return found
@@ -42,14 +44,14 @@ def test_verdicts(claim, apart: float, seeds: int, expected: str, words_of) -> N
     assert words_of(claim, apart, seeds) == expected
 
 
-def test_words_are_of_the_figures(make_run: MakeRun, tmp_path: Path) -> None:
+def test_words_are_of_the_measures(make_run: MakeRun, tmp_path: Path) -> None:
     for number, (model, shift) in enumerate((("fairall_I_II", 0.203), ("fairlog", 0.1))):
         make_run(f"model={model}", "dataset=credit", shift=shift, number=number)
     runs = collect(tmp_path / "outputs" / "runs").runs
-    asked = [Asked(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
-    verdicts = judge(REAL[:3], asked)
+    requested = [Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
+    verdicts = judge(REAL[:3], requested)
     assert [verdict.words for verdict in verdicts] == [REPRODUCED, NOT, MISSING]
-    table = effective_table(asked, "harsh", "corrected")
+    table = effective_table(requested, "harsh", "corrected")
     paragraph, *lines = in_words("harsh", verdicts, [table], planned=15, there=2)
     assert paragraph.startswith("2 of the 15 runs")
     assert "Of 2 comparisons in the paper (harsh), 1 reproduced, 0 in direction only" in paragraph
@@ -57,7 +59,7 @@ def test_words_are_of_the_figures(make_run: MakeRun, tmp_path: Path) -> None:
     within = sum(abs(difference) <= 1 for difference in apart)
     assert len(apart) == 4
     assert (
-        f"Of 4 printed figures (harsh initial policy, protocol corrected), {within} are within one"
+        f"Of 4 printed measures (harsh initial policy, protocol corrected), {within} are within one"
         in paragraph
     )
     assert "Not reproduced: FairAll (I+II) accumulates less unfairness than FairLog." in lines

@@ -66,10 +66,10 @@ def test_what_a_comparison_is_about_may_differ(word: str) -> None:
 def test_under_other_conditions_nothing_is_compared(word: str, said: str) -> None:
     groups = grouped({"a": run(), "b": run(word), "c": run("model=unfairlog")})
     assert [list(group.runs) for group in groups] == [["a", "c"], ["b"]]
-    told = difference(groups)
-    assert told.startswith("Not compared across groups, which differ in ")
-    assert said in told
-    assert "\n" not in told
+    line = difference(groups)
+    assert line.startswith("Not compared across groups, which differ in ")
+    assert said in line
+    assert "\n" not in line
     assert groups[0].title != groups[1].title
 
 
@@ -93,9 +93,9 @@ def test_tables_of_ones_own_are_known_by_their_path() -> None:
 def test_three_groups_of_two_data_sets_have_titles_of_their_own() -> None:
     groups = grouped({"a": run(), "b": run("dataset=compas"), "c": run("dataset.split.random_state=7")})
     assert len({group.title for group in groups}) == 3
-    told = difference(groups)
-    assert "data set (German Credit, COMPAS)" in told
-    assert "dataset.split.random_state" in told
-    assert "_target_" not in told
-    assert "held_out" not in told  # which another data set has anyway
+    line = difference(groups)
+    assert "data set (German Credit, COMPAS)" in line
+    assert "dataset.split.random_state" in line
+    assert "_target_" not in line
+    assert "held_out" not in line  # which another data set has anyway
     assert difference(groups[:1]) == ""

@@ -92,7 +92,7 @@ def test_every_figure_is_png_and_pdf_and_every_table_three_files(folder: Path) -
     assert len(list((report / "tables").iterdir())) == 3 * len(tables)
 
 
-def test_what_is_missing_broken_or_superseded_is_told(page: Page, folder: Path) -> None:
+def test_what_is_missing_broken_or_superseded_is_listed(page: Page, folder: Path) -> None:
     runs = folder / "outputs" / "runs"
     for command in (
         "python -m fairall model=unfairlog dataset=credit initial_policy=harsh",
@@ -138,11 +138,13 @@ def test_runs_side_by_side(make_run: MakeRun, tmp_path: Path, capsys: pytest.Cap
     make_run("model=fairlog", "dataset=credit", "model.lambda_=8", shift=0.3, number=0x2A0000000000)
     words = ["compare", str(first), "2a0", "tracking.enabled=false", f"outputs_dir={tmp_path / 'outputs'}"]
     assert main(words) == 0
-    told = capsys.readouterr().out
-    (better,) = (line for line in told.splitlines() if line.startswith("| German") and "| 2 FairLog" in line)
+    printed = capsys.readouterr().out
+    (better,) = (
+        line for line in printed.splitlines() if line.startswith("| German") and "| 2 FairLog" in line
+    )
     assert "F+ R+" in better.split("|")[4]
     assert "F− R−" in better.split("|")[5]
-    assert r"|  | model.lambda\_ | 2.0 | 8.0 |" in told
+    assert r"|  | model.lambda\_ | 2.0 | 8.0 |" in printed
     comparison = tmp_path / "outputs" / "comparison"
     assert {path.name for path in comparison.rglob("*.*")} >= {
         "index.html",
@@ -173,10 +175,10 @@ def test_only_comparable_runs_are_compared(
     ]  # fmt: skip
     outputs = tmp_path / "outputs"
     assert main(["compare", *map(str, chosen), "tracking.enabled=false", f"outputs_dir={outputs}"]) == 0
-    told = capsys.readouterr().out
+    printed = capsys.readouterr().out
     differing = "data set (German Credit, COMPAS); cost (0.5, 0.7); preset (none, quick)."
-    assert f"\nNot compared across groups, which differ in {differing}" in told
-    table = told.split("### What tells them apart")[0]
+    assert f"\nNot compared across groups, which differ in {differing}" in printed
+    table = printed.split("### Differences in configuration")[0]
     lines = [line.split(" | ") for line in table.splitlines() if line.startswith(("| German", "| COMPAS"))]
     credit, compas = (f"| {name}, c = 0.5, harsh initial policy" for name in ("German Credit", "COMPAS"))
     assert [(line[0].removesuffix(", preset none"), line[1]) for line in lines] == [
@@ -187,12 +189,12 @@ def test_only_comparable_runs_are_compared(
         ("| German Credit, c = 0.7, harsh initial policy", "4 FairLog, 000000000004"),
         (f"{credit}, preset quick", "5 FairLog, 000000000005 (quick: numbers mean nothing)"),
     ]
-    # The third earns the most of its group and is the only one that can be told from another.
+    # The third earns the most of its group and is the only one that differs significantly from another.
     assert [("**" in line[3], "F+" in line[3]) for line in lines] == [
         (False, False), (True, True), (False, False), (False, False), (False, False), (False, False),
     ]  # fmt: skip
     assert lines[2][2:4] == ["", "80.0"]
-    records = pd.read_csv(outputs / "comparison" / "tables" / "figures.csv", dtype={"run": str})
+    records = pd.read_csv(outputs / "comparison" / "tables" / "measures.csv", dtype={"run": str})
     utility = records[records["measure"] == "effective_utility"].set_index("run")
     assert set(utility.index[utility["p_against_best_other"].notna()]) == {"000000000001", "000000000003"}
     assert utility.loc["accept_all", "mean"] == 0.8
@@ -230,12 +232,12 @@ def test_runs_that_are_not_the_papers_are_listed(
     own = make_run("model=fairlog", "dataset=credit", "cost.value=0.35", "seeds=1", shift=0.3, number=1)
     set_preset(make_run("model=unfairlog", "dataset=credit", "seeds=2", number=2), "quick")
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("0 of the ")
-    assert "python -m fairall.report compare RUN RUN" in told
+    printed = capsys.readouterr().out
+    assert printed.startswith("0 of the ")
+    assert "python -m fairall.report compare RUN RUN" in printed
     first, second = (
         [text.strip() for text in line.split("  ") if text.strip()]
-        for line in told.splitlines()
+        for line in printed.splitlines()
         if line.startswith("German")
     )
     utility = pd.read_csv(own / "metrics.csv")["effective_utility"].iloc[-1]
@@ -250,10 +252,10 @@ def test_runs_that_are_not_the_papers_are_listed(
     # Beside one of the paper's: at the end of the page, and a line on the terminal.
     make_run("model=fairlog", "dataset=credit", number=3)
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("1 of the ")
-    assert "\n2 other runs, listed at the end of the page; to compare runs: python -m" in told
-    assert "\nGerman" not in told
+    printed = capsys.readouterr().out
+    assert printed.startswith("1 of the ")
+    assert "\n2 other runs, listed at the end of the page; to compare runs: python -m" in printed
+    assert "\nGerman" not in printed
     text = page.read_text()
     assert Page(text).ids.index("other-runs") > Page(text).ids.index("hyperparameters")
     assert "<details><summary>2 runs</summary>" in text

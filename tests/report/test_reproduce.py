@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairall.report.__main__ import main
-from fairall.report.durations import Durations, in_words, read
+from fairall.report.durations import Durations, read
+from fairall.results.time_left import in_words
 
 WORDS = [
     "harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
@@ -34,9 +35,9 @@ def test_goes_on_after_an_interruption_and_skips_what_is_finished(
     assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 1
 
     assert main(["reproduce", "--dry-run", *WORDS]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("2 runs: 1 finished, 1 to do; about ")
-    assert told.count("python -m fairall model=") == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 runs: 1 finished, 1 to do; about ")
+    assert printed.count("python -m fairall model=") == 1
     assert main(["reproduce", *WORDS]) == 0
     assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 2
     measured = read(record)
@@ -47,7 +48,7 @@ def test_goes_on_after_an_interruption_and_skips_what_is_finished(
     assert capsys.readouterr().out.startswith("2 runs: 2 finished, 0 to do; nothing to wait for")
 
 
-def test_what_cannot_be_run_is_told_and_does_not_end_the_others(
+def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -58,7 +59,7 @@ def test_what_cannot_be_run_is_told_and_does_not_end_the_others(
     assert "0 to do" in streams.out
     assert "dataset=credit initial_policy=harsh" in streams.err
     assert "model.lambda_" in streams.err
-    # A child that ends badly: its own last line is told.
+    # A child that ends badly: its last line is reported.
     (tmp_path / "outputs" / "runs" / "fairlog").mkdir(parents=True)
     (tmp_path / "outputs" / "runs" / "fairlog" / "credit").write_text("no folder")
     assert main(["reproduce", *words[:-1], "tracking.enabled=false"]) == 1

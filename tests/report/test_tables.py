@@ -1,4 +1,4 @@
-"""The figures of tables against metrics.csv, recomputed with nothing of the report's."""
+"""Values of tables against metrics.csv, recomputed without the report's code."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from scipy.stats import wilcoxon
 from fairall.report.claims import REAL, judge
 from fairall.report.plan import find, plan
 from fairall.report.table import Table
-from fairall.report.tables import Asked, effective_table, synthetic_table, temporal_table
+from fairall.report.tables import Requested, effective_table, synthetic_table, temporal_table
 from fairall.results.finished import collect
 from tests.report.conftest import MakeRun, add_references, lay_down
 
@@ -19,13 +19,13 @@ LOWER = ("dpu", "tv", "cfu")
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Asked]:
+def requested(tmp_path_factory: pytest.TempPathFactory) -> list[Requested]:
     """The five methods on credit, as the paper runs them, each with 4 (×100) more than the one before."""
     folder = tmp_path_factory.mktemp("made_up")
     for number, model in enumerate(MODELS):
         lay_down(folder, f"model={model}", "dataset=credit", shift=0.1 + 0.04 * number, number=number)
     runs = collect(folder / "outputs" / "runs").runs
-    return [Asked(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
+    return [Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
 
 
 def recomputed(path: Path, measure: str) -> pd.Series:
@@ -38,9 +38,9 @@ def recomputed(path: Path, measure: str) -> pd.Series:
     return window.mean() if part == "mean" else window.std(ddof=1)
 
 
-def check(table: Table, asked: list[Asked], n_measures: int) -> None:
-    assert len(table.records) == len(asked) * n_measures
-    paths = {one.model: one.run.path for one in asked if one.run is not None}
+def check(table: Table, requested: list[Requested], n_measures: int) -> None:
+    assert len(table.records) == len(requested) * n_measures
+    paths = {one.model: one.run.path for one in requested if one.run is not None}
     frame = pd.DataFrame(table.records)
     for measure, rows in frame.groupby("measure", sort=False):
         values = {model: recomputed(paths[model], str(measure)) for model in MODELS}
@@ -68,9 +68,9 @@ def check(table: Table, asked: list[Asked], n_measures: int) -> None:
             assert row["p_baseline"] == pytest.approx(previous)
 
 
-def test_effective_figures_are_those_of_the_runs(asked: list[Asked]) -> None:
-    table = effective_table(asked, "harsh", "corrected")
-    check(table, asked, 2)
+def test_effective_values_are_those_of_the_runs(requested: list[Requested]) -> None:
+    table = effective_table(requested, "harsh", "corrected")
+    check(table, requested, 2)
     first = table.rows[0]
     assert (first.group, first.name, first.cells[0].ours) == ("German Credit", "FairAll (I+II)", "10")
     assert first.cells[1].paper == "20.3 (0.5)"
@@ -79,16 +79,16 @@ def test_effective_figures_are_those_of_the_runs(asked: list[Asked]) -> None:
 
 
 @pytest.mark.parametrize("sampled", [False, True])
-def test_temporal_figures_are_those_of_the_runs(sampled: bool, asked: list[Asked]) -> None:
-    table = temporal_table(asked, "harsh", "corrected", from_sampled=sampled)
-    check(table, asked, 4)
+def test_temporal_values_are_those_of_the_runs(sampled: bool, requested: list[Requested]) -> None:
+    table = temporal_table(requested, "harsh", "corrected", from_sampled=sampled)
+    check(table, requested, 4)
     # The paper prints none for UnfairLog.
     assert [cell.paper for cell in table.rows[-1].cells] == [None] * 5
     assert table.rows[0].cells[2].paper == "18.8 (1.3)"
 
 
-def test_marks_say_who_is_better_beyond_chance(asked: list[Asked]) -> None:
-    utility = {row.name: row.cells[1] for row in effective_table(asked, "harsh", "corrected").rows}
+def test_marks_say_who_is_better_beyond_chance(requested: list[Requested]) -> None:
+    utility = {row.name: row.cells[1] for row in effective_table(requested, "harsh", "corrected").rows}
     assert utility["UnfairLog"].best
     assert "F+" in utility["UnfairLog"].marks
     assert utility["FairLog"].baseline is None
@@ -96,26 +96,26 @@ def test_marks_say_who_is_better_beyond_chance(asked: list[Asked]) -> None:
     assert "F−" in utility["FairAll (I+II)"].marks
 
 
-def test_a_missing_run_is_missing_with_its_command(asked: list[Asked]) -> None:
-    lacking = [Asked(one.planned, None) if one.model == "fairlog" else one for one in asked]
+def test_a_missing_run_is_missing_with_its_command(requested: list[Requested]) -> None:
+    lacking = [Requested(one.planned, None) if one.model == "fairlog" else one for one in requested]
     table = effective_table(lacking, "harsh", "corrected")
     (row,) = (row for row in table.rows if row.name == "FairLog")
     assert all(cell.missing and not cell.ours for cell in row.cells[1:])
     assert row.cells[1].paper == "19.4 (1.0)"
     assert table.commands == ["python -m fairall model=fairlog dataset=credit initial_policy=harsh"]
     assert all(cell.baseline is None for other in table.rows for cell in other.cells)
-    assert effective_table([Asked(one.planned, None) for one in asked], "harsh", "corrected").empty
+    assert effective_table([Requested(one.planned, None) for one in requested], "harsh", "corrected").empty
 
 
-def test_synthetic_figures_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
+def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
     for number, model in enumerate(("fairall_I_II", "fairlog", "opt_fair")):
         make_run(f"model={model}", "dataset=synthetic", number=number, shift=0.2)
     runs = collect(tmp_path / "outputs" / "runs").runs
     needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
-    asked = [Asked(one, find(one, runs)) for one in needed]
-    table = synthetic_table(asked, "harsh", from_sampled=False)
+    requested = [Requested(one, find(one, runs)) for one in needed]
+    table = synthetic_table(requested, "harsh", from_sampled=False)
     rows = {row.name: row.cells for row in table.rows}
-    path = next(one.run.path for one in asked if one.model == "opt_fair" and one.run is not None)
+    path = next(one.run.path for one in requested if one.model == "opt_fair" and one.run is not None)
     last = pd.read_csv(path / "metrics.csv").query("time_step == 200")["ground_truth_utility"]
     assert rows["OPT-FAIR"][2].ours == f"{100 * last.mean():.1f} ({100 * last.std():.1f})"
     assert [cell.paper for cell in rows["OPT-FAIR"]] == [None, "17", "24", "0", None]
@@ -123,13 +123,13 @@ def test_synthetic_figures_stand_beside_readings(make_run: MakeRun, tmp_path: Pa
     assert rows["FairAll (II)"][4].paper == "8 to 10"
     assert rows["OPT-UNFAIR"][1].missing
     # The optimal levels are printed with either initial policy, the methods' only with the harsh one.
-    lenient = {row.name: row.cells for row in synthetic_table(asked, "lenient", from_sampled=True).rows}
+    lenient = {row.name: row.cells for row in synthetic_table(requested, "lenient", from_sampled=True).rows}
     assert lenient["OPT-FAIR"][1].paper == "17"
     assert lenient["FairLog"][1].paper is None
 
 
 def test_accept_everybody_stands_in_its_row_and_nowhere_else(
-    asked: list[Asked], make_run: MakeRun, tmp_path: Path
+    requested: list[Requested], make_run: MakeRun, tmp_path: Path
 ) -> None:
     for number, model in enumerate(MODELS):
         path = make_run(f"model={model}", "dataset=credit", shift=0.1 + 0.04 * number, number=number)
@@ -138,13 +138,13 @@ def test_accept_everybody_stands_in_its_row_and_nowhere_else(
                 path, effective_utility=0.9, effective_dpu=0.0, mean_utility=0.95, mean_utility_sampled=0.94
             )
     runs = collect(tmp_path / "outputs" / "runs").runs
-    with_row = [Asked(one.planned, find(one.planned, runs)) for one in asked]
+    with_row = [Requested(one.planned, find(one.planned, runs)) for one in requested]
     for make in (
         lambda some: effective_table(some, "harsh", "corrected"),
         lambda some: temporal_table(some, "harsh", "corrected", from_sampled=False),
         lambda some: temporal_table(some, "harsh", "corrected", from_sampled=True),
     ):
-        before, after = make(asked), make(with_row)
+        before, after = make(requested), make(with_row)
         assert after.rows[:-1] == before.rows
         assert after.records[: len(before.records)] == before.records
         assert (after.rows[-1].group, after.rows[-1].name) == ("German Credit", "accept everybody")
@@ -159,7 +159,7 @@ def test_accept_everybody_stands_in_its_row_and_nowhere_else(
     assert {name: value for name, value in record.items() if value is not None} == {
         "dataset": "credit", "model": "accept_all", "measure": "mean_utility_sampled", "mean": 0.94,
     }  # fmt: skip
-    assert judge(REAL, with_row) == judge(REAL, asked)
+    assert judge(REAL, with_row) == judge(REAL, requested)
 
 
 def test_accept_everybody_on_synthetic_data(make_run: MakeRun, tmp_path: Path) -> None:
@@ -167,9 +167,9 @@ def test_accept_everybody_on_synthetic_data(make_run: MakeRun, tmp_path: Path) -
     add_references(path, mean_utility=0.14, mean_dpu=0.0, mean_utility_sampled=0.15)
     runs = collect(tmp_path / "outputs" / "runs").runs
     needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
-    asked = [Asked(one, find(one, runs)) for one in needed]
+    requested = [Requested(one, find(one, runs)) for one in needed]
     for sampled, said in ((False, ["", "14.0", "", "0.0", ""]), (True, ["", "15.0", "", "", ""])):
-        table = synthetic_table(asked, "harsh", from_sampled=sampled)
+        table = synthetic_table(requested, "harsh", from_sampled=sampled)
         assert [row.name for row in table.rows][-2:] == ["OPT-UNFAIR", "accept everybody"]
         assert [cell.ours for cell in table.rows[-1].cells] == said
         assert [cell.paper for cell in table.rows[-1].cells] == [None] * 5

@@ -11,7 +11,7 @@ from fairall.report.plan import plan
 from fairall.report.setting_tables import hyperparameter_table
 from fairall.report.statistics import Comparison
 from fairall.report.table import Cell, Row, Table
-from fairall.report.tables import Asked
+from fairall.report.tables import Requested
 from fairall.report.written import comma_separated, latex, markdown
 
 AWKWARD = '100 % of a_b & c | {d} ~ #1 $2 ^3 <4> −5 ±6 ×7 ↑ ↓ π λ β ỹ ũ \\ "'
@@ -55,8 +55,11 @@ def test_latex_has_as_many_cells_in_every_row(table: Table) -> None:
 
 def test_every_table_of_the_report_is_plain_ascii_in_latex() -> None:
     planned = plan(["harsh"], ["dataset=credit"])
-    asked = [Asked(one, None) for one in planned]
-    for table in (hyperparameter_table(planned), claims_table(judge(REAL, asked), "claims", "Claims", "s")):
+    requested = [Requested(one, None) for one in planned]
+    for table in (
+        hyperparameter_table(planned),
+        claims_table(judge(REAL, requested), "claims", "Claims", "s"),
+    ):
         assert latex(table).isascii()
 
 

@@ -15,7 +15,7 @@ QUIET = {
     "effective_utility": 0.1,
     "mean_acceptance": 0.5,
 }
-TOLD = [name for name in QUIET if name not in ("latent_label_auc", "effective_utility", "mean_acceptance")]
+WARNED = [name for name in QUIET if name not in ("latent_label_auc", "effective_utility", "mean_acceptance")]
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ def protocol(compose_config: ComposeConfig) -> ProtocolConfig:
 
 
 def seeds(name: str, *values: float | None) -> list[dict[str, Any]]:
-    """Figures of seeds 5, 6, ... that have nothing to warn of but, maybe, in `name`."""
+    """Measures of seeds 5, 6, ... that have nothing to warn of but, maybe, in `name`."""
     return [{"seed": 5 + k} | QUIET | {name: value} for k, value in enumerate(values)]
 
 
-def test_nothing_is_told_of_runs_at_the_limits(protocol: ProtocolConfig) -> None:
+def test_no_warnings_of_runs_at_the_limits(protocol: ProtocolConfig) -> None:
     assert warnings_of([{"seed": 0} | QUIET, {"seed": 1} | QUIET], protocol, learns=True) == []
     assert warnings_of([], protocol, learns=True) == []
 
@@ -64,8 +64,8 @@ def test_each_trouble_has_a_line_that_names_its_seeds(
     assert warnings_of(seeds(name, *values), protocol, learns=True) == [line]
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_seeds_without_a_figure_are_left_out(name: str, protocol: ProtocolConfig) -> None:
+@pytest.mark.parametrize("name", WARNED)
+def test_seeds_without_a_value_are_left_out(name: str, protocol: ProtocolConfig) -> None:
     unknown, missing = seeds(name, None, None)
     del missing[name]
     assert warnings_of([unknown, missing], protocol, learns=True) == []
@@ -82,29 +82,29 @@ def test_without_guards_the_lines_say_so(name: str, compose_config: ComposeConfi
 
 def test_the_bound_is_the_protocols(compose_config: ComposeConfig) -> None:
     protocol = compose_config("protocol.max_ips_weight=2.5").protocol
-    (told,) = warnings_of(seeds("largest_ips_weight", 1e4), protocol, learns=True)
-    assert told.endswith("(protocol.max_ips_weight=2.5)")
+    (line,) = warnings_of(seeds("largest_ips_weight", 1e4), protocol, learns=True)
+    assert line.endswith("(protocol.max_ips_weight=2.5)")
 
 
-def test_troubles_are_told_one_by_one(protocol: ProtocolConfig) -> None:
+def test_problems_are_listed_one_by_one(protocol: ProtocolConfig) -> None:
     worst = QUIET | {
         "longest_rejection": 50.0,
         "largest_ips_weight": 1e6,
         "latent_variance_gap": 1.5,
         "latent_label_agreement": -1.0,
     }
-    told = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], protocol, learns=True)
-    assert len(told) == 4
-    assert all(line.startswith("1 seed (0) ") for line in told)
+    lines = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], protocol, learns=True)
+    assert len(lines) == 4
+    assert all(line.startswith("1 seed (0) ") for line in lines)
 
 
 def test_a_seed_that_diverged_is_named_and_nothing_else_is_said_of_it(protocol: ProtocolConfig) -> None:
     diverged = QUIET | {"seed": 4, "effective_utility": None, "longest_rejection": 200.0}
     at_first = diverged | {"seed": 6, "phase1_best_epoch": 0.0}
-    told = "diverged: propensities are no numbers; not in means over seeds; lower model"
+    text = "diverged: propensities are no numbers; not in means over seeds; lower model"
     assert warnings_of([{"seed": 3} | QUIET, diverged, at_first], protocol, learns=True) == [
-        f"1 seed (6) {told}.phase1.learning_rate",
-        f"1 seed (4) {told}.learning_rate",
+        f"1 seed (6) {text}.phase1.learning_rate",
+        f"1 seed (4) {text}.learning_rate",
     ]
 
 
@@ -118,6 +118,6 @@ def test_opposite_signs_mean_nothing_where_the_label_cannot_be_read(protocol: Pr
 def test_a_policy_that_no_longer_tells_people_apart_has_collapsed(
     rate: float, whom: str, protocol: ProtocolConfig
 ) -> None:
-    (told,) = warnings_of(seeds("mean_acceptance", 0.98, rate, 0.02), protocol, learns=True)
-    assert told.startswith(f"1 seed (6) collapsed to accepting {whom} over the time steps")
+    (line,) = warnings_of(seeds("mean_acceptance", 0.98, rate, 0.02), protocol, learns=True)
+    assert line.startswith(f"1 seed (6) collapsed to accepting {whom} over the time steps")
     assert warnings_of(seeds("mean_acceptance", rate), protocol, learns=False) == []

@@ -16,7 +16,7 @@ from fairall.randomness import SeedStreams
 from fairall.results.latent_quality import (
     label_agreement,
     mutual_information,
-    representation_figures,
+    representation_measures,
     variance_gap,
 )
 from tests.conftest import ComposeConfig
@@ -80,11 +80,15 @@ def test_without_both_labels_in_each_group_nothing_agrees() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_a_latent_that_diverged_has_no_figures(wrong: float) -> None:
+def test_a_latent_that_diverged_has_no_measures(wrong: float) -> None:
     z, good, advantaged = latents("aligned")
     z[7, 1] = wrong
-    figures = [variance_gap(z, advantaged), label_agreement(z, good, advantaged), mutual_information(z, good)]
-    assert np.isnan(figures).all()
+    measures = [
+        variance_gap(z, advantaged),
+        label_agreement(z, good, advantaged),
+        mutual_information(z, good),
+    ]
+    assert np.isnan(measures).all()
 
 
 def gaussian_information(means: list[float], shares: list[float]) -> float:
@@ -174,11 +178,11 @@ def test_readability_is_learnt_from_one_half_and_scored_on_the_other(
         sign = 1.0 if x.shape[1] == 500 else -1.0
         return torch.stack([s[0], torch.randn(x.shape[1]), sign * s[2]]).unsqueeze(-1)
 
-    figures = representation_figures(Known(encode), schema, train, held_out, 3)
-    assert figures["latent_s_auc"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
-    assert figures["latent_s_balanced_accuracy"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
-    assert figures["latent_label_auc"] == pytest.approx([0.5, 0.5, 0.5], abs=0.1)
-    assert not any(name.startswith("reconstruction") for name in figures)
+    measures = representation_measures(Known(encode), schema, train, held_out, 3)
+    assert measures["latent_s_auc"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
+    assert measures["latent_s_balanced_accuracy"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
+    assert measures["latent_label_auc"] == pytest.approx([0.5, 0.5, 0.5], abs=0.1)
+    assert not any(name.startswith("reconstruction") for name in measures)
 
 
 def test_readability_of_a_target_with_one_value_is_nan(
@@ -186,13 +190,13 @@ def test_readability_of_a_target_with_one_value_is_nan(
 ) -> None:
     train, held_out = people(60), people(40)
     held_out.label[:] = 1.0
-    figures = representation_figures(Known(lambda x, s: x[..., :2]), schema, train, held_out, 2)
-    assert np.isnan(figures["latent_label_auc"]).all()
-    assert np.isnan(figures["latent_label_agreement"]).all()
-    assert np.isfinite(figures["latent_s_auc"]).all()
+    measures = representation_measures(Known(lambda x, s: x[..., :2]), schema, train, held_out, 2)
+    assert np.isnan(measures["latent_label_auc"]).all()
+    assert np.isnan(measures["latent_label_agreement"]).all()
+    assert np.isfinite(measures["latent_s_auc"]).all()
 
 
-def test_a_seed_that_diverged_leaves_the_others_their_figures(
+def test_a_seed_that_diverged_leaves_the_others_their_measures(
     schema: Schema, people: Callable[[int], People]
 ) -> None:
     def encode(x: Tensor, s: Tensor) -> Tensor:
@@ -200,19 +204,21 @@ def test_a_seed_that_diverged_leaves_the_others_their_figures(
         z[0, 3] = torch.nan
         return z
 
-    figures = representation_figures(Known(encode), schema, people(60), people(40), 2)
+    measures = representation_measures(Known(encode), schema, people(60), people(40), 2)
     for name in (*READABLE, *ACROSS_GROUPS):
-        assert np.isnan(figures[name]).tolist() == [True, False], name
+        assert np.isnan(measures[name]).tolist() == [True, False], name
 
 
 def test_reconstruction_error_is_absolute_for_numbers_and_counts_wrong_categories(
     schema: Schema, people: Callable[[int], People]
 ) -> None:
     shift = torch.tensor([-0.5, 2.0, 1.0, 0.0, 3.0])
-    figures = representation_figures(Known(lambda x, s: x[..., :1], shift), schema, people(60), people(40), 2)
+    measures = representation_measures(
+        Known(lambda x, s: x[..., :1], shift), schema, people(60), people(40), 2
+    )
     expected = {"height": 0.5, "visits": 2.0, "member": 1.0, "colour": 0.0, "size": 1.0}
     for name, error in expected.items():
-        assert figures[f"reconstruction_error_{name}"] == pytest.approx([error, error], abs=1e-6), name
+        assert measures[f"reconstruction_error_{name}"] == pytest.approx([error, error], abs=1e-6), name
 
 
 def learner(data: PreparedData, compose_config: ComposeConfig, *overrides: str) -> Learner:
@@ -226,10 +232,10 @@ def test_methods_with_a_latent_have_every_figure_and_information_where_the_truth
 ) -> None:
     data = load_dataset("synthetic", "dataset.rows.pool=300", "dataset.rows.test=300").prepare()
     method = learner(data, compose_config, f"model={name}", "dataset=synthetic")
-    figures = representation_figures(method, data.schema, data.train, data.test, 3)
+    measures = representation_measures(method, data.schema, data.train, data.test, 3)
     errors = ["reconstruction_error_LSAT", "reconstruction_error_GPA"]
-    assert set(figures) == {*READABLE, *ACROSS_GROUPS, *errors, INFORMATION}
-    for figure, values in figures.items():
+    assert set(measures) == {*READABLE, *ACROSS_GROUPS, *errors, INFORMATION}
+    for figure, values in measures.items():
         assert values.shape == (3,)
         assert np.isfinite(values).all(), figure
 
@@ -238,13 +244,13 @@ def test_without_ground_truth_there_is_no_information(
     credit: PreparedData, compose_config: ComposeConfig
 ) -> None:
     method = learner(credit, compose_config, "model=fairall_I_II")
-    figures = representation_figures(method, credit.schema, credit.train, credit.test, 3)
+    measures = representation_measures(method, credit.schema, credit.train, credit.test, 3)
     errors = [f"reconstruction_error_{name}" for name in credit.schema.names]
-    assert set(figures) == {*READABLE, *ACROSS_GROUPS, *errors}
+    assert set(measures) == {*READABLE, *ACROSS_GROUPS, *errors}
 
 
 @pytest.mark.parametrize("name", ["fairlog", "unfairlog", "opt_unfair"])
-def test_methods_without_a_latent_have_no_figures(name: str, compose_config: ComposeConfig) -> None:
+def test_methods_without_a_latent_have_no_measures(name: str, compose_config: ComposeConfig) -> None:
     data = load_dataset("synthetic", "dataset.rows.pool=300", "dataset.rows.test=300").prepare()
     method = learner(data, compose_config, f"model={name}", "dataset=synthetic")
-    assert representation_figures(method, data.schema, data.train, data.test, 3) == {}
+    assert representation_measures(method, data.schema, data.train, data.test, 3) == {}

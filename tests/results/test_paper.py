@@ -2,20 +2,20 @@ from dataclasses import asdict
 
 import pytest
 
-from fairall.results.paper import paper_figures
+from fairall.results.paper import paper_metrics
 from tests.conftest import ComposeConfig
 
 
-def test_figures_stand_beside_the_papers_own_run_only(compose_config: ComposeConfig) -> None:
-    def figures(*overrides: str) -> dict[str, tuple[float, float]]:
-        return paper_figures(asdict(compose_config(*overrides)))
+def test_printed_measures_stand_beside_the_papers_own_run_only(compose_config: ComposeConfig) -> None:
+    def metrics(*overrides: str) -> dict[str, tuple[float, float]]:
+        return paper_metrics(asdict(compose_config(*overrides)))
 
-    whole = figures()
+    whole = metrics()
     assert whole["effective_utility"] == pytest.approx((0.203, 0.005))
     assert whole["mean_dpu"] == pytest.approx((0.05, 0.05))
-    assert figures("initial_policy=lenient")["mean_utility"] == pytest.approx((0.193, 0.012))
-    assert figures("model=fairlab_I_II")["effective_utility"] == pytest.approx((0.163, 0.007))
-    assert figures("model=unfairlog", "dataset=compas")["effective_utility"] == pytest.approx((0.046, 0.007))
+    assert metrics("initial_policy=lenient")["mean_utility"] == pytest.approx((0.193, 0.012))
+    assert metrics("model=fairlab_I_II")["effective_utility"] == pytest.approx((0.163, 0.007))
+    assert metrics("model=unfairlog", "dataset=compas")["effective_utility"] == pytest.approx((0.046, 0.007))
     for other in (
         "cost.value=0.3",
         "dataset.cost=0.3",
@@ -24,6 +24,6 @@ def test_figures_stand_beside_the_papers_own_run_only(compose_config: ComposeCon
         "model.policy=clf",
         "model.decision=deterministic",
     ):
-        assert figures(other) == {}, other
+        assert metrics(other) == {}, other
     for other in ("evaluation.split=validation", "evaluation.window=[100,200]"):
-        assert set(figures(other)) == {"effective_utility", "effective_dpu"}, other
+        assert set(metrics(other)) == {"effective_utility", "effective_dpu"}, other

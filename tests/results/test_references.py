@@ -85,7 +85,7 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     assert "of the mean over seeds, by Student's t" in shown
     labels = drawn[0].axes[0].get_legend_handles_labels()[1]
     assert "accept everybody (18.0)" in labels
-    assert "accept nobody (0)" in labels
+    assert "accept nobody (0.0)" in labels
 
 
 def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_another_run_is_not_marked(quick: Runs) -> None:
     assert not [warning for warning in summary["warnings"] if "mean nothing" in warning]
 
 
-def test_a_collapsed_policy_is_told(quick: Runs) -> None:
+def test_a_collapsed_policy_is_a_warning(quick: Runs) -> None:
     # ½ is above what a thresholded policy asks for only where it accepts everybody: c next to 0.
     summary, _, shown = quick("model=unfairlog", "model.decision=deterministic", "cost.value=0.01")
     assert [warning for warning in summary["warnings"] if "collapsed to accepting everybody" in warning]
@@ -116,7 +116,7 @@ def test_a_collapsed_policy_is_told(quick: Runs) -> None:
     )
 
 
-def test_an_initial_policy_that_accepts_nobody_is_told(quick: Runs) -> None:
+def test_an_initial_policy_that_accepts_nobody_is_a_warning(quick: Runs) -> None:
     summary, _, _ = quick("model=unfairlog", "initial_policy.intercept=-1000")
     assert [warning for warning in summary["warnings"] if "initial policy accepted nobody" in warning]
 

@@ -38,12 +38,12 @@ def test_both_are_by_the_speed_of_the_phase() -> None:
     assert (left.of_phase(), left.of_run(), left.in_words()) == (38.0, 38.0, "38 s left")
 
 
-@pytest.mark.parametrize("told_at_the_start", [True, False])
-def test_units_of_an_earlier_process_are_no_speed(told_at_the_start: bool) -> None:
+@pytest.mark.parametrize("known_at_the_start", [True, False])
+def test_units_of_an_earlier_process_are_no_speed(known_at_the_start: bool) -> None:
     clock = Clock()
     left = TimeLeft(PHASES, clock)
-    left.begin("Phase I", 100, 90 if told_at_the_start else 0)
-    if not told_at_the_start:
+    left.begin("Phase I", 100, 90 if known_at_the_start else 0)
+    if not known_at_the_start:
         clock.now = 50.0  # a checkpoint is read
         left.advance(resumed=90)
     for _ in range(2):

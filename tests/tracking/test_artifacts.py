@@ -36,13 +36,13 @@ def search(outputs: Path, words: str) -> list[mlflow.entities.Run]:
 def test_the_documented_searches_find_what_they_say(outputs: Path) -> None:
     methods, costs, fair = re.findall(r"```\n(.*?)\n```", PAGE.read_text(), re.DOTALL)
     (run,) = search(outputs, "tags.`fairall.kind` = 'command'")
-    figures = {name: run.data.metrics[f"summary.{name}.mean"] for name in ("mean_dpu", "effective_utility")}
+    measures = {name: run.data.metrics[f"summary.{name}.mean"] for name in ("mean_dpu", "effective_utility")}
     for words, is_one in (
         (methods, True),
         (methods.replace("credit", "compas"), False),
         (costs, True),
         (costs.replace("0.5", "0.4"), False),
-        (fair, figures["mean_dpu"] < 0.05 and figures["effective_utility"] > 0.05),
+        (fair, measures["mean_dpu"] < 0.05 and measures["effective_utility"] > 0.05),
         (re.sub("< 0.05", "< 1", fair).replace("> 0.05", "> -1"), True),
     ):
         assert [found.info.run_id for found in search(outputs, words)] == [run.info.run_id] * is_one, words

@@ -1,4 +1,4 @@
-"""What a run tells MLflow."""
+"""Logging of runs to MLflow."""
 
 import shutil
 import signal
@@ -19,7 +19,7 @@ from fairall.policy import Policy
 from fairall.runtime.signals import Stopped
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.client import Store, store_uri
-from fairall.tracking.outbox import Records, Told
+from fairall.tracking.outbox import Outbox, Sent
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_one_finished_parent_with_a_nested_run_per_seed(client: mlflow.MlflowCli
     assert {run.data.tags["fairall.preset"] for run in (parent, *nested)} == {"quick"}
 
 
-def test_curves_and_figures_are_those_of_the_files(client: mlflow.MlflowClient, outputs: Path) -> None:
+def test_curves_and_measures_are_those_of_the_files(client: mlflow.MlflowClient, outputs: Path) -> None:
     parent, nested = runs(client)
     (path,) = outputs.glob("runs/*/*/*/metrics.csv")
     table = pd.read_csv(path)
@@ -202,14 +202,18 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: st
     silent.write_config(plain | {"tracking": plain["tracking"] | {"enabled": False}})
     silent.finish()
     there = f"tracking.uri=sqlite:///{tmp_path / 'later.db'}"
-    told = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
-    assert (told.returncode, told.stderr, told.stdout) == (0, "", "Told MLflow of 1 run; 0 it knew.\n")
+    ended = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
+    assert (ended.returncode, ended.stderr, ended.stdout) == (
+        0,
+        "",
+        "Logged 1 run to MLflow; 0 were already there.\n",
+    )
     parent, nested = runs(mlflow.MlflowClient(f"sqlite:///{tmp_path / 'later.db'}"))
     assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
     assert parent.data.tags["fairall.command"].startswith("python -m fairall preset=quick model=fairlog")
     assert parent.data.metrics["cpu_seconds"] > 0
     again = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
-    assert again.stdout == "Told MLflow of 0 runs; 1 it knew.\n"
+    assert again.stdout == "Logged 0 runs to MLflow; 1 were already there.\n"
     away = fairall("sync", cwd=tmp_path, module="fairall.tracking")
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
     assert f"cannot use {uri}" in away.stderr
@@ -229,7 +233,7 @@ def test_a_failed_run_is_marked_and_a_dead_one_closed(
     assert store_uri(config) == mlflow.get_tracking_uri()
 
     def parent_of(name: str) -> str:
-        parent = Told.read(tmp_path / name).parent
+        parent = Sent.read(tmp_path / name).parent
         assert parent is not None
         return parent
 
@@ -240,41 +244,41 @@ def test_a_failed_run_is_marked_and_a_dead_one_closed(
         ("failing", ValueError("broken"), "FAILED"),
         ("stopped", Stopped(signal.SIGTERM), "KILLED"),
     ):
-        following = Records(config, tmp_path / name, print).making("c")
+        following = Outbox(config, tmp_path / name, print).recording("c")
         following.__enter__()
         assert status(name) == "RUNNING"
         assert not following.__exit__(type(error), error, None)
         assert status(name) == ends
 
-    with Records(config, tmp_path / "dead", print).making("c"):
+    with Outbox(config, tmp_path / "dead", print).recording("c"):
         pass
     host, _, _ = client.get_run(parent_of("dead")).data.tags["fairall.process"].rpartition(":")
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     client.set_tag(parent_of("dead"), "fairall.process", f"{host}:{gone.pid}")
-    with Records(config, tmp_path / "next", print).making("c"):
+    with Outbox(config, tmp_path / "next", print).recording("c"):
         assert status("dead") == "KILLED"
         assert status("next") == "RUNNING"
     for name in ("failing", "stopped", "dead", "next"):
         client.delete_run(parent_of(name))
 
 
-def test_a_result_half_told_is_told_anew(client: mlflow.MlflowClient, outputs: Path) -> None:
+def test_a_result_half_logged_is_logged_anew(client: mlflow.MlflowClient, outputs: Path) -> None:
     config, folder = kept_run(client, outputs)
     parent, nested = runs(client)
     client.update_run(parent.info.run_id, status="RUNNING")
-    assert Records(config, folder, print).send()
+    assert Outbox(config, folder, print).send()
     anew, nested_anew = runs(client)
     assert anew.info.run_id != parent.info.run_id
     assert len(nested_anew) == len(nested)
     assert anew.info.status == "FINISHED"
-    assert not Records(config, folder, print).send()
+    assert not Outbox(config, folder, print).send()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"nonsense": 1}'])
-def test_what_was_told_is_unknown_where_its_file_is_damaged(content: str, tmp_path: Path) -> None:
+def test_what_was_sent_is_unknown_where_its_file_is_damaged(content: str, tmp_path: Path) -> None:
     (tmp_path / "tracking.json").write_text(content)
-    assert Told.read(tmp_path) == Told()
+    assert Sent.read(tmp_path) == Sent()
 
 
 def test_a_database_that_nobody_finished_is_made_anew(

@@ -13,7 +13,7 @@ from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
-from fairall.results.selection import classifier_logit, criteria, of_latent
+from fairall.results.selection import classifier_logit, latent_selection_metrics, selection_metrics
 from fairall.tuning import phase1
 from fairall.tuning.trial import outcome
 from tests.conftest import ComposeConfig
@@ -73,7 +73,7 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
         utility=False, group_blind=setting.group_blind,
     )  # fmt: skip
     vae.load_state_dict(kept)
-    again = of_latent(vae, vae.encode, credit.train, credit.validation, [0, 1])
+    again = latent_selection_metrics(vae, vae.encode, credit.train, credit.validation, [0, 1])
     # The frame that groups are matched in changes what z is called, not what comes back.
     assert again["reconstruction_loss"] == pytest.approx(figures["reconstruction_loss"], rel=0.02)
 
@@ -95,7 +95,7 @@ def test_classification_loss_is_the_cost_sensitive_cross_entropy(
     learner: Learner, credit: PreparedData
 ) -> None:
     people, cost = credit.validation, 0.3
-    figures = criteria(learner, credit.train, people, cost)
+    figures = selection_metrics(learner, credit.train, people, cost)
     assert list(figures) == ["classification_loss"]
     propensity = learner.propensity(
         people.x.expand(2, -1, -1), people.s.expand(2, -1), SeedStreams([0, 1], "any")
@@ -122,5 +122,5 @@ def test_dependence_on_s_is_nought_of_noise_and_one_of_a_giveaway(
     def posterior(x: torch.Tensor, s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return told * s.unsqueeze(-1).expand(-1, -1, 2), torch.ones(*s.shape, 2)
 
-    figures = of_latent(vae, posterior, credit.train, credit.validation, [0])
+    figures = latent_selection_metrics(vae, posterior, credit.train, credit.validation, [0])
     assert figures["latent_s_dependence"] == pytest.approx([expected], abs=0.1)

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fairall.report import labels, plots
-from fairall.report.drawing import BASE
+from fairall.report import figures, labels
+from fairall.report.figure import BASE
 from fairall.results.finished import Run, read_run
 from tests.report.conftest import MakeRun, add_references, lay_down
 
@@ -42,7 +42,7 @@ def test_the_legend_is_inside_the_figure_and_under_the_panels(n: int, label: str
     runs = {str(i): run for i in range(n)}
     labels = {name: f"{name} {label}" for name in runs}
     with mpl.rc_context(BASE):
-        figure = plots.over_time(runs, plots.UTILITY_AND_DPU, labels=labels)
+        figure = figures.draw_over_time(runs, figures.UTILITY_AND_DPU, labels=labels)
         FigureCanvasAgg(figure).draw()
     (legend,) = figure.legends
     assert len(legend.get_texts()) == n
@@ -59,9 +59,9 @@ def test_the_legend_is_inside_the_figure_and_under_the_panels(n: int, label: str
 
 def test_bands_of_what_cannot_be_negative_end_at_0(run: Run) -> None:
     assert (run.curve("dpu").mean(axis=1) < run.curve("dpu").std(axis=1)).any()
-    figure = plots.over_time({"fairlog": run}, labels.SYNTHETIC)
+    figure = figures.draw_over_time({"fairlog": run}, labels.SYNTHETIC)
     lowest = {
-        measure.key: np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1].min()
+        measure.name: np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1].min()
         for axes, measure in zip(panels(figure), labels.SYNTHETIC, strict=True)
     }
     assert lowest["dpu"] == 0.0
@@ -74,12 +74,14 @@ def test_accept_everybody_is_a_line_in_panels_of_utility(make_run: MakeRun) -> N
     words = ["dataset=synthetic", "seeds=2"]
     without = read_run(make_run("model=unfairlog", *words, number=1))
     path = make_run("model=fairlog", *words, number=2)
-    figures = {"mean_utility": 0.14, "mean_ground_truth_utility": 0.08, "mean_dpu": 0.0}
-    with_line = read_run(add_references(path, **figures))
+    references = {"mean_utility": 0.14, "mean_ground_truth_utility": 0.08, "mean_dpu": 0.0}
+    with_line = read_run(add_references(path, **references))
     both = {"fairlog": with_line, "unfairlog": without}
-    drawn = [levels(axes) for axes in panels(plots.over_time(both, labels.SYNTHETIC))]
+    drawn = [levels(axes) for axes in panels(figures.draw_over_time(both, labels.SYNTHETIC))]
     assert drawn == [[14.0], [8.0], [], []]
-    drawn = [levels(axes) for axes in panels(plots.over_time({"unfairlog": without}, labels.SYNTHETIC))]
+    drawn = [
+        levels(axes) for axes in panels(figures.draw_over_time({"unfairlog": without}, labels.SYNTHETIC))
+    ]
     assert drawn == [[], [], [], []]
 
 
@@ -90,7 +92,9 @@ def test_runs_that_are_not_comparable_have_panels_of_their_own(tmp_path: Path) -
         "2": read_run(add_references(made("cost.value=0.7", number=2), mean_utility=-0.02)),
         "3": read_run(made("model.lambda_=9", number=3)),
     }
-    figure = plots.over_time(runs, plots.UTILITY_AND_DPU, labels={name: f"run {name}" for name in runs})
+    figure = figures.draw_over_time(
+        runs, figures.UTILITY_AND_DPU, labels={name: f"run {name}" for name in runs}
+    )
     first, _, second, _ = panels(figure)
     assert levels(first) == [18.0]
     assert levels(second) == [-2.0]

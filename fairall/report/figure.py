@@ -1,4 +1,4 @@
-"""How the report's figures look: a colour and a mark per method, for paper and for screens."""
+"""Style of the report's figures: a colour, line and mark per method, light and dark."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE
+from fairall.results.style import BLUE, GREEN, GREY, ORANGE
 from fairall.storage.files import atomic
 
-COLUMN = 3.4  # inches: the width of a column of the paper's
+COLUMN = 3.4  # inches, width of a column of the paper
 DPI = 300
 VERMILION, SKY = "#D55E00", "#56B4E9"
-# Okabe and Ito's palette, and a line of its own for who sees no colour at all.
+# Palette of Okabe and Ito; distinct lines for readers who see no colours.
 COLOURS = {
     "fairall_I_II": BLUE, "fairall_II": SKY, "fairlab_I_II": GREEN, "fairlog": ORANGE, "unfairlog": VERMILION,
     "opt_fair": GREY, "opt_unfair": GREY,
-    "z_dec": BLUE,  # the policy of FairAll (I+II) itself, among its others
+    "z_dec": BLUE,  # the default policy of FairAll (I+II)
 }  # fmt: skip
 LINES = {
     "fairall_I_II": "-", "fairall_II": "--", "fairlab_I_II": "-.", "fairlog": (0, (4, 1, 1, 1, 1, 1)),
     "unfairlog": ":", "opt_fair": (0, (6, 2)), "opt_unfair": (0, (1, 2)),
 }  # fmt: skip
 MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
-# From Tol's muted palette, as safe: what is no method has none of a method's colours.
+# Tol's muted palette, equally safe, for all that is no method.
 ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
 OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, "#88CCEE", "#117733", "#882255"]
 STYLES = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
@@ -45,7 +45,7 @@ BASE = {
     "lines.linewidth": 1.1,
     "legend.frameon": False,
     "pdf.fonttype": 42,
-    # Without it the file would differ between two equal reports.
+    # Without a fixed salt the files of two equal reports would differ.
     "svg.hashsalt": "fairall",
 }
 LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
@@ -55,16 +55,16 @@ DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARK
 
 
 @dataclass(frozen=True)
-class Drawing:
+class ReportFigure:
     """A figure of the report.
 
     Attributes:
         key: name of its files.
-        title: in one line.
-        text: what it shows, for who reads and for who cannot see it.
+        title: one line.
+        text: caption and alternative text.
         section: of the page.
-        draw: makes it; None where runs are missing.
-        commands: that make the runs it lacks.
+        draw: creates the figure; None where all runs are missing.
+        commands: to make the missing runs.
     """
 
     key: str
@@ -75,18 +75,18 @@ class Drawing:
     commands: list[str]
 
 
-def save(drawing: Drawing, folder: Path) -> tuple[bytes, bytes]:
-    """Writes PNG and PDF; returns a light and a dark PNG for the page."""
-    assert drawing.draw is not None
+def save(figure: ReportFigure, folder: Path) -> tuple[bytes, bytes]:
+    """Write PNG and PDF; return a light and a dark PNG for the page."""
+    assert figure.draw is not None
     with _style(LIGHT):
-        figure = drawing.draw()
-        with atomic(folder / f"{drawing.key}.pdf") as temporary:
-            figure.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
-        light = _png(figure)
-    with atomic(folder / f"{drawing.key}.png") as temporary:
+        drawn = figure.draw()
+        with atomic(folder / f"{figure.key}.pdf") as temporary:
+            drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        light = _png(drawn)
+    with atomic(folder / f"{figure.key}.png") as temporary:
         temporary.write_bytes(light)
     with _style(DARK):
-        return light, _png(drawing.draw())
+        return light, _png(figure.draw())
 
 
 @contextmanager
@@ -104,13 +104,13 @@ def _png(figure: Figure) -> bytes:
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
-    """One legend for all panels, under them; the figure grows by its height.
+    """Add one legend for all panels below them; the figure grows by its height.
 
     Args:
         figure: with a constrained layout.
         handles: matplotlib's artists, by label.
-        columns: the most there may be. Fewer where the legend would be wider than the figure; labels that are
-            too long for a single column are wrapped.
+        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
+            column are wrapped.
     """
     labels = list(handles)
     widest = max(map(len, labels))
@@ -129,9 +129,9 @@ def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> No
 
 
 def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:
-    """What a legend of some panels shows: artists by label, each label once."""
-    found: dict[str, Any] = {}
+    """Artists of some panels by label, each label once."""
+    handles: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return found
+            handles.setdefault(label, handle)
+    return handles

@@ -1,0 +1,441 @@
+"""The figures of the report: what each shows, and how it is drawn."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairall.metrics import Quantity
+from fairall.report import labels
+from fairall.report.comparable import grouped
+from fairall.report.figure import (
+    COLOURS,
+    COLUMN,
+    LINES,
+    MARKS,
+    OLIVE,
+    OTHERS,
+    ROSE,
+    STYLES,
+    TEAL,
+    WINE,
+    ReportFigure,
+    handles_of,
+    legend_below,
+)
+from fairall.report.latent_space import Space, latent_space
+from fairall.report.references import ACCEPT_ALL, accept_all
+from fairall.report.tables import Requested
+from fairall.results.finished import Run
+from fairall.results.paper import synthetic_readings
+from fairall.results.style import GREY
+
+BAND = "Mean over seeds; the band is one standard deviation."
+EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
+EXPECTED = "Measured on test people from acceptance probabilities."
+SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
+UTILITY_AND_DPU = labels.measures("utility", "dpu")
+# Labels as matplotlib typesets them.
+POLICIES = {
+    "z_dec": r"$\pi^Z_\mathrm{dec}$",
+    "z_clf": r"$\pi^Z_\mathrm{clf}$",
+    "z_label": r"$\pi^Z_\mathrm{label}$",
+    "clf": r"$\pi_\mathrm{clf}$",
+    "dec": r"$\pi_\mathrm{dec}$",
+}
+
+
+def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str) -> ReportFigure:
+    """Figure of utility and DPU over time of every method on a data set."""
+    own = [one for one in requested if one.dataset == dataset]
+    return _drawing(
+        f"{dataset}_{initial_policy}",
+        f"{labels.dataset(dataset)}, {initial_policy} initial policy",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
+        "Figures: methods over time",
+        own,
+        lambda: draw_over_time(_by_model(own), UTILITY_AND_DPU),
+    )
+
+
+def synthetic(
+    requested: Sequence[Requested], optimal: Sequence[Requested], initial_policy: str
+) -> ReportFigure:
+    """Figure of four measures of every method on synthetic data, with lines of the optimal policies."""
+
+    def optimal_levels() -> dict[str, tuple[str, dict[str, float]]]:
+        lines = {}
+        for one in optimal:
+            label = labels.method(one.model)
+            if one.run is not None:
+                lines[one.model] = (label, levels(one.run, labels.SYNTHETIC))
+            else:
+                readings = synthetic_readings(initial_policy, one.model)
+                lines[one.model] = (
+                    f"{label} (printed)",
+                    {key: (low + high) / 2 for key, (low, high) in readings.items()},
+                )
+        return lines
+
+    return _drawing(
+        f"synthetic_{initial_policy}",
+        f"Synthetic data, {initial_policy} initial policy",
+        "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
+        "unfairness over time steps, and the levels of the optimal fair and unfair policies. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
+        "Figures: synthetic data",
+        requested,
+        lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=optimal_levels()),
+        also_missing=[one for one in optimal if one.run is None],
+    )
+
+
+def costs(requested: Sequence[Requested]) -> ReportFigure:
+    """Figure of effective utility and DPU of FairAll against the cost of a positive decision."""
+
+    def draw() -> Figure:
+        by_dataset: dict[str, list[Run]] = {}
+        for one in requested:
+            if one.run is not None:
+                by_dataset.setdefault(one.dataset, []).append(one.run)
+        return draw_against_cost(by_dataset, labels.EFFECTIVE)
+
+    return _drawing(
+        "costs",
+        "FairAll (I+II) at other costs, harsh initial policy",
+        "Effective utility and DPU after the last time step against the cost c. "
+        "Mean and standard deviation over seeds.",
+        "Figures: costs and policies",
+        requested,
+        draw,
+    )
+
+
+def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
+    """Figure of utility and DPU over time of FairAll with each of its policies on a data set."""
+    own = [one for one in requested if one.dataset == dataset]
+
+    def draw() -> Figure:
+        runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
+        return draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs})
+
+    return _drawing(
+        f"policies_{dataset}",
+        f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
+        f"{EXPECTED} {BAND} {EVERYBODY}",
+        "Figures: costs and policies",
+        own,
+        draw,
+    )
+
+
+def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
+    """Figure of every method's mean utility and DPU with intervals, a panel per data set."""
+    return _drawing(
+        f"plane_{initial_policy}",
+        f"Utility against unfairness, {initial_policy} initial policy",
+        "Means over the time steps of evaluation.window on test people, with 95 % intervals over "
+        "seeds (Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
+        "Figures: utility against unfairness",
+        requested,
+        lambda: draw_plane(_by_dataset(requested)),
+    )
+
+
+def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
+    """Figure of acceptance by group over time; runs that did not measure it count as missing."""
+    measured = [
+        one
+        if one.run is None or len(one.run.curve("acceptance_rate_advantaged"))
+        else Requested(one.planned, None)
+        for one in requested
+    ]
+    return _drawing(
+        f"acceptance_{initial_policy}",
+        f"Acceptance by group, {initial_policy} initial policy",
+        "Share of each step's applicants of either group who were accepted, averaged over "
+        f"{SMOOTH} steps. {BAND}",
+        "Figures: acceptance by group",
+        measured,
+        lambda: draw_acceptance(_by_dataset(measured)),
+    )
+
+
+def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
+    """Figure of the latent spaces of methods that have one, on a data set."""
+    own = [
+        one for one in requested if one.dataset == dataset and "latent_size" in one.planned.config["model"]
+    ]
+    spaces: dict[str, Space] = {}
+    seen = []
+    for one in own:
+        space = None if one.run is None else latent_space(one.run)
+        if space is not None:
+            spaces[one.model] = space
+        seen.append(one if space is not None else Requested(one.planned, None))
+    return _drawing(
+        f"latents_{dataset}",
+        f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
+        "Latent means of test people by the first seed's policy at the end, on their two leading principal "
+        "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
+        "the left.",
+        "Figures: latent spaces",
+        seen,
+        partial(draw_latents, spaces),
+    )
+
+
+def _drawing(
+    key: str,
+    title: str,
+    text: str,
+    section: str,
+    requested: Sequence[Requested],
+    draw: Callable[[], Figure],
+    *,
+    also_missing: Sequence[Requested] = (),
+) -> ReportFigure:
+    missing = [one.planned.command for one in (*requested, *also_missing) if one.run is None]
+    there = any(one.run is not None for one in requested)
+    return ReportFigure(key, title, text, section, draw if there else None, missing)
+
+
+def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
+    return {one.model: one.run for one in requested if one.run is not None}
+
+
+def _by_dataset(requested: Sequence[Requested]) -> dict[str, dict[str, Run]]:
+    runs: dict[str, dict[str, Run]] = {}
+    for one in requested:
+        if one.run is not None:
+            runs.setdefault(one.dataset, {})[one.model] = one.run
+    return runs
+
+
+def draw_over_time(
+    runs: Mapping[str, Run],
+    measures: Sequence[Quantity],
+    *,
+    optimal: Mapping[str, tuple[str, Mapping[str, float]]] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Figure:
+    """Draw measures over time steps: mean over seeds, and a band of one standard deviation.
+
+    Runs that are not comparable have separate panels. A dashed line in a panel of a utility is the level of
+    accepting everybody, where a run has measured it.
+
+    Args:
+        runs: by name of the method, or another distinct name.
+        measures: one panel each, of metrics.csv.
+        optimal: horizontal lines: by reference its label, and by measure its level, plain units.
+        labels: of the runs; by default names of methods.
+    """
+    groups = grouped(runs)
+    looks = {name: _look(name, i, labels) for i, name in enumerate(runs)}
+    rows, columns = (len(measures) + 1) // 2, min(2, len(measures))
+    height = (1.35 * rows + 0.15 * (len(groups) > 1)) * len(groups) + 0.35
+    figure = Figure(figsize=(COLUMN, height), layout="constrained")
+    shown: list[Axes] = []
+    for part, group in zip(figure.subfigures(len(groups), 1, squeeze=False)[:, 0], groups, strict=True):
+        if len(groups) > 1:
+            part.suptitle(textwrap.fill(group.title, 75), fontweight="bold")
+        panels = part.subplots(rows, columns, squeeze=False).ravel()
+        for axes, measure in zip(panels, measures, strict=False):
+            for name, run in group.runs.items():
+                _curve(axes, run, measure, *looks[name])
+            for reference, (label, heights) in (optimal or {}).items():
+                if measure.name in heights:
+                    axes.axhline(
+                        100 * heights[measure.name], color=GREY, ls=LINES[reference], lw=1, label=label
+                    )
+            everybody = accept_all(group.runs.values(), f"mean_{measure.name}")
+            if measure.higher_is_better and everybody is not None:
+                axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
+            axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
+        shown.append(panels[0])
+    handles = handles_of(shown)
+    of_runs = {label: handles[label] for label, _ in looks.values()}
+    legend_below(figure, of_runs | handles, 3)
+    return figure
+
+
+def _curve(axes: Axes, run: Run, measure: Quantity, label: str, look: dict[str, Any]) -> None:
+    curve = 100 * run.curve(measure.name)
+    mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
+    low = (mean - std).clip(lower=100 * measure.bounds[0])
+    axes.plot(mean.index, mean, label=label, **look)
+    axes.fill_between(mean.index, low, mean + std, color=look["color"], alpha=0.15, lw=0)
+
+
+def draw_against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Quantity]) -> Figure:
+    """Draw measures at the last step against c, a line per data set, with standard deviations."""
+    figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
+    panels = figure.subplots(1, len(measures))
+    for axes, measure in zip(panels, measures, strict=True):
+        for i, (dataset, runs) in enumerate(by_dataset.items()):
+            ordered = sorted(runs, key=lambda run: run.cost)
+            values = [100 * run.per_seed(measure.name) for run in ordered]
+            means, stds = ([getattr(value, part)() for value in values] for part in ("mean", "std"))
+            lowest = 100 * measure.bounds[0]
+            below = [min(mean - lowest, std) for mean, std in zip(means, stds, strict=True)]
+            axes.errorbar(
+                [run.cost for run in ordered],
+                means,
+                [below, stds],
+                color=OTHERS[i],
+                ls=STYLES[i],
+                marker="osD"[i % 3],
+                ms=2.5,
+                capsize=1.5,
+                label=labels.dataset(dataset),
+            )
+        axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
+    legend_below(figure, handles_of(panels[:1]), 3)
+    return figure
+
+
+def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
+    """Draw mean utility against mean DPU with 95 % intervals, and the Pareto front."""
+    figure = Figure(figsize=(COLUMN, 1.75 * len(by_dataset) + 0.1), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(len(by_dataset), 1))
+    handles: dict[str, Any] = {}
+    for axes, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
+        points = []
+        for name, run in runs.items():
+            dpu, utility = (run.summary["aggregate"][f"mean_{measure}"] for measure in ("dpu", "utility"))
+            x, y = 100 * dpu["mean"], 100 * utility["mean"]
+            points.append((x, y))
+            handles[labels.method(name)] = axes.errorbar(
+                x,
+                y,
+                xerr=_reach(dpu),
+                yerr=_reach(utility),
+                color=COLOURS[name],
+                marker=MARKS[name],
+                ms=4,
+                capsize=1.5,
+                lw=0.9,
+                ls="none",
+            )
+        front = pareto(points)
+        (handles["Pareto front"],) = axes.plot(
+            *zip(*front, strict=True), color=GREY, ls="--", lw=0.9, zorder=0
+        )
+        axes.set(title=labels.dataset(dataset), ylabel="mean test utility (×100)")
+        axes.set_xlim(left=0)
+    panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
+    legend_below(figure, handles, 3)
+    return figure
+
+
+def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points (unfairness, utility) not dominated by another, in order of unfairness.
+
+    Examples:
+        >>> pareto([(0.3, 0.2), (0.1, 0.1), (0.4, 0.1)])
+        [(0.1, 0.1), (0.3, 0.2)]
+    """
+    return [
+        (x, y)
+        for x, y in sorted(set(points))
+        if not any((a <= x and b >= y) and (a, b) != (x, y) for a, b in points)
+    ]
+
+
+def draw_acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
+    """Draw acceptance of applicants of either group over time: a row per data set, a column per method."""
+    methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
+    figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.3), layout="constrained")
+    panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
+    for axes, name in zip(panels[0], methods, strict=True):
+        axes.set_title(labels.method(name))
+    for row, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
+        row[0].set_ylabel(f"{labels.dataset(dataset)}\naccepted (%)")
+        for axes, name in zip(row, methods, strict=True):
+            if name not in runs:
+                axes.set_axis_off()
+                continue
+            _groups(axes, runs[name])
+    for axes in panels[-1]:
+        axes.set_xlabel("time step t")
+    legend_below(figure, handles_of([next(axes for axes in panels[0] if axes.axison)]), 2)
+    return figure
+
+
+def _groups(axes: Axes, run: Run) -> None:
+    for group, label, colour, line in (
+        ("advantaged", "S = +1", TEAL, "-"),
+        ("disadvantaged", "S = −1", ROSE, "--"),
+    ):
+        curve = 100 * run.curve(f"acceptance_rate_{group}")
+        smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
+        mean, std = smooth.mean(axis=1), smooth.std(axis=1).fillna(0.0)
+        axes.plot(mean.index, mean, color=colour, ls=line, label=label)
+        axes.fill_between(mean.index, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
+    axes.set_ylim(0, 100)
+
+
+def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
+    """Draw latent means of the first seed on their two leading principal axes, by s and by the label.
+
+    Args:
+        spaces: by method: z of shape (N, Z), s in {−1, +1} of shape (N,), and label in {0, 1} of shape (N,).
+    """
+    figure = Figure(figsize=(COLUMN, 1.5 * len(spaces) + 0.5), layout="constrained")
+    panels = figure.subplots(len(spaces), 2, squeeze=False)
+    for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
+        points = principal(z)
+        for axes, positive, words, hues in (
+            (left, s > 0, ("S = −1", "S = +1"), (ROSE, TEAL)),
+            (right, label > 0, ("ỹ = 0", "ỹ = 1"), (OLIVE, WINE)),
+        ):
+            # In shuffled order, so that neither group covers the other.
+            order = np.random.default_rng(0).permutation(len(points))
+            colours = np.where(positive, hues[1], hues[0])[order]
+            axes.scatter(*points[order].T, s=2, c=colours, alpha=0.6, lw=0, rasterized=True)
+            for word, hue in zip(words, hues, strict=True):
+                axes.scatter([], [], s=8, color=hue, label=word)
+            axes.legend(loc="upper right", handletextpad=0.1, borderpad=0.1)
+            axes.set(xticks=[], yticks=[])
+        left.set_ylabel(f"{labels.method(name)}\nsecond axis of z")
+    for axes in panels[-1]:
+        axes.set_xlabel("first axis of z")
+    return figure
+
+
+def principal(z: np.ndarray) -> np.ndarray:
+    """Points on their two leading principal axes, shape (N, 2)."""
+    centred = z - z.mean(0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ axes[:2].T
+    return points if points.shape[1] == 2 else np.column_stack([points, np.zeros(len(points))])
+
+
+def _look(name: str, i: int, named: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
+    if named is None:
+        return labels.method(name), {"color": COLOURS[name], "ls": LINES[name]}
+    colour = COLOURS.get(name, OTHERS[i % len(OTHERS)])
+    return named[name], {"color": colour, "ls": STYLES[i % len(STYLES)]}
+
+
+def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
+    """Error bars from a mean to its 95 % interval, ×100."""
+    if spread["interval"] is None:
+        return [[0.0], [0.0]]
+    low, high = spread["interval"]
+    return [[100 * (spread["mean"] - low)], [100 * (high - spread["mean"])]]
+
+
+def levels(run: Run, measures: Sequence[Quantity]) -> dict[str, float]:
+    """Measures of a run at the last time step, averaged over seeds, plain units."""
+    last: dict[str, pd.Series] = {measure.name: run.last(measure.name) for measure in measures}
+    return {key: float(values.mean()) for key, values in last.items() if len(values)}

@@ -1,0 +1,135 @@
+"""A measure from outside the package: it appears everywhere, and mistakes are one line."""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import torch
+
+from fairall import metrics
+from fairall.errors import FairAllError
+from fairall.metrics import STANDARD, as_markdown, load_measures, measure
+
+CHECKOUT = Path(__file__).parents[1]
+PAGE = CHECKOUT / "docs" / "extending_measure.md"
+
+
+def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (command,) = re.findall(r"^    (python -m fairall .*)$", PAGE.read_text(), re.MULTILINE)
+    (tmp_path / "my_measures.py").write_text(code)
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "COLUMNS": "200"}
+
+    def typed(words: str) -> str:
+        ended = subprocess.run(
+            words.replace("python", sys.executable, 1),
+            shell=True,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert (ended.returncode, ended.stderr) == (0, "")
+        return ended.stdout
+
+    shown = typed(f"{command} objective=mean_treatment_gap")
+    assert "mean_treatment_gap" in shown
+    assert "missed" in shown
+    (folder,) = (tmp_path / "outputs" / "runs").glob("*/*/*/DONE")
+    table = pd.read_csv(folder.parent / "metrics.csv")
+    # Rejection rates differ by as much as acceptance rates do.
+    assert table["treatment_gap"].to_numpy() == pytest.approx(table["equal_opportunity"].to_numpy(), abs=1e-6)
+    assert table["treatment_gap_sampled"].notna().all()
+    last = table[table["time_step"] == 8].set_index("seed")["missed"]
+    assert (last > 0).all()
+    summary = json.loads((folder.parent / "summary.json").read_text())
+    assert summary["measures"]["treatment_gap"] == {
+        "label": "treatment gap",
+        "unit": "difference of shares",
+        "higher_is_better": False,
+        "bounds": [0.0, 1.0],
+        "of": "policy",
+    }
+    assert summary["per_seed"][0]["missed"] == pytest.approx(last[0], abs=1e-6)
+
+    with closing(sqlite3.connect(tmp_path / "outputs" / "mlflow.db")) as store:
+        logged = {name for (name,) in store.execute("select distinct key from metrics")}
+    assert {"treatment_gap", "missed", "summary.mean_treatment_gap.mean", "summary.missed"} <= logged
+
+    # Another content of the file is another run; readers need no module of the user's.
+    (tmp_path / "my_measures.py").write_text(code + "\n# edited\n")
+    typed(f"{command} tracking.enabled=false")
+    (tmp_path / "my_measures.py").unlink()
+    runs = sorted((tmp_path / "outputs" / "runs").glob("*/*/*/DONE"))
+    assert len(runs) == 2
+    compared = typed(f"python -m fairall.report compare {' '.join(str(run.parent) for run in runs)}")
+    assert "### Further measures" in compared
+    assert "mean treatment gap ↓" in compared
+    assert "mean acceptance rate |" in compared
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of a module that can be imported once."""
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path / "some_measures.py"
+    sys.modules.pop("some_measures", None)
+
+
+HEAD = "from fairall.metrics import measure\n\n@measure(label='l', unit='u', higher_is_better=None)\n"
+MISTAKES = {
+    "there is no such module": ("", "nowhere.at_all", "nowhere.at_all cannot be imported"),
+    "no module is named": ("", "utility", "utility cannot be imported"),
+    "there is no such function": ("x = 1", "some_measures.y", "some_measures.y cannot be imported"),
+    "it is not decorated": ("def f(propensity): pass", "some_measures.f", "decorate the function"),
+    "it is called like another": (f"{HEAD}def dpu(propensity): pass", "some_measures.dpu", "rename this one"),
+    "unknown data": (f"{HEAD}def f(propensity, x): pass", "some_measures.f", "takes propensity, x"),
+    "it measures nothing": (f"{HEAD}def f(label): pass", "some_measures.f", "takes label"),
+    "it fails": (f"{HEAD}def f(propensity): return 1 / 0", "some_measures.f", "ZeroDivisionError"),
+    "its shape is wrong": (f"{HEAD}def f(propensity): return propensity", "some_measures.f", "shape (2, 6)"),
+    "it is a number": (f"{HEAD}def f(accepted): return 1.0", "some_measures.f", "returns 1.0 for 2 seeds"),
+    "it counts": (f"{HEAD}def f(accepted): return accepted.sum(-1)", "some_measures.f", "torch.int64"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "name", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_mistakes_are_one_line(text: str, name: str, message: str, module: Path) -> None:
+    module.write_text(text)
+    with pytest.raises(FairAllError, match=re.escape(message)) as raised:
+        load_measures([name])
+    assert str(raised.value).startswith("evaluation.measures: ")
+    assert "\n" not in str(raised.value)
+
+
+def test_the_same_measure_twice_is_refused(module: Path) -> None:
+    module.write_text(f"{HEAD}def f(propensity): return propensity.mean(-1)")
+    assert [one.name for one in load_measures(["some_measures.f"])[len(STANDARD) :]] == ["f"]
+    with pytest.raises(FairAllError, match="called f is there already"):
+        load_measures(["some_measures.f", "some_measures.f"])
+
+
+def test_a_decorated_function_is_left_as_it_is() -> None:
+    @measure(label="l", unit="u", higher_is_better=True)
+    def share(propensity: torch.Tensor) -> torch.Tensor:
+        return propensity.mean(-1)
+
+    assert share(torch.ones(2, 3)).tolist() == [1.0, 1.0]
+    assert load_measures([]) == STANDARD
+
+
+@pytest.mark.parametrize("one", STANDARD, ids=lambda one: one.name)
+def test_standard_measures_work_on_made_up_people(one: metrics.Measure) -> None:
+    metrics._try_out(one, one.name)
+    assert metrics.Quantity.from_plain(one.name, one.to_plain()).heading == one.heading
+
+
+def test_the_page_on_measures_is_generated_from_the_registry() -> None:
+    assert as_markdown() in (CHECKOUT / "docs" / "measures.md").read_text()
