@@ -22,7 +22,7 @@ from omegaconf import DictConfig
 
 import fairall
 from fairall.config.help import help_text, list_text
-from fairall.config.messages import MISTAKES, tell
+from fairall.config.messages import USER_ERRORS, report_error
 from fairall.config.paths import configuration_root, sweeps_folder
 from fairall.config.schema import register_schemas, register_sweeps
 from fairall.errors import FairAllError
@@ -50,7 +50,7 @@ def _task(composed: DictConfig) -> float | dict[str, Any]:
         if sweep:
             raise FairAllError(f"sweeps={sweep} is a grid of runs: add --multirun")
         return _objective(composed)
-    except MISTAKES as error:
+    except USER_ERRORS as error:
         # Not an exception of the job: Hydra would add lines of its own.
         raise SystemExit(_say(error)) from None
 
@@ -59,7 +59,7 @@ def _trial(composed: DictConfig, *, worst: float) -> float:
     """One job of several: what goes wrong in it is told, and does not end the others."""
     try:
         return _objective(composed)
-    except MISTAKES as error:
+    except USER_ERRORS as error:
         _say(error)
     except Exception:
         traceback.print_exc()
@@ -102,7 +102,7 @@ def main() -> int:
         register_sweeper()
         with _returned_by_jobs() as returned:
             _task()
-    except MISTAKES as error:
+    except USER_ERRORS as error:
         return _say(error)
     except Exception as error:
         if not _raised_by_hydra(error):
@@ -160,4 +160,4 @@ def _raised_by_hydra(error: Exception) -> bool:
 
 
 def _say(error: Exception) -> int:
-    return tell(error, sys.argv[1:])
+    return report_error(error, sys.argv[1:])

@@ -119,11 +119,11 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     from fairall.config.compose import compose_all
-    from fairall.config.model_node import with_typed_model
+    from fairall.config.target import with_types
 
     groups = [tuple(word for word in words if not _sets_value(word)) for words in commands]
     distinct = list(dict.fromkeys(groups))
-    by_group = dict(zip(distinct, map(with_typed_model, compose_all(distinct)), strict=True))
+    by_group = dict(zip(distinct, map(with_types, compose_all(distinct)), strict=True))
     parser = OverridesParser.create()
     found = []
     for words, group in zip(commands, groups, strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from fairall.config.messages import MISTAKES, explain
+from fairall.config.messages import USER_ERRORS, message
 from fairall.results.selection import CRITERIA, OF_LATENT
 from fairall.results.summary import FIGURES
 
@@ -30,8 +30,8 @@ def outcome(composed: DictConfig) -> dict[str, Any]:
     started = time.monotonic()
     try:
         figures, notes = TRIALS[composed.sweep.trial].do(composed)
-    except MISTAKES as error:
-        return {"failed": explain(error, [])}
+    except USER_ERRORS as error:
+        return {"failed": message(error, [])}
     except Exception as error:
         traceback.print_exc()
         return {

@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.compose import load_dataset
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.load import load_dataset
 from fairall.data.people import People
 from fairall.data.prepared import FURTHEST, PreparedData, Scaler
 from fairall.data.synthetic import Synthetic
