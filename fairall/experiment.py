@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from omegaconf import DictConfig
 
-from fairall.config.schema import Config
+from fairall.config.schema import Config, EffectiveDecisions, ScalerRows
 from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
@@ -61,12 +61,12 @@ class Job:
     folder: RunFolder
 
 
-def prepare(source: Dataset, scaler: str) -> PreparedData:
+def prepare(source: Dataset, scaler: ScalerRows) -> PreparedData:
     """Everyone a run will meet."""
     return source.prepare(scaler=scaler)
 
 
-def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = prepare) -> Job:
+def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedData] = prepare) -> Job:
     """What a configuration asks for, checked; nothing is written.
 
     Args:
@@ -169,7 +169,7 @@ def _learn(
         evaluation,
         seeds,
         exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
-        decide_again=config.protocol.effective == "decided_again",
+        decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
     )
     checkpoint = folder.checkpoint(seconds=config.checkpoint_seconds, say=display.say)
     curves, warmed_up, epochs = None, 0, learner.warm_up_epochs()

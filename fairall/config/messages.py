@@ -42,6 +42,8 @@ EXTRAS = {
 # How Hydra's messages begin that are not told apart by their types.
 IN_FILE = re.compile(r"In '[^']*': \w+ raised while composing config")
 SEVERAL = re.compile(r"(Ambiguous value for argument|Sweep parameters) '")
+# OmegaConf on a value that an Enum does not have.
+CHOICES = re.compile(r"expected one of \[(.*)\]")
 GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
 
 
@@ -98,7 +100,10 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
     if isinstance(error, ConfigCompositionException) and SEVERAL.match(str(error)):
         return _several(str(error).split("'")[1])
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
-        return f"{_first_line(error).removeprefix('Error merging override ')}: {_first_line(cause)}"
+        word = _first_line(error).removeprefix("Error merging override ")
+        if choices := CHOICES.search(str(cause)):
+            return f"{word} is not possible: it must be {' or '.join(choices[1].split(', '))}"
+        return f"{word}: {_first_line(cause)}"
     return _first_line(error)
 
 

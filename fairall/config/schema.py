@@ -7,6 +7,7 @@ is a dataclass derived from `ModelConfig`, `DatasetConfig` or `InitialPolicyConf
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -88,23 +89,105 @@ class ExplorationConfig:
     propensity: float = MISSING
 
 
+class KL(Enum):
+    """KL term of the unlabelled ELBO."""
+
+    density = "estimated from log densities (appendix C.2)"
+    cdf = "with distribution functions in place of densities, per dimension (authors' code)"
+
+
+class PolicyTarget(Enum):
+    """Label of the policy net, from p(ũ = 1 | z, s)."""
+
+    hard = "1[p ≥ c]"
+    sampled = "a draw of ũ (section 4.2)"
+
+
+class PolicyLoss(Enum):
+    """Loss of policies with a net of their own."""
+
+    cost_sensitive = "cross-entropy with weights c and 1 − c"
+    plain = "cross-entropy"
+
+
+class FairLogPenalty(Enum):
+    """FairLog's penalty on demographic-parity unfairness."""
+
+    squared = "½·(λ·DPU)²"
+    absolute = "λ·DPU (appendix D.5)"
+    fairtorch = "2·(λ·p(S = +1)·DPU)² (authors' code)"
+
+
+class FairLabWeight(Enum):
+    """Weight of the labelled ELBO in FairLab."""
+
+    inverse_propensity = "1/π (appendix D.5)"
+    propensity = "π (authors' code)"
+
+
+class FairLabClassifier(Enum):
+    """Training of FairLab's classifier."""
+
+    trained = "on labelled rows, weighted by 1/π"
+    untrained = "none: it keeps its initial weights (authors' code)"
+
+
+class ScalerRows(Enum):
+    """Rows that real features are standardised by."""
+
+    training_rows = "the training rows, for everybody"
+    each_file = "the people of each role, and those of the warm-up, by themselves (authors' code)"
+
+
+class EffectiveDecisions(Enum):
+    """Decisions that effective measures count."""
+
+    taken = "those taken on the applicants"
+    decided_again = "those of the updated policy on the same applicants, drawn anew (authors' code)"
+
+
+class WeightGain(Enum):
+    """Factor of Xavier-uniform initial weights."""
+
+    relu = "√2, the gain of ReLUs (authors' code)"
+    one = "1"
+
+
+class VaeStart(Enum):
+    """Initial weights of a VAE from s."""
+
+    group_blind = "0"
+    random = "drawn as all others"
+
+
+class LatentFrame(Enum):
+    """Latent axes of the two groups after Phase I."""
+
+    matched = "rotated to agree between the groups"
+    as_learnt = "as training leaves them"
+
+
 @dataclass
 class ProtocolConfig:
-    """The switches in which the paper's text, the authors' code and ours differ, and our guards."""
+    """Switches in which the paper's text, the authors' code and ours differ, and guards of ours.
+
+    docs/protocols.md describes each and its effect. `classifier_in_unlabelled_elbo`: whether the unlabelled
+    ELBO trains the classifier (equation 1). `max_ips_weight`: bound of 1/π in losses, None for none.
+    """
 
     name: str = MISSING
-    kl: str = MISSING
-    policy_target: str = MISSING
-    policy_loss: str = MISSING
-    fairlog_penalty: str = MISSING
-    fairlab_weight: str = MISSING
-    fairlab_classifier: str = MISSING
-    scaler: str = MISSING
-    effective: str = MISSING
+    kl: KL = MISSING
+    policy_target: PolicyTarget = MISSING
+    policy_loss: PolicyLoss = MISSING
+    fairlog_penalty: FairLogPenalty = MISSING
+    fairlab_weight: FairLabWeight = MISSING
+    fairlab_classifier: FairLabClassifier = MISSING
+    scaler: ScalerRows = MISSING
+    effective: EffectiveDecisions = MISSING
     classifier_in_unlabelled_elbo: bool = MISSING
-    weight_gain: str = MISSING
-    vae_start: str = MISSING
-    latent_frame: str = MISSING
+    weight_gain: WeightGain = MISSING
+    vae_start: VaeStart = MISSING
+    latent_frame: LatentFrame = MISSING
     max_ips_weight: float | None = MISSING
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
 

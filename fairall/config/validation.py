@@ -12,20 +12,6 @@ from fairall.config.schema import Config, DatasetConfig, ProtocolConfig
 from fairall.config.target import with_types
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
-# What each switch of conf/protocol/ may say; docs/protocols.md says what it does.
-SWITCHES = {
-    "kl": ("density", "cdf"),
-    "policy_target": ("hard", "sampled"),
-    "policy_loss": ("cost_sensitive", "plain"),
-    "fairlog_penalty": ("squared", "absolute", "fairtorch"),
-    "fairlab_weight": ("inverse_propensity", "propensity"),
-    "fairlab_classifier": ("trained", "untrained"),
-    "scaler": ("training_rows", "each_file"),
-    "effective": ("taken", "decided_again"),
-    "weight_gain": ("relu", "one"),
-    "vae_start": ("group_blind", "random"),
-    "latent_frame": ("matched", "as_learnt"),
-}
 
 
 def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
@@ -36,7 +22,9 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
         omegaconf.errors.MissingMandatoryValue: where a value is missing.
     """
     node = with_types(composed)
-    plain = cast(dict[str, Any], OmegaConf.to_container(node, resolve=True, throw_on_missing=True))
+    plain = cast(
+        dict[str, Any], OmegaConf.to_container(node, resolve=True, throw_on_missing=True, enum_to_str=True)
+    )
     refuse_not_finite(plain)
     config = cast(Config, OmegaConf.to_object(node))
     validate(config)
@@ -107,8 +95,6 @@ def validate_dataset(config: DatasetConfig) -> None:
 
 
 def _validate_protocol(protocol: ProtocolConfig) -> None:
-    for name, choices in SWITCHES.items():
-        one_of(f"protocol.{name}", getattr(protocol, name), choices)
     most = protocol.max_ips_weight
     require(most is None or most >= 1, "protocol.max_ips_weight", most, "at least 1, or null")
     after, rate = protocol.exploration.after, protocol.exploration.propensity

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import torch
 
-from fairall.config.schema import DatasetConfig
+from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.config.target import target_class
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
@@ -41,12 +41,11 @@ class Dataset(ABC):
         """
 
     @abstractmethod
-    def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
+    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """Everyone a run meets; raises as `table` does.
 
         Args:
-            scaler: what real features are standardised by: `training_rows`, or `each_file`, as in the
-                authors' code: the people of every role, and those of the warm-up, by themselves.
+            scaler: the rows that real features are standardised by.
         """
 
     @classmethod
@@ -115,14 +114,14 @@ class TableDataset(Dataset):
         """See `Dataset.table`."""
         return self.reading.table
 
-    def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
+    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """Cuts the table and scales it; see `Dataset.prepare`."""
         table, splits = self.reading.table, self.reading.splits
         features, label_weight = table.features, table.label_weight
         of_training = Scaler.fit(table.schema, features[splits.train])
 
         def people(rows: np.ndarray) -> People:
-            own = Scaler.fit(table.schema, features[rows]) if scaler == "each_file" else of_training
+            own = Scaler.fit(table.schema, features[rows]) if scaler is ScalerRows.each_file else of_training
             return People(
                 x=own.transform(features[rows]),
                 s=torch.tensor(table.s[rows], dtype=torch.float32),
@@ -140,7 +139,7 @@ class TableDataset(Dataset):
             pool_table=table.rows(splits.pool),
             notes=self.reading.notes,
             warnings=self.reading.warnings,
-            warm_up_by_itself=scaler == "each_file",
+            warm_up_by_itself=scaler is ScalerRows.each_file,
         )
 
 

@@ -11,7 +11,7 @@ import torch
 from omegaconf import MISSING
 
 from fairall.config.checks import at_least, not_negative, one_of, open_unit, positive, random_state, require
-from fairall.config.schema import DatasetConfig
+from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.dataset import Dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
@@ -194,7 +194,7 @@ class Synthetic(Dataset):
         """The pool; further columns are the other variables and K."""
         return self._table(self.individuals("pool", self.config.rows.pool))
 
-    def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
+    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """See `Dataset.prepare`; the pool are the training rows, also for applicants, who have no file."""
         rows = self.config.rows
         drawn = self.individuals("pool", rows.pool)
@@ -211,7 +211,7 @@ class Synthetic(Dataset):
 
         def held_out(role: str, n: int) -> People:
             them = self.individuals(role, n)
-            own = Scaler.fit(self.schema, self._features(them)) if scaler == "each_file" else of_pool
+            own = Scaler.fit(self.schema, self._features(them)) if scaler is ScalerRows.each_file else of_pool
             return people(them, own)
 
         pool = people(drawn)
@@ -224,7 +224,7 @@ class Synthetic(Dataset):
             pool=pool,
             pool_table=self._table(drawn),
             draw=lambda streams, n: people(self.model.draw(streams, n)),
-            warm_up_by_itself=scaler == "each_file",
+            warm_up_by_itself=scaler is ScalerRows.each_file,
         )
 
     def _features(self, people: Individuals) -> np.ndarray:

@@ -11,7 +11,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import at_least, dropout, even, hidden_sizes, not_negative, one_of, positive
-from fairall.config.schema import ModelConfig
+from fairall.config.schema import LatentFrame, ModelConfig
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.models.alignment import matching_frame
@@ -129,11 +129,11 @@ class LatentLearner(Learner):
             return {"vae": vae.state_dict(), "curves": dict(vars(curves))}
 
         sizes = (self.config.latent_size, self.config.vae_arch)
-        determining = (*sizes, config, epochs, protocol.vae_start, protocol.weight_gain)
+        determining = (*sizes, config, epochs, protocol.vae_start.name, protocol.weight_gain.name)
         key = phase1_key(pool, validation, setting.schema, list(setting.seeds), determining)
         trained = cache.result(key, train)
         vae.load_state_dict(trained["vae"])
-        if protocol.latent_frame == "matched":
+        if protocol.latent_frame is LatentFrame.matched:
             vae.read_together(matching_frame(vae, pool))
         self.model.vae.transfer_from(vae)
         return PretrainCurves(**trained["curves"])

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from fairall.config.schema import KL
+
 
 def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
     """Mean of `values` (E, B) over the rows of `mask` (E, B), per replicate; 0 where a replicate has none."""
@@ -131,5 +133,5 @@ def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> 
     return (weight * (log_mixture - log_prior).sum(-2).mean(-1)).sum(-1)
 
 
-MIXTURE_KL = {"density": mixture_kl, "cdf": cdf_mixture_kl}
+MIXTURE_KL = {KL.density: mixture_kl, KL.cdf: cdf_mixture_kl}
 """The KL term of U by `protocol.kl`."""

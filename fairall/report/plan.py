@@ -87,7 +87,7 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
     met: set[str] = set()
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
     for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
-        config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True, enum_to_str=True)
         one = Planned(sweep, words, composed, cast(dict[str, Any], config))
         if not once or one.key not in met:
             met.add(one.key)

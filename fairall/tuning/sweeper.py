@@ -214,7 +214,7 @@ def _settings(first: DictConfig, space: Space) -> dict[str, str]:
     from fairall.config.target import with_types
     from fairall.storage.identity import determining, flattened
 
-    plain = cast(dict[str, Any], OmegaConf.to_container(with_types(first), resolve=True))
+    plain = cast(dict[str, Any], OmegaConf.to_container(with_types(first), resolve=True, enum_to_str=True))
     settings = {"sweep.trial": first.sweep.trial, **flattened(determining(plain))}
     swept = tuple(space.values)
     return {

@@ -34,7 +34,7 @@ def made_up(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFr
 def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> Path:
     """A finished run beneath `outputs/runs` of a folder."""
     composed = with_types(compose_config(*words))
-    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True))
+    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
     table = made_up(config["seeds"], config["schedule"]["time_steps"], shift, number)
     models = folder / "outputs" / "runs" / config["model"]["name"]
     path = models / config["dataset"]["name"] / f"{number:012x}"

@@ -21,7 +21,7 @@ OWN = [
 def run(*words: str, preset: str | None = None) -> Run:
     """A run that has a configuration and seeds, and nothing else."""
     composed = with_types(compose_config("model=fairlog", *words))
-    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True))
+    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
     if preset is not None:
         config["preset"] = preset
     per_seed = [{"seed": config["seed"] + k} for k in range(config["seeds"])]
