@@ -32,13 +32,13 @@ class Case:
 def refuse_mistyped(cases: Sequence[Case]) -> None:
     """Raise BenchmarkError, with the message of the product, where a case has an unknown name or value."""
     from fairall.config.compose import compose_config
-    from fairall.config.messages import MISTAKES, explain
+    from fairall.config.messages import USER_ERRORS, message
 
     for case in cases:
         try:
             compose_config(*case.overrides)
-        except MISTAKES as error:
-            raise BenchmarkError(explain(error, case.overrides)) from error
+        except USER_ERRORS as error:
+            raise BenchmarkError(message(error, case.overrides)) from error
 
 
 def measure_all(cases: Sequence[Case], repeats: int, records: Records) -> None:

@@ -6,20 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from fairall.config.model_node import with_typed_model
-from fairall.config.schema import SCHEMAS, Config
+from fairall.config.schema import Config, ScalerRows
 from fairall.config.target import target_class
-from fairall.config.validation import (
-    refuse_deleted,
-    refuse_not_finite,
-    refuse_unknown,
-    refuse_untyped,
-    validate,
-)
+from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
@@ -63,30 +56,12 @@ class Job:
     folder: RunFolder
 
 
-def prepare(source: Dataset, scaler: str) -> PreparedData:
+def prepare(source: Dataset, scaler: ScalerRows) -> PreparedData:
     """Everyone a run will meet."""
     return source.prepare(scaler=scaler)
 
 
-def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
-    """A configuration composed by Hydra, as dataclasses and as plain containers.
-
-    Raises:
-        FairAllError: where it asks for something impossible.
-    """
-    refuse_deleted(composed)
-    for group in SCHEMAS:
-        refuse_untyped(composed[group], group)
-    composed = with_typed_model(composed)
-    refuse_unknown(composed)
-    plain = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, throw_on_missing=True))
-    refuse_not_finite(plain)
-    config = cast(Config, OmegaConf.to_object(composed))
-    validate(config)
-    return config, plain
-
-
-def job(composed: DictConfig, people: Callable[[Dataset, str], PreparedData] = prepare) -> Job:
+def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedData] = prepare) -> Job:
     """What a configuration asks for, checked; nothing is written.
 
     Args:

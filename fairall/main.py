@@ -35,20 +35,19 @@ def main(composed: DictConfig) -> float | dict[str, Any]:
     """Run one job and return what its sweeper needs: the outcome of a trial, or the objective."""
     prepare_process()  # again, since a launcher may have started a process for the job
     hydra_config = HydraConfig.get()
-    words = shlex.join(hydra_config.overrides.task)
     if hydra_config.mode == RunMode.MULTIRUN:
-        return _job_of_several(composed, hydra_config.sweeper, words)
+        return _job_of_several(composed, hydra_config.sweeper, list(hydra_config.overrides.task))
     try:
         sweep = hydra_config.runtime.choices.get("sweeps")
         if sweep:
             raise FairAllError(f"sweeps={sweep} is a grid of runs: add --multirun")
-        return _objective(composed, words)
+        return _objective(composed, sys.argv[1:])
     except USER_ERRORS as error:
         # SystemExit, since Hydra adds lines of its own to an exception of the job.
         raise SystemExit(report_error(error, sys.argv[1:])) from None
 
 
-def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: str) -> float | dict[str, Any]:
+def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: list[str]) -> float | dict[str, Any]:
     """A job of `--multirun`; a failing one does not end the others."""
     if sweeper._target_ == STUDY_SWEEPER:
         from fairall.tuning.trial import outcome
@@ -57,7 +56,7 @@ def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: str) -> fl
     try:
         return _objective(composed, words)
     except USER_ERRORS as error:
-        report_error(error, sys.argv[1:])
+        report_error(error, words)
     except Exception:
         traceback.print_exc()
     if "direction" in sweeper:  # an optimiser, which goes on after a bad trial
@@ -65,10 +64,10 @@ def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: str) -> fl
     raise JobFailedError("a run failed; the reason is given above")
 
 
-def _objective(composed: DictConfig, words: str) -> float:
+def _objective(composed: DictConfig, words: list[str]) -> float:
     from fairall.experiment import run
 
-    summary, _ = run(composed, command=f"python -m fairall {words}")
+    summary, _ = run(composed, command=shlex.join(["python", "-m", "fairall", *words]))
     measured = summary["aggregate"][composed.objective]
     if measured is None:
         raise FairAllError(f"objective={composed.objective} has no value in this run: see its summary.json")

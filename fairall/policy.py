@@ -9,13 +9,12 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
-from fairall.config.model_node import with_typed_model
 from fairall.config.schema import Config
-from fairall.config.target import target_class
+from fairall.config.target import target_class, typed_node
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
@@ -83,7 +82,8 @@ class Policy:
         reader = load_reader(folder)
         stored = OmegaConf.load(folder / CONFIG)
         try:
-            typed = with_typed_model(cast(DictConfig, OmegaConf.merge(OmegaConf.structured(Config), stored)))
+            typed = OmegaConf.merge(OmegaConf.structured(Config), stored)
+            typed.model = typed_node(typed.model, "model")
             config = cast(Config, OmegaConf.to_object(typed))
         except OmegaConfBaseException as error:
             raise _other_version(folder) from error

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fairall.config.compose import load_dataset
-from fairall.config.overrides import override
+from fairall.config.words import override
+from fairall.data.load import load_dataset
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = CHECKOUT / "docs" / "your_own_data.md"

@@ -194,7 +194,7 @@ def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -
 
 
 def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
-    plain = cast(dict[str, Any], OmegaConf.to_container(compose_config(), resolve=True))
+    plain = cast(dict[str, Any], OmegaConf.to_container(compose_config(), resolve=True, enum_to_str=True))
     folder = RunFolder(tmp_path)
     folder.write_config(plain)
     path = tmp_path / "config.yaml"

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from fairall.config.compose import compose_config, typed_config
+from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.experiment import checked
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
 from fairall.models.policy_heads import POLICIES, NetPolicy

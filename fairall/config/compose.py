@@ -1,33 +1,30 @@
-"""Compose configurations and load data sets from Python."""
+"""Compose configurations from Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError
 
-from fairall.config.model_node import with_typed_model
-from fairall.config.overrides import override
 from fairall.config.paths import configuration_root, sweeps_folder
-from fairall.config.schema import Config, DatasetConfig, register_schemas, register_sweeps
+from fairall.config.schema import Config, register_schemas, register_sweeps
+from fairall.config.target import with_types
+from fairall.config.words import override
 from fairall.errors import FairAllError
-
-if TYPE_CHECKING:
-    from fairall.data.dataset import Dataset
 
 
 def searched_folder(folder: Path) -> str:
-    """The override by which files of `folder` are found, after those of conf/, as with `-cd FOLDER`."""
+    """The override that adds `folder` to the search path after conf/, as `-cd FOLDER` does."""
     return override("hydra.searchpath", [f"file://{folder.absolute()}"])
 
 
 def compose_config(*overrides: str) -> DictConfig:
-    """The configuration of the command line `python -m fairall *overrides`, unresolved and unchecked.
+    """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked.
 
     Raises:
         hydra.errors.HydraException: where there is no such key, choice or value.
@@ -37,11 +34,11 @@ def compose_config(*overrides: str) -> DictConfig:
 
 
 def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
-    """The same for many command lines, for half the time that they would take one by one.
+    """Compose the configurations of many command lines, in half the time that single calls take.
 
     Raises:
         hydra.errors.HydraException: where there is no such key, choice or value.
-        FairAllError: where a file is no YAML.
+        FairAllError: where a file is not valid YAML.
     """
     register_schemas()
     register_sweeps(sweeps_folder())
@@ -60,37 +57,5 @@ def _broken_file(error: MarkedYAMLError) -> str:
 
 
 def typed_config(*overrides: str) -> Config:
-    """The same as dataclasses; raises for a key without a value too, and as `with_typed_model`."""
-    return cast(Config, OmegaConf.to_object(with_typed_model(compose_config(*overrides))))
-
-
-def dataset_config(name: str, *overrides: str) -> DatasetConfig:
-    """The `dataset` node of a data set; see `load_dataset`."""
-    return checked_dataset(compose_config(f"dataset={name}", *overrides))
-
-
-def checked_dataset(composed: DictConfig) -> DatasetConfig:
-    """The `dataset` node of a configuration; raises as `load_dataset`."""
-    from fairall.config.validation import refuse_not_finite, refuse_unknown, refuse_untyped, validate_dataset
-
-    refuse_untyped(composed.dataset, "dataset")
-    refuse_unknown(composed.dataset, "dataset.")
-    config = cast(DatasetConfig, OmegaConf.to_object(composed.dataset))
-    refuse_not_finite(OmegaConf.to_container(composed.dataset), "dataset")
-    validate_dataset(config)
-    return config
-
-
-def load_dataset(name: str, *overrides: str) -> Dataset:
-    """A data set by the name of its file in conf/dataset/, for instance `load_dataset("compas").table()`.
-
-    Args:
-        name: credit, synthetic, compas, meps, csv or one of your own.
-        overrides: further words as on the command line, for instance `dataset.path=loans.csv`.
-
-    Raises:
-        FairAllError: where the configuration asks for something impossible.
-    """
-    from fairall.data.dataset import dataset
-
-    return dataset(dataset_config(name, *overrides))
+    """The same as dataclasses, unchecked; raises for a key without a value too, and as `with_types`."""
+    return cast(Config, OmegaConf.to_object(with_types(compose_config(*overrides))))

@@ -1,11 +1,12 @@
-"""Turns what Hydra and OmegaConf raise into one line that says what to do, with the nearest name there is."""
+"""One line for each error of Hydra, OmegaConf or FairAll that a user can correct."""
 
 from __future__ import annotations
 
 import errno
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 
 from hydra.errors import (
@@ -14,7 +15,7 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -24,13 +25,14 @@ from omegaconf.errors import (
 
 from fairall.config.compose import compose_config
 from fairall.config.help import choices_of_groups
-from fairall.config.schema import SCHEMA_SUFFIX, SCHEMAS
-from fairall.config.spelling import nearest, not_an_override, unreadable
+from fairall.config.schema import GROUPS
+from fairall.config.target import keys
+from fairall.config.words import nearest, nearest_key, not_an_override, unreadable
 from fairall.errors import FairAllError
 from fairall.runtime import signals
 
-# What a user can mend; anything else is a defect, and its traceback is wanted.
-MISTAKES = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
+# Errors that a user can correct; any other is a defect and keeps its traceback.
+USER_ERRORS = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
 # Choices that come with a package of their own, and our extra that installs it.
 EXTRAS = {
     ("hydra/launcher", "joblib"): "launchers",
@@ -41,38 +43,43 @@ EXTRAS = {
 # How Hydra's messages begin that are not told apart by their types.
 IN_FILE = re.compile(r"In '[^']*': \w+ raised while composing config")
 SEVERAL = re.compile(r"(Ambiguous value for argument|Sweep parameters) '")
+# OmegaConf on a value that an Enum does not have.
+CHOICES = re.compile(r"expected one of \[(.*)\]")
 GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
 
 
 def exit_code(work: Callable[[], int], overrides: Sequence[str], *, interrupted: str = "interrupted") -> int:
-    """What a command ends with: of `work`, or of a mistake or an interruption, told in one line.
+    """Run a command; report a user's error or an interruption in one line on standard error.
 
     Args:
-        work: does what was asked and gives the exit code.
-        overrides: the words of the command line.
-        interrupted: what to say of Ctrl-C.
+        work: runs the command and returns its exit code.
+        overrides: words of the command line.
+        interrupted: the line for Ctrl-C.
+
+    Returns:
+        The exit code.
     """
     try:
         return work()
-    except MISTAKES as error:
-        return tell(error, overrides)
+    except USER_ERRORS as error:
+        return report_error(error, overrides)
     except KeyboardInterrupt as interruption:
         print(f"fairall: {interrupted}", file=sys.stderr)
         return signals.exit_code(interruption)
 
 
-def tell(error: Exception, overrides: Sequence[str]) -> int:
-    """Says on standard error what `explain` makes of a mistake; returns the exit code."""
-    print(f"fairall: {explain(error, overrides)}", file=sys.stderr)
+def report_error(error: Exception, overrides: Sequence[str]) -> int:
+    """Print the line of `message` to standard error; returns the exit code."""
+    print(f"fairall: {message(error, overrides)}", file=sys.stderr)
     return 1
 
 
-def explain(error: Exception, overrides: Sequence[str]) -> str:
+def message(error: Exception, overrides: Sequence[str]) -> str:
     """One line about an exception of Hydra, OmegaConf or our own.
 
     Args:
-        error: what was raised.
-        overrides: the words of the command line.
+        error: the exception.
+        overrides: words of the command line.
     """
     cause = error.__cause__ or error
     if isinstance(error, OSError) and not isinstance(error, HydraException):
@@ -94,7 +101,10 @@ def explain(error: Exception, overrides: Sequence[str]) -> str:
     if isinstance(error, ConfigCompositionException) and SEVERAL.match(str(error)):
         return _several(str(error).split("'")[1])
     if isinstance(error, HydraException) and isinstance(cause, OmegaConfBaseException):
-        return f"{_first_line(error).removeprefix('Error merging override ')}: {_first_line(cause)}"
+        word = _first_line(error).removeprefix("Error merging override ")
+        if choices := CHOICES.search(str(cause)):
+            return f"{word} is not possible: it must be {' or '.join(choices[1].split(', '))}"
+        return f"{word}: {_first_line(cause)}"
     return _first_line(error)
 
 
@@ -110,10 +120,12 @@ def _unknown_choice(error: MissingConfigException) -> str:
         return f"there is no configuration {choice!r}"
     if (group, choice) in EXTRAS:
         return f"{group}={choice}: not installed yet; pip install 'fairall[{EXTRAS[group, choice]}]'"
-    options = [option for option in error.options or () if not option.endswith(SCHEMA_SUFFIX)]
-    choices = [option for option in options if not option.startswith("_")]
-    if choice.endswith(SCHEMA_SUFFIX):
-        choices = [name + SCHEMA_SUFFIX for name in SCHEMAS.get(group, {})]
+    if choice.endswith("_schema") and group in GROUPS:
+        return (
+            f"{group}={choice}: there are no schemas to inherit: delete {choice} from `defaults` of the "
+            "file; config_type of the class that its _target_ names gives its keys their types"
+        )
+    choices = [option for option in error.options or () if not option.startswith("_")]
     listed = f"there are {', '.join(choices)}" if choices else "there are none yet"
     return f"{group}={choice}: no such {group}{nearest(choice, choices, group)}; {listed}"
 
@@ -135,25 +147,23 @@ def _several(word: str) -> str:
 
 
 def _in_file(error: Exception, cause: OmegaConfBaseException) -> str:
-    """On a key or a value in a YAML file that its schema does not know."""
+    """On an unknown key or a value of another type in a YAML file."""
     file = str(error).split("'")[1]
     if not isinstance(cause, ConfigKeyError | ConfigAttributeError):
         return f"{file}.yaml: {cause.full_key}: {_first_line(cause)}"
     known = [field.name for field in fields(cause.object_type)] if is_dataclass(cause.object_type) else []
     key = str(cause.full_key)
     there = f"; there are {', '.join(sorted(known))}" if known else ""
-    of_group = cause.object_type in SCHEMAS.get(file.partition("/")[0], {}).values()
-    then = "; what only your class needs goes into the class" if of_group else ""
-    return f"{file}.yaml: {key}: no such key{nearest(key.rpartition('.')[2], known)}{there}{then}"
+    return f"{file}.yaml: {key}: no such key{nearest(key.rpartition('.')[2], known)}{there}"
 
 
 def _unknown_key(key: str, overrides: Sequence[str]) -> str:
-    known = [*_keys(_compose_without(key, overrides)), *GROUPS_ONLY]
-    return f"{key}: no such key{nearest(key, known)}; --help lists them all"
+    known = [*keys(OmegaConf.to_container(_compose_without(key, overrides))), *GROUPS_ONLY]
+    return f"{key}: no such key{nearest_key(key, known)}; --help lists them all"
 
 
 def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
-    """The configuration but for the bad key, so that the nearest one is looked for in the chosen groups."""
+    """The configuration without the unknown key, so that the nearest one is found in the chosen groups."""
     chosen = [word for word in overrides if "=" in word and word.split("=")[0].lstrip("+~") != key]
     try:
         return compose_config(*chosen)
@@ -161,13 +171,11 @@ def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
         return compose_config()
 
 
-def _keys(node: DictConfig, prefix: str = "") -> Iterator[str]:
-    for key in map(str, node):
-        yield f"{prefix}{key}"
-        child = node._get_node(key)
-        if isinstance(child, DictConfig) and not child._is_missing() and not child._is_none():
-            yield from _keys(child, f"{prefix}{key}.")
-
-
 def _first_line(message: object) -> str:
     return str(message).strip().split("\n")[0]
+
+
+def raised_by_hydra(error: Exception) -> bool:
+    """Whether the code of Hydra, or of what it reads with, raised an exception that it did not expect."""
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals.get("__name__", "").split(".")[0] in ("hydra", "omegaconf", "antlr4", "yaml")

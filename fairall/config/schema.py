@@ -1,35 +1,24 @@
-"""Types of every configuration node; the values themselves live in conf/ and nowhere else."""
+"""Types of the configuration nodes that every run has; their values are in conf/.
+
+The nodes `model`, `dataset` and `initial_policy` depend on the class that `_target_` names: its `config_type`
+is a dataclass derived from `ModelConfig`, `DatasetConfig` or `InitialPolicyConfig`, beside the class.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any
 
-from omegaconf import MISSING, DictConfig, OmegaConf
+from omegaconf import MISSING, OmegaConf
 
-SCHEMA_SUFFIX = "_schema"  # marks choices of a group that hold types only
-
-
-@dataclass
-class SplitConfig:
-    """How a table is cut: train / validation / test, and the pool of Phase I and warm-up out of train."""
-
-    held_out: float = MISSING
-    pool: float = MISSING
-    random_state: int = MISSING
-
-
-@dataclass
-class CsvSplitConfig(SplitConfig):
-    """The same, or a column that says where each row belongs."""
-
-    column: str | None = MISSING
+from fairall.config.checks import one_of
 
 
 @dataclass
 class LogisticWeightsConfig:
-    """w0 and ws of an initial policy."""
+    """Intercept and weight of S = +1 of a logistic initial policy."""
 
     intercept: float = MISSING
     advantaged: float = MISSING
@@ -37,7 +26,7 @@ class LogisticWeightsConfig:
 
 @dataclass
 class InitialPoliciesConfig:
-    """The closed form of a data set's lenient and harsh policies."""
+    """Coefficients of the lenient and harsh initial policies on a data set (appendix D.1)."""
 
     score: dict[str, float] = MISSING
     lenient: LogisticWeightsConfig = field(default_factory=LogisticWeightsConfig)
@@ -46,7 +35,7 @@ class InitialPoliciesConfig:
 
 @dataclass
 class DatasetConfig:
-    """What every data set has."""
+    """Keys of every data set; `config_type` of a class in data/ adds its own."""
 
     _target_: str = MISSING
     name: str = MISSING
@@ -54,129 +43,35 @@ class DatasetConfig:
     encoding: str = MISSING
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
 
+    def validate(self) -> None:
+        """Check what types cannot say; a subclass that overrides it calls `super().validate()`.
 
-@dataclass
-class TableConfig(DatasetConfig):
-    """A table of finitely many people, to be cut."""
-
-    split: SplitConfig = field(default_factory=SplitConfig)
-
-
-@dataclass
-class DownloadConfig:
-    """Where a raw file can be had, and how to know it for the right one."""
-
-    url: str = MISSING
-    sha256: str | None = MISSING
-    size: int | None = MISSING
-    terms: str | None = MISSING
+        Raises:
+            FairAllError: naming the key, its value and what is allowed.
+        """
+        one_of("dataset.encoding", self.encoding, ("ordinal", "one_hot"))
 
 
 @dataclass
-class RawTableConfig(TableConfig):
-    """A table made from a raw file that is not ours to pass on."""
-
-    raw_file: str | None = MISSING
-    known_files: list[str] = MISSING
-    rows: int | None = MISSING
-    download: DownloadConfig = field(default_factory=DownloadConfig)
-    accept_terms: bool = MISSING
-
-
-@dataclass
-class CsvConfig(TableConfig):
-    """Anybody's table."""
-
-    path: str = MISSING
-    separator: str = MISSING
-    text_encoding: str = MISSING
-    label: str = MISSING
-    positive: str = MISSING
-    sensitive: str = MISSING
-    advantaged: str = MISSING
-    drop: list[str] = MISSING
-    kinds: dict[str, str] = MISSING
-    missing: list[str] = MISSING
-    missing_by_default: list[str] = MISSING
-    max_categories: int = MISSING
-    max_count: int = MISSING
-    decision: str | None = MISSING
-    accepted: str = MISSING
-    propensity: str | None = MISSING
-    split: CsvSplitConfig = field(default_factory=CsvSplitConfig)
-
-    @property
-    def no_value(self) -> tuple[str, ...]:
-        """All texts of a cell, without surrounding blanks, that mean a missing value."""
-        words = (*self.missing_by_default, *self.missing)
-        return tuple(dict.fromkeys(["", *(word.strip() for word in words)]))
-
-
-@dataclass
-class StructuralModelConfig:
-    """The structural causal model of the synthetic data.
-
-    Each of `variables` has three coefficients: k·K + s·S + noise of standard deviation `std`.
-    """
-
-    advantaged_share: float = MISSING
-    ground_truth_share: float = MISSING
-    k_shift: float = MISSING
-    k_std: float = MISSING
-    variables: dict[str, dict[str, float]] = MISSING
-    label: str = MISSING
-    threshold: float = MISSING
-
-
-@dataclass
-class SampleSizesConfig:
-    """How many people are drawn for each role."""
-
-    pool: int = MISSING
-    validation: int = MISSING
-    test: int = MISSING
-
-
-@dataclass
-class SyntheticConfig(DatasetConfig):
-    """People drawn from a structural causal model."""
-
-    random_state: int = MISSING
-    rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
-    observed: list[str] = MISSING
-    structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
-
-
-@dataclass
-class LogisticPolicyConfig:
-    """An initial policy with a logistic score."""
+class InitialPolicyConfig:
+    """Keys of every initial policy; `config_type` of its class adds its own."""
 
     _target_: str = MISSING
     name: str = MISSING
-    score: dict[str, float] = MISSING
-    slope: float = MISSING
-    intercept: float = MISSING
-    advantaged: float = MISSING
-    random_state: int = MISSING
+
+    def validate(self) -> None:
+        """Check what types cannot say; raises as `DatasetConfig.validate`."""
 
 
 @dataclass
-class RandomPolicyConfig:
-    """An initial policy that accepts everybody with the same probability."""
+class ModelConfig:
+    """Keys of every method; `config_type` of its class adds its own."""
 
     _target_: str = MISSING
     name: str = MISSING
-    acceptance_rate: float = MISSING
-    random_state: int = MISSING
 
-
-@dataclass
-class LoggedPolicyConfig:
-    """The decisions that the data set itself records."""
-
-    _target_: str = MISSING
-    name: str = MISSING
-    min_propensity: float = MISSING
+    def validate(self) -> None:
+        """Check what types cannot say; raises as `DatasetConfig.validate`."""
 
 
 @dataclass
@@ -188,36 +83,118 @@ class CostConfig:
 
 @dataclass
 class ExplorationConfig:
-    """When a policy that accepts nobody is made to look again, and how hard."""
+    """After how many steps without an acceptance a policy explores, and its least propensity then."""
 
     after: int | None = MISSING
     propensity: float = MISSING
 
 
+class KL(Enum):
+    """KL term of the unlabelled ELBO."""
+
+    density = "estimated from log densities (appendix C.2)"
+    cdf = "with distribution functions in place of densities, per dimension (authors' code)"
+
+
+class PolicyTarget(Enum):
+    """Label of the policy net, from p(ũ = 1 | z, s)."""
+
+    hard = "1[p ≥ c]"
+    sampled = "a draw of ũ (section 4.2)"
+
+
+class PolicyLoss(Enum):
+    """Loss of policies with a net of their own."""
+
+    cost_sensitive = "cross-entropy with weights c and 1 − c"
+    plain = "cross-entropy"
+
+
+class FairLogPenalty(Enum):
+    """FairLog's penalty on demographic-parity unfairness."""
+
+    squared = "½·(λ·DPU)²"
+    absolute = "λ·DPU (appendix D.5)"
+    fairtorch = "2·(λ·p(S = +1)·DPU)² (authors' code)"
+
+
+class FairLabWeight(Enum):
+    """Weight of the labelled ELBO in FairLab."""
+
+    inverse_propensity = "1/π (appendix D.5)"
+    propensity = "π (authors' code)"
+
+
+class FairLabClassifier(Enum):
+    """Training of FairLab's classifier."""
+
+    trained = "on labelled rows, weighted by 1/π"
+    untrained = "none: it keeps its initial weights (authors' code)"
+
+
+class ScalerRows(Enum):
+    """Rows that real features are standardised by."""
+
+    training_rows = "the training rows, for everybody"
+    each_file = "the people of each role, and those of the warm-up, by themselves (authors' code)"
+
+
+class EffectiveDecisions(Enum):
+    """Decisions that effective measures count."""
+
+    taken = "those taken on the applicants"
+    decided_again = "those of the updated policy on the same applicants, drawn anew (authors' code)"
+
+
+class WeightGain(Enum):
+    """Factor of Xavier-uniform initial weights."""
+
+    relu = "√2, the gain of ReLUs (authors' code)"
+    one = "1"
+
+
+class VaeStart(Enum):
+    """Initial weights of a VAE from s."""
+
+    group_blind = "0"
+    random = "drawn as all others"
+
+
+class LatentFrame(Enum):
+    """Latent axes of the two groups after Phase I."""
+
+    matched = "rotated to agree between the groups"
+    as_learnt = "as training leaves them"
+
+
 @dataclass
 class ProtocolConfig:
-    """The switches in which the paper's text, the authors' code and ours differ, and our guards."""
+    """Switches in which the paper's text, the authors' code and ours differ, and guards of ours.
+
+    docs/protocols.md describes each and its effect. `classifier_in_unlabelled_elbo`: whether the unlabelled
+    ELBO trains the classifier (equation 1). `max_ips_weight`: bound of 1/π in losses, None for none.
+    """
 
     name: str = MISSING
-    kl: str = MISSING
-    policy_target: str = MISSING
-    policy_loss: str = MISSING
-    fairlog_penalty: str = MISSING
-    fairlab_weight: str = MISSING
-    fairlab_classifier: str = MISSING
-    scaler: str = MISSING
-    effective: str = MISSING
+    kl: KL = MISSING
+    policy_target: PolicyTarget = MISSING
+    policy_loss: PolicyLoss = MISSING
+    fairlog_penalty: FairLogPenalty = MISSING
+    fairlab_weight: FairLabWeight = MISSING
+    fairlab_classifier: FairLabClassifier = MISSING
+    scaler: ScalerRows = MISSING
+    effective: EffectiveDecisions = MISSING
     classifier_in_unlabelled_elbo: bool = MISSING
-    weight_gain: str = MISSING
-    vae_start: str = MISSING
-    latent_frame: str = MISSING
+    weight_gain: WeightGain = MISSING
+    vae_start: VaeStart = MISSING
+    latent_frame: LatentFrame = MISSING
     max_ips_weight: float | None = MISSING
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
 
 
 @dataclass
 class ScheduleConfig:
-    """How long everything lasts."""
+    """Numbers of epochs, time steps and applicants (appendix D.2)."""
 
     phase1_epochs: int = MISSING
     warm_up_applicants: int = MISSING
@@ -229,7 +206,7 @@ class ScheduleConfig:
 
 @dataclass
 class EvaluationConfig:
-    """What is measured, on whom, and when."""
+    """The split that measures are computed on, and the window of the temporal ones (definition 2.4)."""
 
     split: str = MISSING
     window: list[int] = MISSING
@@ -238,7 +215,7 @@ class EvaluationConfig:
 
 @dataclass
 class TrackingConfig:
-    """Where MLflow keeps its records."""
+    """The MLflow server or store, and the experiment."""
 
     enabled: bool = MISSING
     uri: str | None = MISSING
@@ -247,7 +224,7 @@ class TrackingConfig:
 
 @dataclass
 class SweepConfig:
-    """How a sweep searches, what it judges a trial by, and where its study is kept."""
+    """Search method, objectives and storage of a sweep (docs/sweeps.md)."""
 
     study: str | None = MISSING
     storage: str | None = MISSING
@@ -262,19 +239,8 @@ class SweepConfig:
 
 
 @dataclass
-class ModelConfig:
-    """What every method has; a method's own configuration adds to it (`Learner.config_type`)."""
-
-    _target_: str = MISSING
-    name: str = MISSING
-
-    def validate(self) -> None:
-        """Raises FairAllError, naming the key, where a value is not possible beyond its type."""
-
-
-@dataclass
 class Config:
-    """One run."""
+    """Configuration of one run."""
 
     dataset: Any = MISSING
     model: Any = MISSING
@@ -296,50 +262,29 @@ class Config:
     checkpoint_seconds: float = MISSING
 
 
-SCHEMAS: dict[str, dict[str, type]] = {
-    "dataset": {
-        "table": TableConfig,
-        "raw_table": RawTableConfig,
-        "csv": CsvConfig,
-        "synthetic": SyntheticConfig,
-    },
-    "initial_policy": {
-        "random": RandomPolicyConfig,
-        "logistic": LogisticPolicyConfig,
-        "logged": LoggedPolicyConfig,
-    },
-}
-"""By group, the types that its files inherit from as `<name>_schema`."""
+GROUPS = {"model": ModelConfig, "dataset": DatasetConfig, "initial_policy": InitialPolicyConfig}
+"""The nodes whose keys depend on their `_target_`, and what each `config_type` is derived from."""
 
 
 def register_schemas() -> None:
-    """Makes the types known to Hydra, under the names that the files of conf/ inherit from."""
+    """Register the type of the configuration with Hydra.
+
+    The nodes of `GROUPS` accept any key here, so that entries can be added to their mappings on the command
+    line; `fairall.config.target.typed` refuses the unknown ones after composition.
+    """
     from hydra.core.config_store import ConfigStore
 
-    store = ConfigStore.instance()
-    store.store(name="schema", node=Config)
-    for group, types in SCHEMAS.items():
-        for name, node in types.items():
-            store.store(group=group, name=name + SCHEMA_SUFFIX, node=_opened(OmegaConf.structured(node)))
-
-
-def _opened(node: DictConfig) -> DictConfig:
-    """Lets users add entries to the mappings of a node, which Hydra would take for misspelt keys."""
-    for key in map(str, node):
-        child = node._get_node(key)
-        if not isinstance(child, DictConfig) or child._is_none():
-            continue
-        if get_origin(child._metadata.ref_type) is dict:
-            OmegaConf.set_struct(child, False)
-        else:
-            _opened(child)
-    return node
+    schema = OmegaConf.structured(Config)
+    for group in GROUPS:
+        schema[group] = {}
+        OmegaConf.set_struct(schema[group], False)
+    ConfigStore.instance().store(name="schema", node=schema)
 
 
 def register_sweeps(folder: Path) -> None:
-    """Makes the files of sweeps/ choices of the group `sweeps`, which may set any value.
+    """Register the files of `folder` with Hydra as choices of the group `sweeps`, which may set any value.
 
-    A search path would have to name the folder above, and Hydra takes everything there for a choice.
+    With a search path instead, Hydra would offer every file of the parent folder as a choice.
     """
     from hydra.core.config_store import ConfigStore
 

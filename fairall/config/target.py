@@ -1,17 +1,22 @@
-"""From `_target_` to the class it names."""
+"""The class that `_target_` names, and the configuration with the types that the class declares."""
 
 from __future__ import annotations
 
 import inspect
 import traceback
+from collections.abc import Collection, Iterator
+from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
+from fairall.config.schema import GROUPS, Config
+from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
 
-# What the classes of a group are derived from, and what one is made from.
+# By group the base class of its classes, imported by name when needed, and the arguments they are made from.
 BASES = {
     "model": ("fairall.models.learner", "Learner", ("config", "setting")),
     "dataset": ("fairall.data.dataset", "Dataset", ("config",)),
@@ -19,18 +24,69 @@ BASES = {
 }
 
 
+def with_types(composed: DictConfig, groups: Collection[str] = tuple(GROUPS)) -> DictConfig:
+    """The composed configuration with every node of the type that its class declares.
+
+    Args:
+        composed: by Hydra.
+        groups: the nodes whose types depend on their `_target_`; those left out stay untyped.
+
+    Raises:
+        FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, a
+            value is of another type, or a node was deleted.
+    """
+    plain: Any = OmegaConf.to_container(composed)
+    for field in fields(Config):
+        if field.name not in plain or plain[field.name] == {}:
+            raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
+    nodes = {group: typed_node(plain.pop(group), group) for group in groups}
+    whole = _merged(Config, plain)
+    for group, node in nodes.items():
+        whole[group] = node
+    return whole
+
+
+def typed_node(node: Any, group: str) -> DictConfig:
+    """The node of a group with the type that its class declares; raises as `with_types`."""
+    declared = target_class(node, group).config_type
+    return _merged(declared, OmegaConf.to_container(OmegaConf.create(node)), f"{group}.")
+
+
+def _merged(declared: Any, plain: Any, prefix: str = "") -> DictConfig:
+    """Plain values in a structured node; raises FairAllError for an unknown key or another type."""
+    structured = OmegaConf.structured(declared)
+    try:
+        return cast(DictConfig, OmegaConf.merge(structured, plain))
+    except (ConfigKeyError, ConfigAttributeError) as error:
+        key = f"{prefix}{error.full_key}"
+        known = [f"{prefix}{name}" for name in keys(OmegaConf.to_container(structured))]
+        known += [field.name for field in fields(Config)]
+        raise FairAllError(f"{key}: no such key{nearest_key(key, known)}; --help lists them all") from error
+    except OmegaConfBaseException as error:
+        key = f"{prefix}{error.full_key}".rstrip(".")
+        raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error
+
+
+def keys(plain: Any, prefix: str = "") -> Iterator[str]:
+    """Dotted keys of nested dicts."""
+    for key, value in plain.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, dict):
+            yield from keys(value, f"{prefix}{key}.")
+
+
 def target_class(node: Any, group: str) -> Any:
     """The class that `node._target_` names, by module and name.
 
     Args:
-        node: of the configuration.
-        group: where the node is: model, dataset or initial_policy.
+        node: a dataclass, a DictConfig or a dict.
+        group: model, dataset or initial_policy.
 
     Raises:
-        FairAllError: where there is no such class, or it is none of the group.
+        FairAllError: where there is no such class, or it is not of the group.
     """
-    target = node.get("_target_") if isinstance(node, dict | DictConfig) else node._target_
-    if not target:
+    target = node.get("_target_") if isinstance(node, dict | DictConfig) else getattr(node, "_target_", None)
+    if not target or target == "???":
         raise FairAllError(
             f"{group}._target_ has no value: it names the class, as {group}._target_=module.Class"
         )
@@ -54,7 +110,7 @@ def target_class(node: Any, group: str) -> Any:
 
 
 def _where(error: Exception) -> str:
-    """What went wrong in the file of a module, and where."""
+    """Type, message, file and line of an error raised by an import."""
     if isinstance(error, SyntaxError):
         file, line, reason = error.filename, error.lineno, error.msg
     else:
@@ -65,7 +121,7 @@ def _where(error: Exception) -> str:
 
 
 def _require_of_group(found: Any, group: str, key: str) -> None:
-    """Raises FairAllError unless `found` is a class that a run can make objects of the group from."""
+    """Raise FairAllError unless `found` is a class of the group that a run can make objects of."""
     module, name, arguments = BASES[group]
     base = getattr(import_module(module), name)
     if not (inspect.isclass(found) and issubclass(found, base)):
@@ -80,3 +136,9 @@ def _require_of_group(found: Any, group: str, key: str) -> None:
             f"{key}: it is made from {' and '.join(arguments)}, so it begins "
             f"`def __init__(self, {', '.join(arguments)})`; its own does not take them ({error})"
         ) from error
+    declared, base_config = getattr(found, "config_type", None), GROUPS[group]
+    if not (inspect.isclass(declared) and issubclass(declared, base_config) and is_dataclass(declared)):
+        raise FairAllError(
+            f"{key}: its config_type is no dataclass derived from "
+            f"fairall.config.schema.{base_config.__name__}"
+        )

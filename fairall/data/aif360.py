@@ -1,4 +1,4 @@
-"""AIF360's classes over our tables, without its messages."""
+"""Tables as data sets of AIF360, and AIF360 without its warnings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairall.data.features import Kind
+from fairall.data.table import Table
 
 if TYPE_CHECKING:
     from aif360.datasets import StandardDataset
 
-    from fairall.data.table import Table
-
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Keeps warnings of AIF360, of pandas beneath it and of what it does not find installed to itself."""
+    """Suppress warnings of AIF360, of pandas beneath it and of its missing optional packages."""
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,6 +39,11 @@ class Credit(FixedTableDataset):
     Categories are coded 1..K in the string order of the raw A-codes. The label is good credit risk, the
     advantaged group the men.
     """
+
+    @classmethod
+    def location(cls, config: Any) -> str:
+        """See `Dataset.location`."""
+        return "in this package"
 
     def whole(self) -> Table:
         """See `FixedTableDataset.whole`."""

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from omegaconf import OmegaConf
 from rich.table import Table as Grid
 
-from fairall.config.compose import checked_dataset, compose_config, dataset_config, load_dataset
-from fairall.config.messages import MISTAKES, explain
-from fairall.config.overrides import literal
+from fairall.config.compose import compose_config
+from fairall.config.messages import USER_ERRORS, message
 from fairall.config.paths import configuration_root
-from fairall.config.schema import CsvConfig, RawTableConfig, SyntheticConfig
-from fairall.config.target import target_class
+from fairall.config.target import target_class, typed_node, with_types
+from fairall.config.validation import checked_dataset
+from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.dataset import Dataset
 from fairall.data.features import DISCRETE, Feature, Kind
+from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.raw.files import find, raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole
@@ -41,8 +41,8 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         first = next(iter(path.read_text(errors="replace").splitlines()), "")
         try:
             where = _where(name, overrides)
-        except MISTAKES as error:
-            where = f"to mend: {explain(error, overrides)}"
+        except USER_ERRORS as error:
+            where = f"to mend: {message(error, overrides)}"
         grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
     _print(grid)
     own = _own_choices("dataset", folder)
@@ -56,11 +56,8 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
 
 
 def fetch(name: str, overrides: Sequence[str]) -> None:
-    """Fetches the raw file of a data set that has one."""
-    config = dataset_config(name, *overrides)
-    if not isinstance(config, RawTableConfig):
-        raise FairAllError(f"{name} needs no raw file; there is nothing to fetch")
-    _print(f"{name}: {raw_file(config)}")
+    """Download the raw file of a data set that has one, and print where it is."""
+    _print(f"{name}: {load_dataset(name, *overrides).fetch()}")
 
 
 def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
@@ -77,15 +74,15 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
     own = [word for word in overrides if word.startswith("dataset=")]
     words = [*overrides] if own else ["dataset=csv", *overrides]
     composed = compose_config(*words)
-    if OmegaConf.get_type(composed.dataset) is not CsvConfig:
+    reader = target_class(composed.dataset, "dataset")
+    if not issubclass(reader, OwnCsv):
         raise FairAllError(f"{own[-1]} is no CSV; `check` is for dataset=csv and what inherits from it")
     composed.dataset.path = literal(path)
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
     # Columns can be looked at before anybody says what they mean.
     for key in missing:
         composed.dataset[key] = ""
-    config = cast(CsvConfig, checked_dataset(composed))
-    source = OwnCsv(config)
+    source = reader(checked_dataset(composed))
     problems = _columns(source)
     if missing:
         problems.append(f"say what the columns mean: {' '.join(f'dataset.{key}=...' for key in missing)}")
@@ -169,12 +166,11 @@ def _groups(table: Table) -> Grid:
 
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
     grid = _grid("initial policy", "accepts", "of S = +1", "of S = −1")
-    chosen = compose_config(*overrides).initial_policy
+    chosen = _initial_policy(*overrides)
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for name in _choices("initial_policy", folder):
         own = chosen.name == name
-        node = chosen if own else compose_config(*others, f"initial_policy={name}").initial_policy
-        config: Any = OmegaConf.to_object(node)
+        config = chosen if own else _initial_policy(*others, f"initial_policy={name}")
         try:
             accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
         except FairAllError:
@@ -186,6 +182,11 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
     grid.caption = "of the pool; who has no label counts as rejected"
     return grid
+
+
+def _initial_policy(*overrides: str) -> Any:
+    composed = with_types(compose_config(*overrides), ["dataset", "initial_policy"])
+    return OmegaConf.to_object(composed.initial_policy)
 
 
 def _choices(group: str, folder: Path | None) -> dict[str, Path]:
@@ -200,19 +201,8 @@ def _own_choices(group: str, folder: Path | None) -> list[Path]:
 
 
 def _where(name: str, overrides: Sequence[str]) -> str:
-    composed = compose_config(f"dataset={name}", *overrides)
-    if OmegaConf.get_type(composed.dataset) is CsvConfig:
-        missing = OmegaConf.is_missing(composed.dataset, "path")
-        return "wherever yours is: dataset.path=FILE" if missing else composed.dataset.path
-    config = OmegaConf.to_object(composed.dataset)
-    if isinstance(config, SyntheticConfig):
-        return "drawn when it is needed"
-    if not isinstance(config, RawTableConfig):
-        target = str(composed.dataset.get("_target_"))
-        return "in this package" if target.startswith("fairall.") else f"read by {target}"
-    found = find(config)
-    terms = " dataset.accept_terms=true" if config.download.terms else ""
-    return str(found) if found else f"not here: python -m fairall.data fetch {name}{terms}"
+    node = compose_config(f"dataset={name}", *overrides).dataset
+    return target_class(node, "dataset").location(typed_node(node, "dataset"))
 
 
 def _missing(n: int, rows: int) -> str:

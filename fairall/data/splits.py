@@ -6,9 +6,25 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from omegaconf import MISSING
 
-from fairall.config.schema import SplitConfig
+from fairall.config.checks import open_unit, random_state
 from fairall.errors import FairAllError
+
+
+@dataclass
+class SplitConfig:
+    """Shares of the held-out rows and of the pool (appendix D.2), and the random state of the cut."""
+
+    held_out: float = MISSING
+    pool: float = MISSING
+    random_state: int = MISSING
+
+    def validate(self) -> None:
+        """See `DatasetConfig.validate`."""
+        open_unit("dataset.split.held_out", self.held_out)
+        open_unit("dataset.split.pool", self.pool)
+        random_state("dataset.split.random_state", self.random_state)
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,84 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from omegaconf import MISSING
 
-from fairall.config.schema import StructuralModelConfig, SyntheticConfig
+from fairall.config.checks import at_least, not_negative, one_of, open_unit, positive, random_state, require
+from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.dataset import Dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Table
 from fairall.randomness import SeedStreams
+
+
+@dataclass
+class EquationConfig:
+    """Coefficients of a variable, k·K + s·S + noise of standard deviation `std`."""
+
+    k: float = MISSING
+    s: float = MISSING
+    std: float = MISSING
+
+
+@dataclass
+class StructuralModelConfig:
+    """Coefficients of the structural causal model (appendix B.1)."""
+
+    advantaged_share: float = MISSING
+    ground_truth_share: float = MISSING
+    k_shift: float = MISSING
+    k_std: float = MISSING
+    variables: dict[str, EquationConfig] = MISSING
+    label: str = MISSING
+    threshold: float = MISSING
+
+    def validate(self) -> None:
+        """See `DatasetConfig.validate`."""
+        for name in ("advantaged_share", "ground_truth_share"):
+            open_unit(f"dataset.structural_model.{name}", getattr(self, name))
+        positive("dataset.structural_model.k_std", self.k_std)
+        for name, equation in self.variables.items():
+            not_negative(f"dataset.structural_model.variables.{name}.std", equation.std)
+        one_of("dataset.structural_model.label", self.label, tuple(self.variables))
+
+
+@dataclass
+class SampleSizesConfig:
+    """Number of people drawn for each role."""
+
+    pool: int = MISSING
+    validation: int = MISSING
+    test: int = MISSING
+
+
+@dataclass
+class SyntheticConfig(DatasetConfig):
+    """Keys of the synthetic data set."""
+
+    random_state: int = MISSING
+    rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
+    observed: list[str] = MISSING
+    structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
+
+    def validate(self) -> None:
+        """See `DatasetConfig.validate`."""
+        super().validate()
+        random_state("dataset.random_state", self.random_state)
+        for name, rows in vars(self.rows).items():
+            at_least(f"dataset.rows.{name}", rows, 10)
+        self.structural_model.validate()
+        variables, label = self.structural_model.variables, self.structural_model.label
+        require(len(self.observed) >= 1, "dataset.observed", self.observed, "at least one variable")
+        for name in self.observed:
+            one_of("dataset.observed", name, ("K", *(key for key in variables if key != label)))
 
 
 @dataclass(frozen=True)
@@ -69,7 +134,7 @@ class StructuralModel:
         y = (uniform[..., 1] < config.ground_truth_share).astype(float)
         k = config.k_shift * (2.0 * y - 1.0) + config.k_std * normal[..., 0]
         noise = {
-            name: equation["std"] * normal[..., 1 + i]
+            name: equation.std * normal[..., 1 + i]
             for i, (name, equation) in enumerate(config.variables.items())
         }
         return self.predict(s, y, k, noise)
@@ -79,7 +144,7 @@ class StructuralModel:
     ) -> Individuals:
         """What follows from the exogenous: the variables and the proxy label."""
         values = {
-            name: equation["k"] * k + equation["s"] * s + noise[name]
+            name: equation.k * k + equation.s * s + noise[name]
             for name, equation in self.config.variables.items()
         }
         label = (values[self.config.label] > self.config.threshold).astype(float)
@@ -88,7 +153,7 @@ class StructuralModel:
     def abduct(self, people: Individuals) -> dict[str, np.ndarray]:
         """The exogenous noise that explains the variables of people whose K is known."""
         return {
-            name: people.values[name] - equation["k"] * people.k - equation["s"] * people.s
+            name: people.values[name] - equation.k * people.k - equation.s * people.s
             for name, equation in self.config.variables.items()
         }
 
@@ -106,11 +171,17 @@ class Synthetic(Dataset):
     """Pool, validation and test people drawn once, by `random_state`; applicants drawn anew by each seed."""
 
     config: SyntheticConfig
+    config_type = SyntheticConfig
 
     def __init__(self, config: SyntheticConfig) -> None:
         super().__init__(config)
         self.model = StructuralModel(config.structural_model)
         self.schema = Schema([Feature(name, Kind.REAL) for name in config.observed], config.encoding)
+
+    @classmethod
+    def location(cls, config: Any) -> str:
+        """See `Dataset.location`."""
+        return "drawn when it is needed"
 
     def individuals(self, role: str, n: int) -> Individuals:
         """N people of the role that `random_state` decides, arrays of shape (n,)."""
@@ -123,7 +194,7 @@ class Synthetic(Dataset):
         """The pool; further columns are the other variables and K."""
         return self._table(self.individuals("pool", self.config.rows.pool))
 
-    def prepare(self, *, scaler: str = "training_rows") -> PreparedData:
+    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """See `Dataset.prepare`; the pool are the training rows, also for applicants, who have no file."""
         rows = self.config.rows
         drawn = self.individuals("pool", rows.pool)
@@ -140,7 +211,7 @@ class Synthetic(Dataset):
 
         def held_out(role: str, n: int) -> People:
             them = self.individuals(role, n)
-            own = Scaler.fit(self.schema, self._features(them)) if scaler == "each_file" else of_pool
+            own = Scaler.fit(self.schema, self._features(them)) if scaler is ScalerRows.each_file else of_pool
             return people(them, own)
 
         pool = people(drawn)
@@ -153,7 +224,7 @@ class Synthetic(Dataset):
             pool=pool,
             pool_table=self._table(drawn),
             draw=lambda streams, n: people(self.model.draw(streams, n)),
-            warm_up_by_itself=scaler == "each_file",
+            warm_up_by_itself=scaler is ScalerRows.each_file,
         )
 
     def _features(self, people: Individuals) -> np.ndarray:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from fairall.data.features import Schema
-
-if TYPE_CHECKING:
-    from aif360.datasets import StandardDataset
-
 
 LEAST_PROPENSITY = 1e-6  # one label of a smaller one would be all that counts
 
@@ -141,9 +136,3 @@ class Table:
             logged,
             sensitive=self.sensitive,
         )
-
-    def to_aif360(self) -> StandardDataset:
-        """The labelled rows as AIF360's `StandardDataset`; see `data.aif360.standard_dataset`."""
-        from fairall.data.aif360 import standard_dataset
-
-        return standard_dataset(self)

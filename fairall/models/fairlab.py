@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from fairall.config.schema import FairLabClassifier, FairLabWeight
 from fairall.data.people import Decided, take
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import (
@@ -36,12 +37,12 @@ class FairLab(LatentLearner):
         )
         z = reparameterize(loc, scale, noise)
         weight = batch.propensity
-        if protocol.fairlab_weight == "inverse_propensity":
+        if protocol.fairlab_weight is FairLabWeight.inverse_propensity:
             weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
         weight = take(weight, labelled.rows) * labelled.mean_weight
         log_likelihood = vae.log_likelihood(z, s, WeightedTargets(x, weight, label, weight))
         loss = config.beta * (weight * gaussian_kl(loc, scale)).sum(-1) - log_likelihood.sum(-1)
-        if protocol.fairlab_classifier == "untrained":
+        if protocol.fairlab_classifier is FairLabClassifier.untrained:
             return loss
         classified = self.model.classify(batch.x, batch.s, self.streams)
         return loss + config.alpha * classification_risk(classified, batch, self.setting)

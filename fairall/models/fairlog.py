@@ -14,6 +14,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import not_negative
+from fairall.config.schema import FairLogPenalty
 from fairall.data.people import Decided
 from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.objectives import classification_risk, masked_mean
@@ -73,5 +74,9 @@ def _fairtorch(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
     return 2.0 * (lambda_ * share * gap).square()
 
 
-PENALTIES = {"squared": _squared, "absolute": _absolute, "fairtorch": _fairtorch}
+PENALTIES = {
+    FairLogPenalty.squared: _squared,
+    FairLogPenalty.absolute: _absolute,
+    FairLogPenalty.fairtorch: _fairtorch,
+}
 """Penalty by `protocol.fairlog_penalty`, a function of DPU (E,), p(S = +1) in the minibatch (E,), and λ."""

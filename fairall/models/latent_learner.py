@@ -11,7 +11,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import at_least, dropout, even, hidden_sizes, not_negative, one_of, positive
-from fairall.config.schema import ModelConfig
+from fairall.config.schema import LatentFrame, ModelConfig
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.models.alignment import matching_frame
@@ -122,7 +122,7 @@ class LatentLearner(Learner):
         trained = cache.result(task.key(), train)
         vae = task.untrained_vae(task.streams())
         vae.load_state_dict(trained["vae"])
-        if protocol.latent_frame == "matched":
+        if protocol.latent_frame is LatentFrame.matched:
             vae.read_together(matching_frame(vae, data.pool))
         self.model.vae.transfer_from(vae)
         return PretrainCurves(**trained["curves"])

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairall.config.schema import Config, ModelConfig, ProtocolConfig, ScheduleConfig
+from fairall.config.schema import Config, ModelConfig, ProtocolConfig, ScheduleConfig, VaeStart, WeightGain
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
@@ -51,12 +51,12 @@ class Setting:
     @property
     def gain(self) -> float:
         """Of the initial weights of nets, as the protocol says."""
-        return RELU_GAIN if self.protocol.weight_gain == "relu" else 1.0
+        return RELU_GAIN if self.protocol.weight_gain is WeightGain.relu else 1.0
 
     @property
     def group_blind(self) -> bool:
         """Whether VAEs start without weights from s."""
-        return self.protocol.vae_start == "group_blind"
+        return self.protocol.vae_start is VaeStart.group_blind
 
     @classmethod
     def of(cls, schema: Schema, config: Config) -> Setting:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from fairall.config.schema import KL
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
@@ -211,7 +212,7 @@ def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> 
     return (weight * (log_mixture - log_prior).sum(-2).mean(-1)).sum(-1)
 
 
-MIXTURE_KL = {"density": mixture_kl, "cdf": cdf_mixture_kl}
+MIXTURE_KL = {KL.density: mixture_kl, KL.cdf: cdf_mixture_kl}
 """The KL term of U by `protocol.kl`."""
 
 

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from fairall.config.schema import PolicyLoss, PolicyTarget
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean, reparameterize
@@ -103,7 +104,9 @@ class NetPolicy(LatentPolicy):
     def threshold(self) -> float:
         """The cost c where the net estimates p(ũ = 1 | z); ½ where its labels or its loss have c in them."""
         protocol = self.setting.protocol
-        estimates = protocol.policy_target == "sampled" and protocol.policy_loss == "plain"
+        estimates = (
+            protocol.policy_target is PolicyTarget.sampled and protocol.policy_loss is PolicyLoss.plain
+        )
         return self.setting.cost if estimates else 0.5
 
     def probability(
@@ -123,7 +126,7 @@ class NetPolicy(LatentPolicy):
             z = model.draw_latent(batch, streams)
             target, weight, rows = self.training_targets(model, batch, z, streams)
         logit = self.net(z, streams).squeeze(-1)
-        if self.setting.protocol.policy_loss == "cost_sensitive":
+        if self.setting.protocol.policy_loss is PolicyLoss.cost_sensitive:
             loss = cost_sensitive_cross_entropy(logit, target, self.setting.cost)
         else:
             loss = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
@@ -136,8 +139,8 @@ class NetPolicy(LatentPolicy):
         """For latents z (E, B, Z): the decisions to learn, their weights, and which rows to learn from."""
 
     def _everyone(self, p_utility: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor, Tensor]:
-        """A lesson from everybody: the decision that an estimate `p_utility` (E, B) of p(ũ = 1) asks for."""
-        if self.setting.protocol.policy_target == "hard":
+        """Targets for everybody: the optimal decisions by an estimate `p_utility` (E, B) of p(ũ = 1)."""
+        if self.setting.protocol.policy_target is PolicyTarget.hard:
             target = p_utility >= self.setting.cost
         else:
             target = streams.uniform(*p_utility.shape[1:]) < p_utility
@@ -150,7 +153,7 @@ class LabelPolicy(NetPolicy):
     @property
     def threshold(self) -> float:
         """The cost c where the net estimates p(ũ = 1 | z); ½ where its loss has c in it."""
-        return self.setting.cost if self.setting.protocol.policy_loss == "plain" else 0.5
+        return self.setting.cost if self.setting.protocol.policy_loss is PolicyLoss.plain else 0.5
 
     def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams

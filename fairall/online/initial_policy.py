@@ -1,19 +1,32 @@
-"""The policies in force before anything is learnt (appendix D.1)."""
+"""Initial policies, which decide on the people of the warm-up (appendix D.1)."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
+from omegaconf import MISSING
 from scipy.special import expit
 
-from fairall.config.schema import LoggedPolicyConfig, LogisticPolicyConfig, RandomPolicyConfig
+from fairall.config.checks import open_unit, random_state, require
+from fairall.config.schema import InitialPolicyConfig
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
 
 
 class InitialPolicy(ABC):
-    """Decides on a whole table at once; the same for every seed, as in the paper."""
+    """Decisions on a whole table, the same for every seed as in the paper; chosen by `_target_`.
+
+    Attributes:
+        config_type: dataclass of the `initial_policy` node; every key of the node is one of its fields.
+    """
+
+    config_type: ClassVar[type[InitialPolicyConfig]] = InitialPolicyConfig
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
 
     @abstractmethod
     def propensity(self, table: Table) -> np.ndarray:
@@ -24,37 +37,57 @@ class InitialPolicy(ABC):
         """Decisions on all rows, shape (N,), bool; people without a label count as rejected."""
 
 
-class DrawnPolicy(InitialPolicy):
-    """Draws its decisions from the acceptance probabilities of a rule of its own."""
+@dataclass
+class DrawnPolicyConfig(InitialPolicyConfig):
+    """Random state of the decisions."""
 
-    def __init__(self, random_state: int) -> None:
-        self.random_state = random_state
+    random_state: int = MISSING
+
+    def validate(self) -> None:
+        """See `InitialPolicyConfig.validate`."""
+        random_state("initial_policy.random_state", self.random_state)
+
+
+class DrawnPolicy(InitialPolicy):
+    """Decisions drawn from acceptance probabilities that a subclass computes."""
+
+    config: DrawnPolicyConfig
+    config_type = DrawnPolicyConfig
 
     @abstractmethod
     def acceptance(self, table: Table) -> np.ndarray:
-        """Acceptance probability of each row by the rule alone, shape (N,)."""
+        """Acceptance probability of each row in [0, 1], shape (N,)."""
 
     def propensity(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.propensity`.
 
-        Where decisions of somebody else revealed the labels, only people whom they accepted too can be
-        accepted here, so the probability of both is meant.
+        Where logged decisions revealed the labels, only people accepted by both can be accepted, so it is the
+        probability of both.
         """
         return self.acceptance(table) * table.label_propensity
 
     def decide(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.decide`."""
         p = self.acceptance(table)
-        drawn = np.random.RandomState(self.random_state).binomial(1, p, len(p))
+        drawn = np.random.RandomState(self.config.random_state).binomial(1, p, len(p))
         return (drawn == 1) & table.labelled
+
+
+@dataclass
+class LogisticPolicyConfig(DrawnPolicyConfig):
+    """Coefficients of a logistic policy."""
+
+    score: dict[str, float] = MISSING
+    slope: float = MISSING
+    intercept: float = MISSING
+    advantaged: float = MISSING
 
 
 class LogisticPolicy(DrawnPolicy):
     """p(d=1) = σ(intercept + advantaged·[S = +1] + slope·Σ_j score_j·x_j), on unscaled features."""
 
-    def __init__(self, config: LogisticPolicyConfig) -> None:
-        super().__init__(config.random_state)
-        self.config = config
+    config: LogisticPolicyConfig
+    config_type = LogisticPolicyConfig
 
     def acceptance(self, table: Table) -> np.ndarray:
         """See `DrawnPolicy.acceptance`; FairAllError where a scored column is not in the table."""
@@ -72,23 +105,46 @@ class LogisticPolicy(DrawnPolicy):
         return expit(self.config.intercept + advantaged + self.config.slope * score)
 
 
-class RandomPolicy(DrawnPolicy):
-    """Accepts everybody with the same probability."""
+@dataclass
+class RandomPolicyConfig(DrawnPolicyConfig):
+    """Acceptance probability of everybody."""
 
-    def __init__(self, config: RandomPolicyConfig) -> None:
-        super().__init__(config.random_state)
-        self.acceptance_rate = config.acceptance_rate
+    acceptance_rate: float = MISSING
+
+    def validate(self) -> None:
+        """See `InitialPolicyConfig.validate`."""
+        super().validate()
+        rate = self.acceptance_rate
+        require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
+
+
+class RandomPolicy(DrawnPolicy):
+    """Acceptance of everybody with the same probability."""
+
+    config: RandomPolicyConfig
+    config_type = RandomPolicyConfig
 
     def acceptance(self, table: Table) -> np.ndarray:
         """See `DrawnPolicy.acceptance`."""
-        return np.full(len(table), self.acceptance_rate)
+        return np.full(len(table), self.config.acceptance_rate)
+
+
+@dataclass
+class LoggedPolicyConfig(InitialPolicyConfig):
+    """Least propensity of an accepted row, which bounds the weight of one person."""
+
+    min_propensity: float = MISSING
+
+    def validate(self) -> None:
+        """See `InitialPolicyConfig.validate`."""
+        open_unit("initial_policy.min_propensity", self.min_propensity)
 
 
 class LoggedPolicy(InitialPolicy):
-    """Whoever took the decisions that the data record."""
+    """Decisions that the data set records."""
 
-    def __init__(self, config: LoggedPolicyConfig) -> None:
-        self.config = config
+    config: LoggedPolicyConfig
+    config_type = LoggedPolicyConfig
 
     def propensity(self, table: Table) -> np.ndarray:
         """See `InitialPolicy.propensity`; no smaller than `min_propensity` where accepted."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from fairall.config.schema import Config
+from fairall.config.schema import Config, EffectiveDecisions
 from fairall.config.target import target_class
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
@@ -69,7 +69,7 @@ class Training:
             self.evaluation,
             seeds,
             exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
-            decide_again=config.protocol.effective == "decided_again",
+            decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
         )
 
     @property

@@ -24,6 +24,8 @@ def latent_space(run: Run) -> Space | None:
     from omegaconf.errors import OmegaConfBaseException
 
     from fairall.config.compose import compose_config
+    from fairall.config.schema import ScalerRows
+    from fairall.config.target import typed_node
     from fairall.data.dataset import dataset
     from fairall.policy import Policy
     from fairall.results.latent_quality import latent
@@ -34,8 +36,10 @@ def latent_space(run: Run) -> Space | None:
     try:
         policy = Policy.load(folder)
         composed = compose_config(f"dataset={run.name('dataset')}").dataset
-        node: Any = OmegaConf.to_object(OmegaConf.merge(composed, run.config["dataset"]))
-        data = dataset(node).prepare(scaler=run.config["protocol"]["scaler"])
+        node: Any = OmegaConf.to_object(
+            typed_node(OmegaConf.merge(composed, run.config["dataset"]), "dataset")
+        )
+        data = dataset(node).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
     except (FairAllError, HydraException, OmegaConfBaseException, KeyError, RuntimeError):
         return None
     people = getattr(data, run.config["evaluation"]["split"])

@@ -88,7 +88,7 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
     met: set[str] = set()
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
     for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
-        config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True)
+        config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True, enum_to_str=True)
         one = Planned(sweep, words, composed, cast(dict[str, Any], config))
         if not once or one.key not in met:
             met.add(one.key)
@@ -120,11 +120,11 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     from hydra.core.override_parser.overrides_parser import OverridesParser
 
     from fairall.config.compose import compose_all
-    from fairall.config.model_node import with_typed_model
+    from fairall.config.target import with_types
 
     groups = [tuple(word for word in words if not _sets_value(word)) for words in commands]
     distinct = list(dict.fromkeys(groups))
-    by_group = dict(zip(distinct, map(with_typed_model, compose_all(distinct)), strict=True))
+    by_group = dict(zip(distinct, map(with_types, compose_all(distinct)), strict=True))
     parser = OverridesParser.create()
     found = []
     for words, group in zip(commands, groups, strict=True):

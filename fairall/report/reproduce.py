@@ -18,6 +18,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
+from fairall.config.schema import ScalerRows
 from fairall.data.dataset import Dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError, count
@@ -202,7 +203,7 @@ def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[P
 
     met: dict[str, PreparedData | FairAllError] = {}
 
-    def people(source: Dataset, scaler: str) -> PreparedData:
+    def people(source: Dataset, scaler: ScalerRows) -> PreparedData:
         key = repr((source.config, scaler))
         if key not in met:
             try:

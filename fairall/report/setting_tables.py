@@ -54,9 +54,10 @@ def acceptance_table(planned: Sequence[Planned]) -> Table:
 
 def _acceptance(dataset: str) -> dict[str, tuple[float, ...]] | str:
     """Rates of `GROUPS` by initial policy; the command that fetches the data where they are missing."""
-    from fairall.config.compose import load_dataset, typed_config
-    from fairall.config.schema import RawTableConfig
+    from fairall.config.compose import typed_config
     from fairall.config.target import target_class
+    from fairall.data.load import load_dataset
+    from fairall.data.raw.config import RawTableConfig
     from fairall.data.raw.files import find
 
     configs = {

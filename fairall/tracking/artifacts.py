@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from fairall.config.validation import plain_name
+from fairall.config.checks import plain_name
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, reaching

@@ -6,9 +6,10 @@ import torch
 from omegaconf import DictConfig
 
 from fairall.config.target import target_class
+from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
-from fairall.experiment import checked, phase1_cache
+from fairall.experiment import phase1_cache
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Task

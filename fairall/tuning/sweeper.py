@@ -176,7 +176,7 @@ def _at_once(launcher: DictConfig) -> int:
 
 def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
     """The objectives; raises FairAllError naming the key where a value is not possible."""
-    from fairall.config.validation import plain_name
+    from fairall.config.checks import plain_name
     from fairall.tuning.samplers import SAMPLERS
     from fairall.tuning.trial import TRIALS
 
@@ -210,10 +210,10 @@ def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
 
 def _settings(first: DictConfig, space: Space) -> dict[str, str]:
     """Values by key that determine the result of a trial besides its point."""
-    from fairall.config.model_node import with_typed_model
+    from fairall.config.target import with_types
     from fairall.storage.identity import determining, flattened
 
-    plain = cast(dict[str, Any], OmegaConf.to_container(with_typed_model(first), resolve=True))
+    plain = cast(dict[str, Any], OmegaConf.to_container(with_types(first), resolve=True, enum_to_str=True))
     settings = {"sweep.trial": first.sweep.trial, **flattened(determining(plain))}
     swept = tuple(space.values)
     return {

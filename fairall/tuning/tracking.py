@@ -46,7 +46,7 @@ class SweepTracker:
         Raises:
             FairAllError: where `tracking.uri` is not a possible MLflow store.
         """
-        tracker = cls(cast(dict[str, Any], OmegaConf.to_container(config)), study)
+        tracker = cls(cast(dict[str, Any], OmegaConf.to_container(config, enum_to_str=True)), study)
         try:
             yield tracker
         except BaseException as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from fairall.config.messages import MISTAKES, explain
+from fairall.config.messages import USER_ERRORS, message
 from fairall.metrics import STANDARD, summaries
 from fairall.results.selection import LATENT_SELECTION, SELECTION
 
@@ -30,8 +30,8 @@ def outcome(composed: DictConfig) -> dict[str, Any]:
     started = time.monotonic()
     try:
         figures, notes = TRIALS[composed.sweep.trial].do(composed)
-    except MISTAKES as error:
-        return {"failed": explain(error, [])}
+    except USER_ERRORS as error:
+        return {"failed": message(error, [])}
     except Exception as error:
         traceback.print_exc()
         return {

@@ -52,46 +52,43 @@ from fairall.data.dataset import Dataset
 class Mine(Credit): pass
 class Lacking(Dataset): pass
 class Nothing: pass
+class Untyped(Credit):
+    config_type = dict
 class Unmade(Credit):
     def __init__(self): pass
 """
-TABLE = "defaults: [table_schema, _self_]\n_target_: own.Mine\nname: mine\n"
+TABLE = "_target_: own.Mine\nname: mine\n"
 
 
 @pytest.mark.parametrize(
     ("file", "content", "words", "said"),
     [
         (
-            "dataset/mine.yaml",
-            "_target_: own.Mine\nname: mine\ncost: 0.5\nencoding: ordinal\n",
-            ["initial_policy=random"],
-            "dataset=mine: its file inherits no schema, which says what keys it has: begin it with "
-            "`defaults: [table_schema, _self_]`, or with raw_table_schema or csv_schema or synthetic_schema",
-        ),
-        (
             "initial_policy/mine.yaml",
             "_target_: own.Policy\nname: mine\n",
             [],
-            "initial_policy=mine: its file inherits no schema, which says what keys it has: begin it with "
-            "`defaults: [random_schema, _self_]`",
+            "initial_policy._target_=own.Policy: there is no such class",
         ),
-        (
-            "dataset/mine.yaml",
-            TABLE + "own: 3\n",
-            [],
-            "dataset/mine.yaml: dataset.own: no such key; there are _target_, cost, encoding, "
-            "initial_policies, name, split; what only your class needs goes into the class",
-        ),
-        ("dataset/mine.yaml", TABLE + "cost: low\n", [], "dataset/mine.yaml: dataset.cost: Value 'low' of"),
+        ("dataset/mine.yaml", "name: mine\n", [], "dataset._target_ has no value: it names the class, as "),
+        ("dataset/mine.yaml", TABLE + "sede: 3\n", [], "dataset.sede: no such key, did you mean seed?"),
+        ("x.yaml", "", ["dataset.cots=3"], "dataset.cots: no such key, did you mean dataset.cost?; --help "),
+        ("x.yaml", "", ["dataset.split.pol=3"], "no such key, did you mean dataset.split.pool?; --help"),
+        ("x.yaml", "", ["+dataset.cots=3"], "dataset.cots: no such key, did you mean dataset.cost?; --help "),
+        ("x.yaml", "", ["initial_policy.scroe={a: 1}"], "did you mean initial_policy.score?"),
+        ("x.yaml", "", ["model.alhpa=1"], "model.alhpa: no such key, did you mean model.alpha?; --help"),
+        ("dataset/mine.yaml", TABLE + "cost: low\n", [], "dataset.cost: Value 'low' of type 'str' could not"),
+        ("x.yaml", "", ["~initial_policy"], "initial_policy was deleted with ~initial_policy, and"),
+        ("x.yaml", "", ["~seed"], "seed was deleted with ~seed, and every run needs it"),
         ("dataset/mine.yaml", TABLE, [], "dataset.cost has no value: give it one with dataset.cost=VALUE"),
         (
             "dataset/mine.yaml",
-            "defaults: [tabel_schema]\n",
+            "defaults: [table_schema, _self_]\n" + TABLE,
             [],
-            "dataset=tabel_schema: no such dataset, did you mean table_schema?; there are table_schema, ",
+            "dataset=table_schema: there are no schemas to inherit: delete table_schema from `defaults` ",
         ),
         ("preset/mine.yaml", "# @package _global_\nsede: 3\n", [], "sede: no such key, did you mean seed?"),
         ("x.yaml", "", ["dataset._target_=own.Nothing"], "not a fairall.data.dataset.Dataset; derive the"),
+        ("x.yaml", "", ["dataset._target_=own.Untyped"], "config_type is no dataclass derived from "),
         ("x.yaml", "", ["dataset._target_=own.Lacking"], "lacks prepare, table, which every Dataset has"),
         ("x.yaml", "", ["dataset._target_=own.Unmade"], "so it begins `def __init__(self, config)`"),
         ("x.yaml", "", ["initial_policy._target_=own.Mine"], "not a fairall.online.initial_policy."),

@@ -219,19 +219,37 @@ def test_own_initial_policies_are_shown(own_folder: Path, fairall_data: FairAllD
     assert any("often" in line and line.count("1.0000") == 3 for line in lines)
 
 
-def test_own_data_sets_are_listed_and_fairalls_win(own_folder: Path, fairall_data: FairAllData) -> None:
+def test_own_data_sets_are_listed_and_fairalls_win(
+    own_folder: Path, fairall_data: FairAllData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(own_folder)
     dataset = own_folder / "dataset"
     (dataset / "credit.yaml").write_text(MINE)
     (dataset / "broken.yaml").write_text("name: [")
     (dataset / "_base.yaml").write_text(MINE)
     (dataset / "other.yaml").write_text("_target_: others.Data\nname: other\n")
+    (dataset / "gone.yaml").write_text("_target_: nowhere.Data\nname: gone\n")
+    (own_folder / "others.py").write_text(
+        "from fairall.data.dataset import TableDataset\nclass Data(TableDataset):\n    def read(self): ...\n"
+    )
     ended = fairall_data("-cd", str(own_folder))
     assert ended.returncode == 0, ended.stderr
     rows = [[cell.strip() for cell in line.split("│")] for line in ended.stdout.splitlines() if "│" in line]
     shown = {row[1]: row[2:4] for row in rows if row[1]}
-    assert sorted(shown) == ["broken", "compas", "credit", "csv", "meps", "mine", "other", "synthetic"]
+    assert sorted(shown) == [
+        "broken",
+        "compas",
+        "credit",
+        "csv",
+        "gone",
+        "meps",
+        "mine",
+        "other",
+        "synthetic",
+    ]
     assert shown["mine"][0] == "Loans of ours."
     assert shown["other"][1] == "read by others.Data"
+    assert shown["gone"][1].startswith("to mend: dataset._target_=nowhere.Data: there is no")
     assert shown["broken"][1].startswith("to mend:")
     assert shown["credit"][1] == "in this package"
     assert "credit.yaml is not used: dataset=credit is one of fairall's" in ended.stdout

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from fairall.config.compose import load_dataset
-from fairall.config.schema import SplitConfig
 from fairall.data.features import Kind
+from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.splits import split
+from fairall.data.splits import SplitConfig, split
 from fairall.data.table import Table
 
 

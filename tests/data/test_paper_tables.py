@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairall.config.compose import load_dataset, typed_config
+from fairall.config.compose import typed_config
+from fairall.data.aif360 import standard_dataset
 from fairall.data.features import DISCRETE, Kind
+from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.data.table import Sensitive, Table
 from fairall.online.initial_policy import LogisticPolicy
@@ -109,7 +111,7 @@ def test_as_aif360s_dataset(loaded: Loaded) -> None:
     from aif360.metrics import BinaryLabelDatasetMetric
 
     table = loaded.table
-    theirs = table.to_aif360()
+    theirs = standard_dataset(table)
     assert isinstance(theirs, StandardDataset)
     assert isinstance(theirs, BinaryLabelDataset)
     np.testing.assert_array_equal(theirs.labels.ravel(), table.label)

@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.compose import load_dataset
+from fairall.config.schema import ScalerRows
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.load import load_dataset
 from fairall.data.people import People
 from fairall.data.prepared import FURTHEST, PreparedData, Scaler
 from fairall.data.synthetic import Synthetic
@@ -29,7 +30,7 @@ def own_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def prepared(name: str, own_csv: Path, scaler: str) -> PreparedData:
+def prepared(name: str, own_csv: Path, scaler: ScalerRows) -> PreparedData:
     words = {
         "csv": [
             f"dataset.path={own_csv}",
@@ -45,7 +46,7 @@ def prepared(name: str, own_csv: Path, scaler: str) -> PreparedData:
 @pytest.fixture(scope="module", params=["credit", "csv", "synthetic"])
 def both(request: pytest.FixtureRequest, own_csv: Path) -> tuple[PreparedData, PreparedData]:
     """The same data standardised by the training rows, and each file by itself."""
-    by_training, by_itself = (prepared(request.param, own_csv, way) for way in ("training_rows", "each_file"))
+    by_training, by_itself = (prepared(request.param, own_csv, way) for way in ScalerRows)
     return by_training, by_itself
 
 
@@ -125,7 +126,7 @@ def test_warm_up_is_the_first_of_the_pool_and_at_most_the_pool(
 def test_synthetic_people_and_their_counterfactuals_are_on_one_scale(role: str) -> None:
     dataset = load_dataset("synthetic")
     assert isinstance(dataset, Synthetic)
-    people = getattr(dataset.prepare(scaler="each_file"), role)
+    people = getattr(dataset.prepare(scaler=ScalerRows.each_file), role)
     raw = dataset.individuals(role, len(people))
     for i, (name, of_s) in enumerate([("LSAT", 3.5), ("GPA", 1.0)]):
         moved = (people.counterfactual_x - people.x)[:, i].double() * raw.values[name].std()
@@ -133,9 +134,7 @@ def test_synthetic_people_and_their_counterfactuals_are_on_one_scale(role: str) 
 
 
 def test_synthetic_applicants_are_on_the_scale_of_the_pool() -> None:
-    by_training, by_itself = (
-        load_dataset("synthetic").prepare(scaler=way) for way in ("training_rows", "each_file")
-    )
+    by_training, by_itself = (load_dataset("synthetic").prepare(scaler=way) for way in ScalerRows)
     one, other = (data.applicants(64, [0, 1]).next() for data in (by_training, by_itself))
     assert torch.equal(one.x, other.x)
     assert one.counterfactual_x is not None
@@ -148,7 +147,7 @@ def test_synthetic_applicants_are_on_the_scale_of_the_pool() -> None:
 
 def test_table_applicants_are_the_training_people(own_csv: Path) -> None:
     for name in ("credit", "csv"):
-        data = prepared(name, own_csv, "each_file")
+        data = prepared(name, own_csv, ScalerRows.each_file)
         everybody = data.applicants(len(data.train), [0]).next().x[0]
         assert torch.equal(everybody.sort(0).values, data.train.x.sort(0).values)
 

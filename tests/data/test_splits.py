@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import train_test_split
 
-from fairall.config.schema import SplitConfig
-from fairall.data.splits import split
+from fairall.data.splits import SplitConfig, split
 from fairall.errors import FairAllError
 
 

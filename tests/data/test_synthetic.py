@@ -3,7 +3,8 @@ import pytest
 import torch
 from scipy.special import expit
 
-from fairall.config.compose import load_dataset, typed_config
+from fairall.config.compose import typed_config
+from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.data.synthetic import Individuals, StructuralModel
 from fairall.online.initial_policy import LogisticPolicy

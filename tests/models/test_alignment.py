@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.compose import load_dataset
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.load import load_dataset
 from fairall.data.people import People
 from fairall.models.alignment import matching_frame
 from fairall.models.fairall import FairAll

@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812
 from scipy import integrate, stats
 from torch import Tensor
 
+from fairall.config.schema import KL
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
@@ -120,7 +121,7 @@ def test_labelled_elbo_is_its_closed_form(
 def test_unlabelled_elbo_is_its_quadrature(
     kl_term: str, config: FairAllConfig, one_feature: Setting, two_people: People
 ) -> None:
-    given = replace(one_feature, protocol=replace(one_feature.protocol, kl=kl_term))
+    given = replace(one_feature, protocol=replace(one_feature.protocol, kl=KL[kl_term]))
     learner = linear_gaussian_learner(replace(config, elbo_samples=1, kl_samples=200_000), given)
     learner.config = replace(learner.config, elbo_samples=200_000)
     nobody = decided(two_people, torch.zeros(1, 2, dtype=torch.bool))

@@ -7,6 +7,7 @@ import torch
 from scipy.special import expit
 from torch import Tensor
 
+from fairall.config.schema import FairLogPenalty
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.metrics import dpu
@@ -92,12 +93,14 @@ def test_penalties_are_their_formulas() -> None:
     # ½(λ·DPU)², λ·DPU and 2(λ·p(S=+1)·DPU)², with λ = 3.
     expected = {"squared": [0.0, 0.72, 4.5], "absolute": [0.0, 1.2, 3.0], "fairtorch": [0.0, 1.8432, 1.125]}
     for form, values in expected.items():
-        torch.testing.assert_close(PENALTIES[form](gap, share, 3.0), torch.tensor(values))
+        torch.testing.assert_close(PENALTIES[FairLogPenalty[form]](gap, share, 3.0), torch.tensor(values))
 
 
 def test_with_groups_of_one_size_the_squared_penalty_is_that_of_fairtorch() -> None:
     gap, half = torch.rand(5), torch.full((5,), 0.5)
-    torch.testing.assert_close(PENALTIES["squared"](gap, half, 1.7), PENALTIES["fairtorch"](gap, half, 1.7))
+    torch.testing.assert_close(
+        PENALTIES[FairLogPenalty.squared](gap, half, 1.7), PENALTIES[FairLogPenalty.fairtorch](gap, half, 1.7)
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)

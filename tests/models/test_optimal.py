@@ -4,9 +4,10 @@ import torch
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from fairall.config.compose import load_dataset, typed_config
+from fairall.config.compose import typed_config
 from fairall.config.schema import Config
 from fairall.data.dataset import dataset
+from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting

@@ -6,11 +6,10 @@ import pytest
 from scipy.special import expit
 
 from fairall.config.compose import typed_config
-from fairall.config.schema import LoggedPolicyConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
-from fairall.online.initial_policy import LoggedPolicy, LogisticPolicy, RandomPolicy
+from fairall.online.initial_policy import LoggedPolicy, LoggedPolicyConfig, LogisticPolicy, RandomPolicy
 
 N = 4000
 

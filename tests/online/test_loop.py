@@ -5,8 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.compose import load_dataset
 from fairall.config.schema import Config, ExplorationConfig
+from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll

@@ -11,7 +11,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
-from fairall.config.model_node import with_typed_model
+from fairall.config.target import with_types
 from fairall.results.summary import columns, summarise
 from fairall.storage.run_folder import RunFolder
 
@@ -33,8 +33,8 @@ def made_up(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFr
 
 def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> Path:
     """A finished run beneath `outputs/runs` of a folder."""
-    composed = with_typed_model(compose_config(*words))
-    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True))
+    composed = with_types(compose_config(*words))
+    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
     table = made_up(config["seeds"], config["schedule"]["time_steps"], shift, number)
     models = folder / "outputs" / "runs" / config["model"]["name"]
     path = models / config["dataset"]["name"] / f"{number:012x}"

@@ -7,7 +7,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
-from fairall.config.model_node import with_typed_model
+from fairall.config.target import with_types
 from fairall.report.comparable import difference, grouped
 from fairall.results.finished import Run
 
@@ -20,8 +20,8 @@ OWN = [
 @functools.cache
 def run(*words: str, preset: str | None = None) -> Run:
     """A run that has a configuration and seeds, and nothing else."""
-    composed = with_typed_model(compose_config("model=fairlog", *words))
-    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True))
+    composed = with_types(compose_config("model=fairlog", *words))
+    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
     if preset is not None:
         config["preset"] = preset
     per_seed = [{"seed": config["seed"] + k} for k in range(config["seeds"])]

@@ -6,9 +6,9 @@ import torch
 from scipy import integrate, stats
 from torch import Tensor
 
-from fairall.config.compose import load_dataset
 from fairall.config.target import target_class
 from fairall.data.features import Schema
+from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting

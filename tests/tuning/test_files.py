@@ -10,7 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.paths import sweeps_folder
-from fairall.experiment import checked
+from fairall.config.validation import checked
 from fairall.report.plan import PREFIX
 from fairall.tuning.space import Space
 from fairall.tuning.sweeper import StudySweeper

@@ -6,12 +6,14 @@ import difflib
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from omegaconf import OmegaConf
 
-from fairall.config.schema import CsvConfig
 from fairall.data.cells import listed, refuse, shown
+from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import LeftOut, infer_feature
 from fairall.data.csv.leaks import leaks
 from fairall.data.csv.propensity import estimated_propensity
@@ -34,6 +36,12 @@ class OwnCsv(TableDataset):
     """
 
     config: CsvConfig
+    config_type = CsvConfig
+
+    @classmethod
+    def location(cls, config: Any) -> str:
+        """See `Dataset.location`."""
+        return "wherever yours is: dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
 
     @cached_property
     def raw(self) -> pd.DataFrame:

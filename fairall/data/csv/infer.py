@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairall.config.overrides import typed, typed_entry
-from fairall.config.schema import CsvConfig
+from fairall.config.words import typed, typed_entry
 from fairall.data.cells import listed, refuse, shown
+from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.formatted import Formatted, formatted, point_groups_thousands
 from fairall.data.features import MISSING_LEVEL, Feature, Kind
 from fairall.errors import FairAllError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairall.config.overrides import typed
-from fairall.config.schema import CsvConfig
+from fairall.config.words import typed
 from fairall.data.cells import listed, shown
+from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import drop_typed
 
 MOST_VALUES = 10  # of a column; of one with more, only whether a cell is empty is looked at

@@ -6,16 +6,16 @@ import warnings
 import zipfile
 from abc import abstractmethod
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from fairall.config.schema import RawTableConfig
 from fairall.data.cells import refuse
 from fairall.data.dataset import FixedTableDataset
 from fairall.data.features import Feature, Kind
-from fairall.data.raw.files import raw_file
+from fairall.data.raw.config import RawTableConfig
+from fairall.data.raw.files import find, raw_file
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
@@ -31,6 +31,7 @@ class RawTableDataset(FixedTableDataset):
     """
 
     config: RawTableConfig
+    config_type = RawTableConfig
     columns: ClassVar[list[str]]
     words: ClassVar[list[str]] = []
 
@@ -38,9 +39,20 @@ class RawTableDataset(FixedTableDataset):
     def recipe(self, raw: pd.DataFrame) -> Table:
         """The data set as made from the raw rows; FairAllError for a value it cannot have."""
 
+    @classmethod
+    def location(cls, config: Any) -> str:
+        """See `Dataset.location`; the command that fetches the raw file where it is not found."""
+        found = find(config)
+        terms = " dataset.accept_terms=true" if config.download.terms else ""
+        return str(found) if found else f"not here: python -m fairall.data fetch {config.name}{terms}"
+
+    def fetch(self) -> Path:
+        """See `Dataset.fetch`."""
+        return raw_file(self.config)
+
     def whole(self) -> Table:
         """See `FixedTableDataset.whole`."""
-        path = raw_file(self.config)
+        path = self.fetch()
         raw = read_columns(path, self.columns)
         try:
             for name in self.columns:

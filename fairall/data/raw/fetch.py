@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock
 
-from fairall.config.schema import DownloadConfig
+from fairall.data.raw.config import DownloadConfig
 from fairall.errors import FairAllError
 from fairall.storage.files import sha256
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
-from fairall.config.schema import RawTableConfig
+from fairall.data.raw.config import RawTableConfig
 from fairall.data.raw.fetch import Arrived, fetch, sha256
 from fairall.errors import FairAllError
 from fairall.storage.files import why_no_file

@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 import torch
 
-from fairall.config.compose import load_dataset
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.csv.infer import OTHER_LEVEL
 from fairall.data.features import MISSING_LEVEL, Feature, Kind, Schema
+from fairall.data.load import load_dataset
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 

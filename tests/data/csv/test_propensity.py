@@ -3,11 +3,10 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from fairall.config.compose import load_dataset
-from fairall.config.schema import LoggedPolicyConfig
 from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.features import Feature, Kind, Schema
-from fairall.online.initial_policy import LoggedPolicy
+from fairall.data.load import load_dataset
+from fairall.online.initial_policy import LoggedPolicy, LoggedPolicyConfig
 
 N = 4000
 LOANS = [

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairall.config.compose import typed_config
-from fairall.config.schema import CsvConfig, CsvSplitConfig
+from fairall.data.csv.config import CsvConfig, CsvSplitConfig
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.csv.reader import read_text
 from fairall.data.features import DISCRETE, Feature, Kind, Schema

@@ -13,15 +13,15 @@ from scipy.special import expit
 from torch import Tensor
 
 from fairall import metrics
-from fairall.config.compose import load_dataset
 from fairall.config.schema import ModelConfig
 from fairall.data.__main__ import main
 from fairall.data.dataset import Dataset
+from fairall.data.load import load_dataset
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import STANDARD_ERROR, Evaluation
-from fairall.online.initial_policy import DrawnPolicy
+from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
 from fairall.randomness import SeedStreams
 
 COST = 0.5
@@ -251,7 +251,7 @@ def test_a_drawn_initial_policy_knows_that_labels_were_revealed_by_others(load: 
             return np.full(len(table), 0.5)
 
     table = load(selective(population(4000, 0)), *RECORDED).table()
-    policy = Always(random_state=0)
+    policy = Always(DrawnPolicyConfig("", "always", random_state=0))
     accepted, propensity = policy.decide(table), policy.propensity(table)
     assert table.logged is not None
     np.testing.assert_array_equal(propensity, 0.5 * table.logged.propensity)

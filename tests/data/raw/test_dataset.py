@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fairall.config.compose import load_dataset
+from fairall.data.load import load_dataset
 from fairall.data.raw.dataset import read_columns
 from fairall.errors import FairAllError
 

@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 from filelock import FileLock
 
-from fairall.config.schema import DownloadConfig, RawTableConfig
 from fairall.data.raw import fetch as fetching
+from fairall.data.raw.config import DownloadConfig, RawTableConfig
 from fairall.data.raw.fetch import fetch
 from fairall.data.raw.files import cache_folder, find, raw_file, searched_folders, verified
 from fairall.errors import FairAllError

@@ -6,7 +6,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fairall.config.compose import compose_config
-from fairall.config.overrides import override, typed, typed_entry
+from fairall.config.words import override, typed, typed_entry
 
 ODD = [
     "plain", "two words", "k.A.", "it's", 'say "x"', "back\\", "\\'", '\\"', "#N/A", "-", "--", "$", "${x}",

@@ -1,18 +1,18 @@
-"""What a word of the command line that Hydra cannot read should have been."""
+"""Words of the command line: quoted for Hydra and for a shell, and corrected where they cannot be read."""
 
 from __future__ import annotations
 
 import difflib
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 
-from fairall.config.overrides import quoted
-
+PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 MODULES = ("data", "report", "tracking")  # commands of their own: python -m fairall.data
 # Other names of what there is, by group.
 ALIASES = {
@@ -25,6 +25,46 @@ ALIASES = {
 # What Hydra takes for a word's value without quotation marks, and its marks of lists and mappings.
 READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*", re.ASCII)
 PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
+
+
+def override(key: str, value: str | Sequence[str]) -> str:
+    """The word `key=value` by which Hydra gives a key this text, or this list of texts."""
+    read = quoted(value) if isinstance(value, str) else f"[{','.join(map(quoted, value))}]"
+    return f"{key}={read}"
+
+
+def typed(key: str, value: str | Sequence[str]) -> str:
+    """The same as it is typed in a shell."""
+    return shlex.quote(override(key, value))
+
+
+def typed_entry(key: str, name: str, value: str) -> str:
+    """The word that adds an entry to a mapping, as it is typed in a shell.
+
+    Names that Hydra cannot read on a command line, which has no quotes for them, are shown as in a YAML file.
+    """
+    escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
+    word = f"{key}={{{escaped}: {value}}}"
+    try:
+        if OverridesParser.create().parse_override(word).value() == {name: value}:
+            return shlex.quote(word)
+    except HydraException:
+        pass
+    in_yaml = name.replace("'", "''")
+    *_, node = key.rpartition(".")
+    return f"in the YAML file of the data set {node}: {{'{in_yaml}': {value}}}"
+
+
+def literal(text: str) -> str:
+    """The same text as the value of a configuration, where `${` would begin a reference."""
+    return re.sub(r"(\\*)\$\{", r"\1\1\\${", text)
+
+
+def quoted(text: str) -> str:
+    """A text as Hydra reads it on a command line: in quotation marks where it needs them."""
+    if PLAIN.fullmatch(text):
+        return text
+    return QuotedString(literal(text), Quote.double).with_quotes()
 
 
 def nearest(name: str, names: Sequence[str], group: str = "") -> str:
@@ -40,6 +80,15 @@ def nearest(name: str, names: Sequence[str], group: str = "") -> str:
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
     found = alias if alias in names else by_lower[close[0]] if close else None
     return f", did you mean {found}?" if found else ""
+
+
+def nearest_key(key: str, known: Iterable[str]) -> str:
+    """As `nearest`, for a dotted key: the known key whose last part is nearest, the first of several."""
+    by_name: dict[str, str] = {}
+    for other in known:
+        by_name.setdefault(other.rpartition(".")[2].lower(), other)
+    close = difflib.get_close_matches(key.rpartition(".")[2].lower(), by_name, n=1, cutoff=0.5)
+    return f", did you mean {by_name[close[0]]}?" if close else ""
 
 
 def not_an_override(word: str, words: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:

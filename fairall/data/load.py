@@ -1,0 +1,20 @@
+"""Load data sets from Python."""
+
+from __future__ import annotations
+
+from fairall.config.compose import compose_config
+from fairall.config.validation import checked_dataset
+from fairall.data.dataset import Dataset, dataset
+
+
+def load_dataset(name: str, *overrides: str) -> Dataset:
+    """The data set of a file in conf/dataset/, for instance `load_dataset("compas").table()`.
+
+    Args:
+        name: credit, synthetic, compas, meps, csv, or a data set of your own.
+        overrides: further words as on the command line, for instance `dataset.path=loans.csv`.
+
+    Raises:
+        FairAllError: where a key is unknown or a value is not possible.
+    """
+    return dataset(checked_dataset(compose_config(f"dataset={name}", *overrides)))
