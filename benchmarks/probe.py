@@ -6,7 +6,6 @@ Started by `measure.measure`. The timers are put around functions of the package
 from __future__ import annotations
 
 import functools
-import gc
 import json
 import sys
 from collections.abc import Iterator
@@ -22,30 +21,29 @@ from benchmarks.stopwatch import Stopwatch
 def main() -> None:
     """Runs the command and writes what each part used to FILE, as JSON."""
     stopwatch = Stopwatch(START_UP)
-    gc.disable()  # as `python -m fairall` does
     file, *overrides = sys.argv[1:]
-    from fairall.main import main as command_line
+    from fairall.main import cli
 
     put_timers(stopwatch)
     sys.argv = ["fairall", *overrides]
-    code = command_line()
+    code = cli()
     stopwatch.switch(OTHER)
     Path(file).write_text(json.dumps({part: asdict(used) for part, used in stopwatch.used.items()}))
-    gc.freeze()
     sys.exit(code)
 
 
 def put_timers(stopwatch: Stopwatch) -> None:
     """Puts timers around the parts of `fairall.experiment.run`."""
     from fairall import experiment
+    from fairall.online import training
     from fairall.results import write
     from fairall.storage import checkpoint
 
     for owner, name, part in (
-        (experiment.Evaluation, "measure", EVALUATION),
+        (training.Evaluation, "measure", EVALUATION),
         (write, "representation_measures", EVALUATION),
         (experiment, "write_result", RESULTS),
-        (checkpoint.Checkpoint, "keep", RESULTS),
+        (checkpoint.Checkpoint, "save", RESULTS),
         (experiment.Outbox, "flush", MLFLOW),
     ):
         setattr(owner, name, _timed(getattr(owner, name), part, stopwatch))
