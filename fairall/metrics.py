@@ -124,10 +124,9 @@ def measure(
     The names of the parameters select the data. A function of `propensity` measures a policy on the
     evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and `counterfactual` of
     shape (E, N), the others of shape (N,); `weight` is None where all labels are known. A function of
-    `accepted` measures
-    the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T, E, N). `cost` is a
-    number. Where a run has no `ground_truth`, `counterfactual` or `counterfactually_accepted`, measures with
-    such a parameter have no values.
+    `accepted` measures the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T,
+    E, N). `cost` is a number. Where a run has no `ground_truth`, `counterfactual` or
+    `counterfactually_accepted`, measures with such a parameter have no values.
 
     Args:
         label: in tables and figures.

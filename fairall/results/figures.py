@@ -45,7 +45,9 @@ def draw_learning(
         measures: of the run; those without values have no panel.
     """
     with mpl.rc_context(STYLE):
-        shown = [one for one in measures if one.of == "policy" and table[one.name].notna().any()]
+        of_policy = [one for one in measures if one.of == "policy"]
+        # All seeds may have diverged before the first step.
+        shown = [one for one in of_policy if table[one.name].notna().any()] or of_policy[:2]
         columns = min(len(shown), MOST_COLUMNS)
         rows = math.ceil(len(shown) / columns)
         figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")

@@ -139,8 +139,12 @@ def test_runs_side_by_side(make_run: MakeRun, tmp_path: Path, capsys: pytest.Cap
     words = ["compare", str(first), "2a0", "tracking.enabled=false", f"outputs_dir={tmp_path / 'outputs'}"]
     assert main(words) == 0
     printed = capsys.readouterr().out
+    first_table, further = printed.split("### Further measures")
+    for column in ("mean acceptance rate |", "mean equal-opportunity gap ↓", "mean predictive-parity gap ↓"):
+        assert column not in first_table
+        assert column in further
     (better,) = (
-        line for line in printed.splitlines() if line.startswith("| German") and "| 2 FairLog" in line
+        line for line in first_table.splitlines() if line.startswith("| German") and "| 2 FairLog" in line
     )
     assert "F+ R+" in better.split("|")[4]
     assert "F− R−" in better.split("|")[5]
@@ -178,7 +182,7 @@ def test_only_comparable_runs_are_compared(
     printed = capsys.readouterr().out
     differing = "data set (German Credit, COMPAS); cost (0.5, 0.7); preset (none, quick)."
     assert f"\nNot compared across groups, which differ in {differing}" in printed
-    table = printed.split("### Differences in configuration")[0]
+    table = printed.split("### Further measures")[0]
     lines = [line.split(" | ") for line in table.splitlines() if line.startswith(("| German", "| COMPAS"))]
     credit, compas = (f"| {name}, c = 0.5, harsh initial policy" for name in ("German Credit", "COMPAS"))
     assert [(line[0].removesuffix(", preset none"), line[1]) for line in lines] == [
