@@ -1,4 +1,4 @@
-"""Random numbers for stacked replicates: every seed draws from a generator of its own."""
+"""Random numbers for stacked replicates, with one generator per seed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,22 @@ from torch import Tensor
 
 
 class SeedStreams:
-    """One generator per seed, drawn from together.
+    """Generators of E seeds whose draws are stacked.
 
-    A stream is named by its purpose, so that, say, the draws of Phase II are the same whether Phase I was
-    trained or read from the cache. What one seed draws never depends on which seeds run beside it;
-    what is computed from it may, by rounding (docs/reliability.md).
+    Streams of different purposes are independent: the draws of Phase II, for instance, are the same whether
+    Phase I was trained or read from the cache. The draws of a seed do not depend on the other seeds; values
+    computed from them may, by rounding (docs/reliability.md).
+
+    >>> together, alone = SeedStreams([3, 4], "doctest"), SeedStreams([4], "doctest")
+    >>> torch.equal(together.normal(2, 5)[1], alone.normal(2, 5)[0])
+    True
+    >>> other = SeedStreams([4], "another purpose")
+    >>> torch.equal(other.normal(2, 5), SeedStreams([4], "doctest").normal(2, 5))
+    False
 
     Args:
         seeds: the E seeds, one per replicate.
-        purpose: what the numbers are for; two purposes are independent.
+        purpose: name of the stream.
     """
 
     def __init__(self, seeds: Sequence[int], purpose: str) -> None:
@@ -37,14 +44,14 @@ class SeedStreams:
         """Uniform draws on [0, 1), shape (E, *shape).
 
         Args:
-            shape: shape of what one seed draws.
-            counts: how many of the first `shape[0]` rows each seed draws, length E; the rest are zero.
-                Without it every seed draws all.
+            shape: shape of the draws of one seed.
+            counts: number of rows that each seed draws, length E; the other rows are zero. By default every
+                seed draws all `shape[0]` rows.
         """
         return self._fill(Tensor.uniform_, shape, counts)
 
     def normal_samples(self, n: int, size: int, n_samples: int) -> Tensor:
-        """Standard normal ε for averages over a normal variable, antithetic: in pairs of ε and −ε.
+        """Standard normal ε for averages over a normal variable, in antithetic pairs ε and −ε.
 
         Args:
             n: rows (people).
@@ -52,32 +59,32 @@ class SeedStreams:
             n_samples: ε per row; even.
 
         Returns:
-            Shape (E, n, size, n_samples); `FixedSamples` has its own number of samples.
+            Shape (E, n, size, n_samples); `FixedSamples` returns as many samples as it has points.
         """
         noise = self.normal(n, size, n_samples // 2)
         return torch.cat([noise, -noise], dim=-1)
 
     def permutations(self, n: int) -> Tensor:
-        """A permutation of 0..n−1 per seed, shape (E, n)."""
+        """Permutations of 0..n−1, one per seed, shape (E, n)."""
         return torch.stack([torch.randperm(n, generator=generator) for generator in self.generators])
 
     def choices(self, weight: Tensor, n: int) -> Tensor:
-        """`n` indices of `weight` (N,) drawn with replacement in proportion to it, shape (E, n)."""
+        """Indices drawn with replacement with probabilities proportional to `weight` (N,), shape (E, n)."""
         drawn = [torch.multinomial(weight, n, replacement=True, generator=g) for g in self.generators]
         return torch.stack(drawn)
 
     def copy(self) -> SeedStreams:
-        """Streams that will draw the same numbers, apart from these."""
+        """Independent copies of the generators, which draw the same numbers."""
         twin = copy.copy(self)
         twin.generators = [generator.clone_state() for generator in self.generators]
         return twin
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The generators' states, shape (E, bytes)."""
+        """States of the generators, shape (E, bytes)."""
         return {"states": torch.stack([generator.get_state() for generator in self.generators])}
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Goes on where `state_dict` was taken."""
+        """Restore what `state_dict` returned."""
         for generator, own in zip(self.generators, state["states"], strict=True):
             generator.set_state(own.clone())  # torch reads from the start of the storage, not of the view
 
@@ -96,10 +103,10 @@ class SeedStreams:
 
 
 class FixedSamples(SeedStreams):
-    """Streams of a deployed policy: averages over a normal variable use the same points for every row.
+    """Streams of a deployed policy, whose `normal_samples` are the same points for every row.
 
-    A probability that draws nothing but `normal_samples` is then a function of the person alone. All other
-    draws are those of `SeedStreams` and depend on the row.
+    A probability computed from no other draws is then a function of the person alone. All other draws are
+    those of `SeedStreams` and depend on the row.
 
     Args:
         seeds: the E seeds, one per replicate.
@@ -111,21 +118,25 @@ class FixedSamples(SeedStreams):
         self.points = points
 
     def normal_samples(self, n: int, size: int, n_samples: int) -> Tensor:
-        """The points, expanded to shape (E, n, size, number of points), whatever `n_samples` is."""
+        """The points, expanded to shape (E, n, size, number of points); `n_samples` is ignored.
+
+        Raises:
+            ValueError: if `size` is not that of the points.
+        """
         if size != len(self.points):
-            raise ValueError(f"{size} dimensions are asked for; Learner.noise_size() said {len(self.points)}")
+            raise ValueError(f"{size} dimensions are requested; Learner.noise_size() is {len(self.points)}")
         return self.points.expand(len(self), n, -1, -1)
 
 
 def normal_points(size: int, n: int) -> Tensor:
-    """Scrambled Sobol points through the normal quantile function, shape (size, n), always the same.
+    """Scrambled Sobol points through the normal quantile function, shape (size, n), with a fixed seed.
 
-    Their average of a smooth function of a standard normal variable is nearer to its expectation than that of
-    as many independent draws.
+    The average of a smooth function over them is closer to its expectation than over as many independent
+    draws.
 
     Args:
         size: dimensions; 0 gives no points.
-        n: a power of two, for which the points are balanced.
+        n: number of points; a power of two, for which Sobol points are balanced.
     """
     if size == 0:
         return torch.zeros(0, n)

@@ -1,1 +1,1 @@
-"""The learners and what they share."""
+"""Learners, and the losses, models and policies that they share."""

@@ -1,10 +1,13 @@
-"""One code for both groups: which latent axis of one group says what an axis of the other says.
+"""Alignment of the latent axes of both groups by a signed permutation.
 
 A latent that is independent of s need not mean the same for both groups. Encoder and decoder see s, so a
-VAE may write what matters on one axis for S = +1 and on another, or with the opposite sign, for S = −1. Its
-ELBO is the same, since N(0, I) and diagonal Gaussians stay what they are where axes are permuted and signs
-changed, but a policy that sees z alone cannot use such a latent. By the same token a permutation with signs
-undoes it at no cost to the ELBO, once it is known which axis belongs to which.
+VAE may encode the same information on one axis for S = +1 and on another, or with the opposite sign, for
+S = −1. The ELBO does not distinguish the two, since N(0, I) and diagonal Gaussians are closed under
+permutations and changes of sign of the axes, but a policy of z alone cannot use such a latent. For the same
+reason a signed permutation of the axes of one group aligns them without changing the ELBO.
+
+References:
+    Kuhn: The Hungarian method for the assignment problem, Naval Research Logistics Quarterly 1955.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from fairall.nn.chunks import in_chunks
 
 @torch.no_grad()
 def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
-    """The signed permutation with which the latent of S = −1 depends on the features as that of S = +1 does.
+    """Signed permutation after which the latent of S = −1 depends on the features as that of S = +1 does.
 
-    Labels are not used. An axis is known by its covariances with the features, standardised within the group;
-    of all signed permutations P the one is taken that maximises the inner product of the covariances of one
-    group with those of the other after P, which is an assignment problem (Kuhn 1955).
+    Labels are not used. Axes are compared by their covariances with the features, standardised within the
+    group: the signed permutation P maximises the inner product of the covariances of one group with those of
+    the other after P, which is an assignment problem (Kuhn 1955).
 
     Args:
-        vae: of Phase I, E replicates.
+        vae: the VAE of Phase I, E replicates.
         people: N people of both groups.
 
     Returns:

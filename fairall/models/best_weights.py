@@ -1,4 +1,4 @@
-"""Which weights of a training are kept: per seed, those of its best validation epoch."""
+"""Selection of the weights of the best validation epoch, per seed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor, nn
 
 
 class BestWeights:
-    """The best weights so far of E replicates, chosen for each by its own loss.
+    """The best weights so far of E replicates, selected for each by its own validation loss.
 
     Args:
-        parameters: of the net that is trained, E replicates first.
+        parameters: parameters of the net that is trained, the axis of replicates first.
 
     Attributes:
-        loss: the least validation loss, shape (E,); infinite before there was a finite one.
-        epoch: when that was, shape (E,); 0 before.
-        done: seeds whose best is settled, whatever comes, shape (E,), bool.
+        loss: least validation loss, shape (E,); infinite before there was a finite one.
+        epoch: epoch of that loss, shape (E,); 0 before there was one.
+        done: seeds whose selected weights no longer change, shape (E,), bool.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
@@ -29,11 +29,14 @@ class BestWeights:
         self.epoch = torch.zeros(n_seeds, dtype=torch.long)
         self.done = torch.zeros(n_seeds, dtype=torch.bool)
 
-    def look(self, epoch: int, loss: Tensor, *, patience: int | None, margin: float) -> None:
-        """Takes the current weights of the seeds whose loss (E,) is their least.
+    def update(self, epoch: int, loss: Tensor, *, patience: int | None, margin: float) -> None:
+        """Select the current weights of the seeds with their least loss so far.
 
-        A seed is done whose loss has not improved for `patience` epochs and is above its best by more than
-        `margin`.
+        Args:
+            epoch: number of the current epoch, from 1.
+            loss: its validation loss, shape (E,).
+            patience: a seed is done if its loss has not improved for so many epochs; None: never.
+            margin: and is above its best by more than this.
         """
         better = ~self.done & (loss < self.loss)
         self.loss = torch.where(better, loss, self.loss)
@@ -45,7 +48,7 @@ class BestWeights:
 
     @torch.no_grad()
     def restore(self) -> None:
-        """Gives the net its best weights; NaN to a seed that never had a finite loss."""
+        """Copy the selected weights into the net; NaN for a seed that never had a finite loss."""
         diverged = self.epoch == 0
         for parameter, kept in zip(self._parameters, self._best, strict=True):
             parameter.copy_(kept)
@@ -56,7 +59,7 @@ class BestWeights:
         return {"best": self._best, "loss": self.loss, "epoch": self.epoch, "done": self.done}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
+        """Restore what `state_dict` returned."""
         self._best, self.loss, self.epoch, self.done = (
             state[name] for name in ("best", "loss", "epoch", "done")
         )

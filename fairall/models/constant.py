@@ -17,7 +17,7 @@ from fairall.randomness import SeedStreams
 
 @dataclass
 class ConstantPolicyConfig(ModelConfig):
-    """The one probability with which a constant policy accepts."""
+    """Acceptance probability of a constant policy."""
 
     acceptance_probability: float = MISSING
 
@@ -28,7 +28,7 @@ class ConstantPolicyConfig(ModelConfig):
 
 
 class ConstantPolicy(Learner):
-    """Accepts everybody with the same probability and learns nothing."""
+    """Policy that accepts everybody with the same probability and learns nothing."""
 
     config: ConstantPolicyConfig
     config_type = ConstantPolicyConfig
@@ -42,5 +42,5 @@ class ConstantPolicy(Learner):
         """Do nothing."""
 
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`; nothing is drawn."""
+        """See `Learner.propensity`; draws nothing."""
         return torch.full_like(s, self.config.acceptance_probability)

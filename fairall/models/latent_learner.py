@@ -1,4 +1,4 @@
-"""Learners that decide on a fair latent: everything but the loss that trains their model of people."""
+"""Base class of learners that decide on a fair latent: all but the loss of the VAE and the classifier."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fairall.storage.checkpoint import Checkpoint
 
 @dataclass
 class LatentConfig(ModelConfig):
-    """Sizes and rates of a learner with a latent, with a Phase I where `phase1` is given."""
+    """Architecture and training of a learner with a latent; Phase I is skipped where `phase1` is null."""
 
     policy: str = MISSING
     decision: str = MISSING
@@ -62,7 +62,7 @@ class LatentConfig(ModelConfig):
 
 
 class LatentLearner(Learner):
-    """A semi-supervised VAE, pretrained where there is a Phase I, and a policy that it offers."""
+    """A semi-supervised VAE, pretrained in Phase I if there is one, and a policy derived from it."""
 
     config: LatentConfig
 
@@ -87,10 +87,10 @@ class LatentLearner(Learner):
 
     @abstractmethod
     def loss(self, batch: Decided) -> Tensor:
-        """What the model of people minimises on a minibatch, shape (E,)."""
+        """Loss of VAE and classifier on a minibatch, shape (E,)."""
 
     def pretrain_units(self) -> int:
-        """Phase I epochs, 0 without a Phase I."""
+        """Number of Phase I epochs, 0 without a Phase I."""
         return 0 if self.config.phase1 is None else self.setting.schedule.phase1_epochs
 
     def phase1_task(self, data: PreparedData, config: Phase1Config) -> Phase1Task:
@@ -123,30 +123,29 @@ class LatentLearner(Learner):
         vae = task.untrained_vae(task.streams())
         vae.load_state_dict(trained["vae"])
         if protocol.latent_frame is LatentFrame.matched:
-            vae.read_together(matching_frame(vae, data.pool))
+            vae.apply_frame(matching_frame(vae, data.pool))
         self.model.vae.transfer_from(vae)
         return PretrainCurves(**trained["curves"])
 
     def warm_up_epochs(self) -> int:
-        """As many for the model of people as the schedule says, then as many for a policy that learns."""
+        """Number of epochs: the schedule's for VAE and classifier, and as many for a policy with a net."""
         return super().warm_up_epochs() * (1 if self.policy_optimiser is None else 2)
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """The model of people learns in the first half, the policy in the second."""
-        figures = {}
+        """Train VAE and classifier in the first half, the policy in the second."""
+        losses = {}
         if epoch < self.setting.schedule.warm_up_epochs:
-            figures["loss"] = self._model_epoch(decided)
+            losses["loss"] = self._model_epoch(decided)
         else:
             self._policy_epoch(decided)
         if epoch == self.warm_up_epochs() - 1:
-            # An initial policy that accepts good people only leaves next to no gradient at the end. With the
-            # tiny second moments of that, the first rejections of Phase II would take Adam far enough to kill
-            # ReLUs.
+            # Where the initial policy accepts only people with label 1, gradients end close to zero. With the
+            # second moments of those, Adam's first steps in Phase II would be large enough to kill ReLUs.
             self._start_optimisers()
-        return figures
+        return losses
 
     def update(self, decided: Decided) -> None:
-        """One epoch of the model of people, then one of the policy."""
+        """Train VAE and classifier for one epoch, then the policy for one."""
         self._model_epoch(decided)
         self._policy_epoch(decided)
 
@@ -160,7 +159,7 @@ class LatentLearner(Learner):
         return as_decided(probability, self.config.decision, threshold=self.policy.threshold)
 
     def noise_size(self) -> int:
-        """The size of the latent, over which policies average."""
+        """Size of the latent, over which policies average."""
         return self.config.latent_size
 
     @torch.no_grad()
@@ -176,8 +175,8 @@ class LatentLearner(Learner):
     def _start_optimisers(self) -> None:
         rate = self.config.learning_rate
         self.model_optimiser = Adam(self.model.parameters(), rate)
-        of_policy = list(self.policy.parameters())
-        self.policy_optimiser = Adam(of_policy, rate) if of_policy else None
+        parameters = list(self.policy.parameters())
+        self.policy_optimiser = Adam(parameters, rate) if parameters else None
 
     def _model_epoch(self, decided: Decided) -> float:
         n_batches = self.setting.schedule.batches_per_epoch

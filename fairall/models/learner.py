@@ -1,4 +1,4 @@
-"""What every method is to the online loop."""
+"""The interface between a method and the online loop."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
 ProgressCallback = Callable[..., None]
-"""Tells the progress display that one unit of work is done, with current figures as keywords.
+"""Reports that one unit of work is done, with current values to display as keywords.
 
-`resumed=n` alone: an earlier process has done n units, which say nothing about the speed of this one.
+`resumed=n` alone reports n units that an earlier process has done, which do not count for the speed.
 """
 
-DECISIONS = ("sample", "deterministic")  # how a policy decides, see `as_decided`
+DECISIONS = ("sample", "deterministic")  # see `as_decided`
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a learner is told of the problem it learns in.
+    """The problem that a learner learns in.
 
     Attributes:
         schema: the features of x.
         cost: c in (0, 1), the cost of a positive decision.
         seeds: the E seeds trained together.
-        schedule: how long everything lasts.
-        protocol: the switches in which the paper's text and the authors' code differ.
+        schedule: numbers of epochs, steps and applicants.
+        protocol: choices where the paper's text and the authors' code differ.
     """
 
     schema: Schema
@@ -50,12 +50,12 @@ class Setting:
 
     @property
     def gain(self) -> float:
-        """Of the initial weights of nets, as the protocol says."""
+        """Gain of the initial weights of nets."""
         return RELU_GAIN if self.protocol.weight_gain is WeightGain.relu else 1.0
 
     @property
     def group_blind(self) -> bool:
-        """Whether VAEs start without weights from s."""
+        """Whether the weights from s start at zero in VAEs."""
         return self.protocol.vae_start is VaeStart.group_blind
 
     @classmethod
@@ -73,8 +73,8 @@ class Learner(nn.Module, ABC):
 
     Attributes:
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
-        learns: whether it learns from decisions. One that does not is neither made to explore nor said to
-            have collapsed, and has no hyperparameters to select.
+        learns: whether it learns from decisions. For one that does not, exploration, warnings about a
+            collapsed policy and the note on hyperparameters are omitted.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
@@ -85,20 +85,24 @@ class Learner(nn.Module, ABC):
         self.config = config
         self.setting = setting
 
+    def extra_repr(self) -> str:
+        """Configuration, seeds and features."""
+        return f"{self.config}, seeds={list(self.setting.seeds)}, features={self.setting.schema.names}"
+
     @abstractmethod
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Learns once from people decided by the initial policy, before the first own decision.
+        """Train for one epoch on people decided by the initial policy, before the first own decision.
 
         Args:
             decided: labelled and unlabelled people, B rows; the same in all epochs.
             epoch: 0 .. `warm_up_epochs()` − 1.
 
         Returns:
-            Current figures to show, by name.
+            Values to display, by name.
         """
 
     def warm_up_epochs(self) -> int:
-        """How many there are."""
+        """Number of warm-up epochs."""
         return self.setting.schedule.warm_up_epochs
 
     @abstractmethod
@@ -108,45 +112,45 @@ class Learner(nn.Module, ABC):
         Args:
             x: features, shape (E, B, D).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            streams: draws whatever the policy averages over; equal streams give common random numbers. A
-                deployed policy gets `FixedSamples`, see `noise_size`.
+            streams: draw the samples that the policy averages over; equal streams give common random numbers.
+                A deployed policy gets `FixedSamples`, see `noise_size`.
 
         Returns:
             Shape (E, B), in [0, 1].
         """
 
     def noise_size(self) -> int:
-        """Dimensions of what `propensity` draws with `streams.normal_samples`; 0 if it never does.
+        """Dimensions of the samples that `propensity` draws with `streams.normal_samples`; 0 without any.
 
-        A deployed policy has fixed points of that size. What `propensity` draws in any other way changes with
-        the row a person stands in.
+        A deployed policy has fixed points of that size. Anything drawn in another way depends on a person's
+        row.
         """
         return 0
 
     @abstractmethod
     def update(self, decided: Decided) -> None:
-        """Learns from the B applicants of one time step and the decisions taken on them."""
+        """Train on the B applicants of one time step and the decisions taken on them."""
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
-        """Learns offline before the warm-up; by default not at all.
+        """Train offline before the warm-up; does nothing by default.
 
         Args:
-            data: everyone; a method may use the x and s of pool and validation, a reference labels too.
-            cache: of results that other runs can share.
-            progress: to be called `pretrain_units` times at most, with current figures as keywords.
+            data: all people; a method may use x and s of pool and validation, a reference also labels.
+            cache: stores results that other runs can share.
+            progress: to be called `pretrain_units` times at most, with values to display as keywords.
         """
         return None
 
     def pretrain_units(self) -> int:
-        """How often `pretrain` calls `progress`, at most."""
+        """Largest number of calls of `progress` in `pretrain`."""
         return 0
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
-        """The latent mean E[z | x, s], shape (E, B, Z), of methods that have one."""
+        """The latent mean E[z | x, s], shape (E, B, Z), of methods with a latent."""
         return None
 
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor | None:
-        """X (E, B, D) as it comes back through the latent, of methods that have one."""
+        """X (E, B, D) decoded from the latent mean, of methods with a decoder."""
         return None
 
     def training_state(self) -> dict[str, Any]:
@@ -198,13 +202,13 @@ class Learner(nn.Module, ABC):
 
 @dataclass(frozen=True)
 class PretrainCurves:
-    """How Phase I went.
+    """Losses of Phase I.
 
     Attributes:
-        epochs: the V epochs at which it was measured.
+        epochs: the V epochs at which they were measured.
         train: β-weighted negative ELBO on the training rows, shape (V, E), in nats per person.
         validation: the same on validation rows, shape (V, E).
-        best_epoch: the epoch whose weights were kept, shape (E,).
+        best_epoch: epoch whose weights were selected, shape (E,).
     """
 
     epochs: Tensor
@@ -214,19 +218,19 @@ class PretrainCurves:
 
     @property
     def kept_loss(self) -> Tensor:
-        """Validation loss at `best_epoch`, shape (E,); a seed that was done early may have had less later."""
+        """Validation loss at `best_epoch`, shape (E,); after its early stop a seed may have had less."""
         rows = torch.searchsorted(self.epochs, self.best_epoch)
         return self.validation.gather(0, rows.unsqueeze(0)).squeeze(0)
 
 
 def as_decided(probability: Tensor, decision: str, *, threshold: float) -> Tensor:
-    """π(d=1 | x, s) of a policy that thinks `probability` (any shape) and decides as `decision` says.
+    """π(d=1 | x, s) of a policy, given the probability that its model estimates.
 
     Args:
-        probability: what the policy's model gives, in [0, 1].
+        probability: estimate of the model, in [0, 1], any shape.
         decision: one of `DECISIONS`: `sample` accepts with that probability, `deterministic` where it is at
             least `threshold`.
-        threshold: where a deterministic policy says yes.
+        threshold: of a deterministic policy.
 
     Returns:
         Same shape, in [0, 1].

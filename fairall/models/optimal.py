@@ -23,7 +23,7 @@ from fairall.storage.cache import Cache
 
 @dataclass
 class OptimalConfig(ModelConfig):
-    """A reference policy fitted with labels of everybody."""
+    """Features, decisions and sample size of a reference policy."""
 
     reads: list[str] | None = MISSING
     sees_sensitive: bool = MISSING
@@ -37,13 +37,14 @@ class OptimalConfig(ModelConfig):
 
 
 class Optimal(Learner):
-    """A logistic model of p(ỹ | x) or p(ỹ | x, s), one fit per seed on people of its own.
+    """Logistic model of p(ỹ | x) or p(ỹ | x, s), fitted for each seed on other people.
 
-    It learns nothing online. OPT-UNFAIR reads x and s; OPT-FAIR reads K alone, which the data set then has
-    to reveal (`dataset.observed=[K]`). It decides as the fit asks: 1[p ≥ c], or with probability p.
+    It learns nothing online. OPT-UNFAIR reads x and s; OPT-FAIR reads K alone, which has to be the only
+    feature (`dataset.observed=[K]`). It accepts where p ≥ c, or with probability p.
 
     Raises:
-        FairAllError: where the features are not those the reference reads, or all labels are the same.
+        FairAllError: if the features are not those that the reference reads, or, in `pretrain`, if all labels
+            are the same.
     """
 
     config: OptimalConfig
@@ -54,7 +55,7 @@ class Optimal(Learner):
         if config.reads is not None and setting.schema.names != config.reads:
             reads, features = ", ".join(config.reads), ", ".join(setting.schema.names)
             raise FairAllError(
-                f"model={config.name} reads {reads}, and the data set shows {features}; it is for "
+                f"model={config.name} reads {reads}, and the data set has {features}; it is for "
                 f"dataset=synthetic with dataset.observed=[{reads}]"
             )
         self.inputs = FeatureInputs(setting.schema)
@@ -62,17 +63,17 @@ class Optimal(Learner):
         self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
 
     def pretrain_units(self) -> int:
-        """Fits, one per seed."""
+        """Number of fits, one per seed."""
         return len(self.setting.seeds)
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
-        """Fits the logistic models on `fit_rows` applicants each, labels of all of them known."""
+        """Fit each seed's model on `fit_rows` applicants, all of whose labels are known."""
         people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
         if (people.label.min(1).values == people.label.max(1).values).any():
             raise FairAllError(f"model={self.config.name}: everybody has the same label: nothing to fit")
         inputs = self._inputs(people.x, people.s)
         for k in range(len(self.setting.seeds)):
-            # Without a penalty: the posterior itself is wanted, not a guarded guess at it.
+            # Without a penalty, which would bias the estimate of p.
             fit = LogisticRegression(C=float("inf"), max_iter=10_000)
             fit.fit(inputs[k].double().numpy(), people.label[k].numpy())
             with torch.no_grad():
@@ -82,15 +83,15 @@ class Optimal(Learner):
         return None
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Nothing to learn."""
+        """Do nothing."""
         return {}
 
     def update(self, decided: Decided) -> None:
-        """Nothing to learn."""
+        """Do nothing."""
 
     @torch.no_grad()
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`; no random number is drawn."""
+        """See `Learner.propensity`; draws nothing."""
         probability = torch.sigmoid(self.logistic(self._inputs(x, s))).squeeze(-1)
         return as_decided(probability, self.config.decision, threshold=self.setting.cost)
 

@@ -199,7 +199,7 @@ def train_phase1(
             if epoch % config.validate_every == 0 or epoch == task.epochs:
                 with torch.no_grad():
                     held_out = loss_of(*held_out_people, validation_noise)
-                best.look(epoch, held_out, patience=config.patience, margin=config.margin)
+                best.update(epoch, held_out, patience=config.patience, margin=config.margin)
                 curves["epochs"].append(epoch)
                 curves["train"].append(epoch_loss / len(pool))
                 curves["validation"].append(held_out)
@@ -217,13 +217,13 @@ def train_phase1(
 
 
 def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
-    """−K: β·KL(q(z | x, s) ‖ N(0, I)) − E_q[log p(x | z, s)], averaged over people (eq. 6).
+    """−K = β·KL(q(z | x, s) ‖ N(0, I)) − E_q[log p(x | z, s)], averaged over people (eq. 6).
 
     Args:
         vae: a VAE without ũ.
         x: features, shape (E, B, D).
         s: sensitive attribute, shape (E, B).
-        noise: standard normal, L samples a person, shape (E, B, Z, L).
+        noise: standard normal ε, L samples per person, shape (E, B, Z, L).
         beta: weight of the KL term.
 
     Returns:

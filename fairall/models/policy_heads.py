@@ -1,4 +1,4 @@
-"""The policies that a semi-supervised VAE offers (section 4.2, appendix D.4)."""
+"""Policies derived from a semi-supervised VAE (section 4.2, appendix D.4)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from fairall.randomness import SeedStreams
 
 
 class LatentPolicy(nn.Module, ABC):
-    """From what the model knows of people to the probability of a yes.
+    """Acceptance probability computed from a semi-supervised VAE.
 
     Args:
         setting: the problem.
         latent_size: Z.
-        arch: hidden layers of a policy that has a net of its own; the classifier's (appendix D.4).
-        dropout: of that net.
-        streams: draws its initial weights.
+        arch: hidden layers of a policy with a net; the classifier's (appendix D.4).
+        dropout: dropout of that net.
+        streams: draw its initial weights.
     """
 
     def __init__(
@@ -39,45 +39,45 @@ class LatentPolicy(nn.Module, ABC):
     @property
     @abstractmethod
     def threshold(self) -> float:
-        """The probability from which on a deterministic policy says yes."""
+        """Least probability at which a deterministic policy accepts."""
 
     @abstractmethod
     def probability(
         self, model: SemiSupervisedVAE, x: Tensor, s: Tensor, streams: SeedStreams, n_samples: int
     ) -> Tensor:
-        """Probability of a yes, shape (E, B).
+        """Acceptance probability, shape (E, B).
 
         Args:
-            model: of people.
+            model: VAE and classifier.
             x: features, shape (E, B, D).
             s: sensitive attribute, shape (E, B).
-            streams: draws z; `FixedSamples` for a deployed policy.
-            n_samples: z per person and ũ, for a policy that averages over drawn z; even.
+            streams: draw z; `FixedSamples` for a deployed policy.
+            n_samples: samples of z per person and ũ, for a policy that averages over z; even.
         """
 
     def loss(self, model: SemiSupervisedVAE, batch: Decided, streams: SeedStreams) -> Tensor:
-        """What training minimises, shape (E,); nothing for a policy without parameters of its own."""
+        """Loss of the policy's own parameters on a minibatch, shape (E,); 0 for a policy without any."""
         return batch.s.new_zeros(len(batch.s))
 
 
 class ClassifierPolicy(LatentPolicy):
-    """π_clf: the classifier q(ũ | x, s) decides. It sees s, and knows of no fairness."""
+    """π_clf: the classifier q(ũ | x, s), which sees s and has no fairness constraint."""
 
-    threshold = 0.5  # the classifier is trained with c: its ½ is where p(ũ = 1) = c
+    threshold = 0.5  # the classifier's loss contains c: it gives ½ where p(ũ = 1) = c
 
     def probability(
         self, model: SemiSupervisedVAE, x: Tensor, s: Tensor, streams: SeedStreams, n_samples: int
     ) -> Tensor:
-        """See `LatentPolicy.probability`; nothing is drawn."""
+        """See `LatentPolicy.probability`; draws nothing."""
         return torch.sigmoid(model.classify(x, s))
 
 
 class DecoderPolicy(LatentPolicy):
-    """π_dec: the decoder p(ũ | z, s) decides. It sees s too."""
+    """π_dec: the decoder p(ũ | z, s), which sees s."""
 
     @property
     def threshold(self) -> float:
-        """The cost c, as the decoder is trained by likelihood alone."""
+        """The cost c, since the decoder estimates p(ũ = 1)."""
         return self.setting.cost
 
     def probability(
@@ -92,7 +92,7 @@ class DecoderPolicy(LatentPolicy):
 
 
 class NetPolicy(LatentPolicy):
-    """π^Z: a net that sees z and nothing else, and learns from the applicants of every step."""
+    """π^Z: a net of z alone, trained on the applicants of every step."""
 
     def __init__(
         self, setting: Setting, latent_size: int, arch: Sequence[int], dropout: float, streams: SeedStreams
@@ -102,7 +102,7 @@ class NetPolicy(LatentPolicy):
 
     @property
     def threshold(self) -> float:
-        """The cost c where the net estimates p(ũ = 1 | z); ½ where its labels or its loss have c in them."""
+        """The cost c where the net estimates p(ũ = 1 | z); ½ where its targets or its loss contain c."""
         protocol = self.setting.protocol
         estimates = (
             protocol.policy_target is PolicyTarget.sampled and protocol.policy_loss is PolicyLoss.plain
@@ -121,7 +121,7 @@ class NetPolicy(LatentPolicy):
         return _averaged(accepts, model, x, s, streams, n_samples)
 
     def loss(self, model: SemiSupervisedVAE, batch: Decided, streams: SeedStreams) -> Tensor:
-        """Cross-entropy of the decisions that `training_targets` asks for, averaged over its rows."""
+        """Cross-entropy with `training_targets`, weighted, averaged over their rows."""
         with torch.no_grad():
             z = model.draw_latent(batch, streams)
             target, weight, rows = self.training_targets(model, batch, z, streams)
@@ -136,10 +136,14 @@ class NetPolicy(LatentPolicy):
     def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """For latents z (E, B, Z): the decisions to learn, their weights, and which rows to learn from."""
+        """Targets of the net for latents z (E, B, Z).
 
-    def _everyone(self, p_utility: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor, Tensor]:
-        """Targets for everybody: the optimal decisions by an estimate `p_utility` (E, B) of p(ũ = 1)."""
+        Returns:
+            Decisions to learn, their weights, and a mask of the rows to learn from, each of shape (E, B).
+        """
+
+    def _targets_of_all(self, p_utility: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor, Tensor]:
+        """Targets of all rows from an estimate `p_utility` (E, B) of p(ũ = 1): thresholded at c, or drawn."""
         if self.setting.protocol.policy_target is PolicyTarget.hard:
             target = p_utility >= self.setting.cost
         else:
@@ -148,11 +152,11 @@ class NetPolicy(LatentPolicy):
 
 
 class LabelPolicy(NetPolicy):
-    """π^Z_label: learns from labelled applicants alone, weighted by 1/π."""
+    """π^Z_label: trained on the labels of accepted applicants, weighted by 1/π."""
 
     @property
     def threshold(self) -> float:
-        """The cost c where the net estimates p(ũ = 1 | z); ½ where its loss has c in it."""
+        """The cost c where the net estimates p(ũ = 1 | z); ½ where its loss contains c."""
         return self.setting.cost if self.setting.protocol.policy_loss is PolicyLoss.plain else 0.5
 
     def training_targets(
@@ -164,26 +168,26 @@ class LabelPolicy(NetPolicy):
 
 
 class ClassifierTaughtPolicy(NetPolicy):
-    """π^Z_clf: learns from all applicants what the classifier thinks of them."""
+    """π^Z_clf: trained on the classifier's estimates for all applicants."""
 
     def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `NetPolicy.training_targets`."""
-        # The classifier is trained with weights c and 1 − c; without them its odds are those of p(ũ = 1).
+        # The classifier's loss weighs labels by c and 1 − c; the shift of the logit undoes that.
         cost = self.setting.cost
         p_utility = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
-        return self._everyone(p_utility, streams)
+        return self._targets_of_all(p_utility, streams)
 
 
 class DecoderTaughtPolicy(NetPolicy):
-    """π^Z_dec: learns from all applicants what the decoder thinks of their z; the paper's choice."""
+    """π^Z_dec: trained on the decoder's estimates for all applicants; the paper's choice."""
 
     def training_targets(
         self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
     ) -> tuple[Tensor, Tensor, Tensor]:
         """See `NetPolicy.training_targets`."""
-        return self._everyone(model.decoded_utility(z.unsqueeze(-1), batch.s).squeeze(-1), streams)
+        return self._targets_of_all(model.decoded_utility(z.unsqueeze(-1), batch.s).squeeze(-1), streams)
 
 
 POLICIES: dict[str, type[LatentPolicy]] = {
@@ -203,11 +207,21 @@ def _averaged(
     streams: SeedStreams,
     n_samples: int,
 ) -> Tensor:
-    """E over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples, of `accepts`, shape (E, B).
+    """Expectation of `accepts` over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples.
 
-    Both branches use the same ε, in training antithetic ones: what is odd in ε leaves no error, which halves
-    the number of samples that a given error takes (docs/protocols.md).
-    `accepts` maps samples of z (E, B, Z, L) to probabilities (E, B, L).
+    Both values of ũ use the same antithetic ε. Terms odd in ε then cancel, which halves the number of samples
+    needed for a given error (docs/protocols.md).
+
+    Args:
+        accepts: maps samples of z (E, B, Z, L) to probabilities (E, B, L).
+        model: VAE and classifier.
+        x: features, shape (E, B, D).
+        s: sensitive attribute, shape (E, B).
+        streams: draw ε.
+        n_samples: samples of z per person and ũ; even.
+
+    Returns:
+        Shape (E, B).
     """
     loc, scale = model.posteriors(x, s)
     noise = streams.normal_samples(x.shape[1], loc.shape[-1], n_samples)

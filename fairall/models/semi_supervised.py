@@ -1,4 +1,8 @@
-"""The model of people that FairAll's family decides with: who they are, and what accepting them is worth."""
+"""Semi-supervised VAE of (x, ũ) given s, with classifier q(ũ | x, s).
+
+References:
+    Kingma, Mohamed, Rezende, Welling: Semi-supervised learning with deep generative models, NeurIPS 2014.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,10 @@ class SemiSupervisedVAE(nn.Module):
         latent_size: Z.
         vae_arch: hidden layers of encoder and of decoder.
         clf_arch: hidden layers of the classifier.
-        clf_dropout: its dropout.
-        streams: draws the initial weights.
+        clf_dropout: dropout of the classifier.
+        streams: draw the initial weights.
         group_blind: see `ConditionalVAE`.
-        gain: of the initial weights, see `StackedMLP`.
+        gain: gain of the initial weights, see `StackedMLP`.
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class SemiSupervisedVAE(nn.Module):
         )
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
-        """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); with `dropout_streams` as in training."""
+        """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""
         given = torch.cat([self.vae.inputs(x).mT, s.unsqueeze(1)], dim=1)
         return self.classifier.forward_transposed(given, dropout_streams).squeeze(1)
 
@@ -66,18 +70,18 @@ class SemiSupervisedVAE(nn.Module):
         return (1.0 - p_utility) * loc[..., 0, :] + p_utility * loc[..., 1, :]
 
     def draw_latent(self, batch: Decided, streams: SeedStreams) -> Tensor:
-        """One z ~ q(z | x, s, ũ) of every applicant, shape (E, B, Z), ũ drawn where it is not revealed."""
+        """One z ~ q(z | x, s, ũ) per applicant, shape (E, B, Z), with ũ ~ q(ũ | x, s) where it is unknown."""
         estimated = torch.sigmoid(self.classify(batch.x, batch.s))
         guessed = (streams.uniform(*estimated.shape[1:]) < estimated).to(batch.label.dtype)
         loc, scale = self.vae.encode(batch.x, batch.s, torch.where(batch.accepted, batch.label, guessed))
         return loc + scale * streams.normal(*loc.shape[1:])
 
     def decoded_utility(self, z: Tensor, s: Tensor) -> Tensor:
-        """p(ũ = 1 | z, s, d = 1) of samples z (E, B, Z, L) and s (E, B), shape (E, B, L)."""
+        """p(ũ = 1 | z, s, d = 1) for samples z (E, B, Z, L) and s (E, B), shape (E, B, L)."""
         return torch.sigmoid(self.vae.utility_logit(self.vae.decode(z, s)))
 
     def reconstruct(self, z: Tensor, s: Tensor) -> Tensor:
-        """The features as the decoder has them, shape (E, B, D), of z (E, B, Z) and s (E, B)."""
+        """Point estimates of the features, shape (E, B, D), for z (E, B, Z) and s (E, B)."""
         likelihood = self.vae.likelihood
         outputs = self.vae.decode(z.unsqueeze(-1), s).squeeze(-1)
         return likelihood.reconstruct(outputs[:, : likelihood.n_outputs])

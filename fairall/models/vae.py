@@ -19,25 +19,24 @@ MIN_SCALE = 1e-4  # a posterior of zero width has no density
 
 
 class ConditionalVAE(nn.Module):
-    """E conditional VAEs side by side: q(z | x, s[, ũ]) and p(x[, ũ] | z, s).
+    """E conditional VAEs: encoder q(z | x, s[, ũ]) and decoder p(x[, ũ] | z, s).
 
-    With `utility` the encoder reads the proxy utility ũ (coded {0, 1}) as its last input and the decoder
-    gives the logit of p(ũ = 1 | z, s, d = 1) as its last output; without it, it is the VAE of Phase I.
+    With `utility` the proxy utility ũ in {0, 1} is the last input of the encoder, and the logit of
+    p(ũ = 1 | z, s, d = 1) the last output of the decoder; without it, this is the VAE of Phase I.
 
     Args:
         schema: the features of x.
         latent_size: Z.
         hidden: hidden layers of encoder and of decoder.
-        streams: draws the initial weights.
-        utility: whether ũ is modelled too.
-        gain: of the initial weights, see `StackedMLP`.
-        group_blind: whether the weights from s start at zero, in encoder and decoder. Both groups then begin
-            with one code, and keep it more often than when they begin with two.
+        streams: draw the initial weights.
+        utility: whether ũ is modelled.
+        gain: gain of the initial weights, see `StackedMLP`.
+        group_blind: whether the weights from s start at zero, in encoder and decoder. Both groups then start
+            with the same encoding, and keep it more often than when they start with different ones.
 
     Attributes:
-        frame: signed permutation of the latent axes, shape (E, Z, Z): what the code of S = −1 goes through to
-            be read as that of S = +1. It changes neither ELBO nor prior, and is the identity until
-            `read_together` is told otherwise.
+        frame: signed permutation of the latent axes, shape (E, Z, Z), that is applied to the encodings of
+            S = −1, see `fairall.models.alignment`. It changes neither ELBO nor prior; initially the identity.
     """
 
     frame: Tensor
@@ -77,7 +76,7 @@ class ConditionalVAE(nn.Module):
         Args:
             x: features, shape (E, B, D).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            utility: ũ in {0, 1}, shape (E, B); given exactly where the VAE models it.
+            utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
 
         Returns:
             Two tensors of shape (E, B, Z); the scale is positive.
@@ -91,14 +90,14 @@ class ConditionalVAE(nn.Module):
         return torch.where(other, loc @ self.frame, loc), torch.where(other, scale @ self.frame.abs(), scale)
 
     def encoder_input(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> Tensor:
-        """What `encode` gives the encoder, people in columns, shape (E, inputs, B)."""
+        """Inputs of the encoder, people in columns, shape (E, inputs, B)."""
         given = [self.inputs(x).mT, s.unsqueeze(1)]
         if utility is not None:
             given.append(utility.unsqueeze(1))
         return torch.cat(given, dim=1)
 
     def decode(self, z: Tensor, s: Tensor) -> Tensor:
-        """What the decoder makes of L samples a person.
+        """Outputs of the decoder for L samples per person.
 
         Args:
             z: samples, shape (E, B, Z, L).
@@ -117,7 +116,7 @@ class ConditionalVAE(nn.Module):
         Args:
             z: samples, shape (E, B, Z, L).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            targets: x and weights, and ũ exactly where the VAE models it.
+            targets: x and weights, and ũ exactly if the VAE models it.
 
         Returns:
             Shape (E, B), in nats; its derivative is subject to `weighted_log_likelihood`.
@@ -130,12 +129,12 @@ class ConditionalVAE(nn.Module):
         return outputs[:, self.likelihood.n_outputs]
 
     @torch.no_grad()
-    def read_together(self, frame: Tensor) -> None:
-        """From now on the code of S = −1, as it is now, is read through `frame` (E, Z, Z) too."""
+    def apply_frame(self, frame: Tensor) -> None:
+        """Apply `frame` (E, Z, Z) to the encodings of S = −1, after the frame that is in use."""
         self.frame.copy_(self.frame @ frame)
 
     def decoder_input(self, z: Tensor, s: Tensor) -> Tensor:
-        """Samples z (E, B, Z, L) in the decoder's own frame, and s, shape (E, Z + 1, B, L)."""
+        """Inputs of the decoder: z (E, B, Z, L) with `frame` undone, and s; shape (E, Z + 1, B, L)."""
         z = z.transpose(1, 2)
         s_row = s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])
         if not self._is_in_one_frame():
@@ -148,7 +147,7 @@ class ConditionalVAE(nn.Module):
 
     @torch.no_grad()
     def transfer_from(self, phase1: ConditionalVAE) -> None:
-        """Starts from a Phase I VAE: φ', θ' are copied, the connections of ũ keep their random start."""
+        """Copy the weights φ', θ' of a Phase I VAE; the connections of ũ keep their initial weights."""
         pretrained = dict(phase1.named_parameters())
         for name, own in self.named_parameters():
             known = pretrained[name]

@@ -1,1 +1,1 @@
-"""Layers and likelihoods that train E replicates as one."""
+"""Layers, likelihoods and optimisers of E stacked replicates."""

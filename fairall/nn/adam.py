@@ -1,4 +1,8 @@
-"""Adam, without what `torch.optim.Adam` does around its kernel."""
+"""Adam without the overhead of `torch.optim.Adam` around its kernel.
+
+References:
+    Kingma, Ba: Adam: a method for stochastic optimization, ICLR 2015.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +18,14 @@ VECTOR = 16  # float32 numbers in the widest vector register of a CPU (AVX-512)
 
 
 class Adam:
-    """Adam with PyTorch's own fused kernel and default rates of decay (Kingma and Ba 2015).
+    """Adam with PyTorch's fused kernel and default rates of decay (Kingma and Ba 2015).
 
-    The class in `torch.optim` imports PyTorch's compiler when it is made, which takes a second and a half,
-    and its hooks and groups take longer than the update of a small net.
+    The class in `torch.optim` imports PyTorch's compiler when it is constructed, which takes 1.5 s, and its
+    hooks and groups take longer than the update of a small net.
 
     Args:
-        parameters: what to update; those without a gradient are left alone.
-        learning_rate: of all.
+        parameters: parameters to update; those without a gradient stay unchanged.
+        learning_rate: step size.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float) -> None:
@@ -32,13 +36,13 @@ class Adam:
         self.steps = [torch.zeros(()) for _ in self.parameters]
 
     def zero_grad(self) -> None:
-        """Forgets the gradients."""
+        """Delete the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """One update with the gradients there are."""
+        """Update the parameters that have a gradient."""
         known = zip(self.parameters, self.means, self.squares, self.steps, strict=True)
         moved = [(own, own.grad, *rest) for own, *rest in known if own.grad is not None]
         if not moved:
@@ -66,7 +70,7 @@ class Adam:
         return {"means": self.means, "squares": self.squares, "steps": self.steps}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
+        """Restore what `state_dict` returned."""
         for name, values in self.state_dict().items():
             for own, value in zip(values, state[name], strict=True):
                 own.copy_(value)
@@ -75,13 +79,13 @@ class Adam:
 class PaddedAdam(Adam):
     """Adam whose update of a replicate is the same, to the last bit, whatever is stacked with it.
 
-    The kernel rounds differently behind the last whole vector of a tensor. Which numbers of a replicate are
-    there would depend on how many replicates are stacked, so tensors that do not fill whole vectors are
-    updated in copies padded with zeros.
+    The kernel rounds differently after the last whole vector register of a tensor. Which numbers of a
+    replicate are there would depend on how many replicates are stacked, so tensors that do not fill whole
+    registers are updated in copies padded with zeros.
 
     Args:
-        parameters: what to update; all need a gradient whenever `step` is called.
-        learning_rate: of all.
+        parameters: parameters to update; all need a gradient whenever `step` is called.
+        learning_rate: step size.
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float) -> None:

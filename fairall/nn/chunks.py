@@ -1,4 +1,4 @@
-"""Many people a few at a time, so that what is computed on the way fits into the processor's cache."""
+"""Computation over people in chunks whose intermediate values fit into the processor's cache."""
 
 from __future__ import annotations
 
@@ -8,22 +8,21 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-AT_ONCE = (
-    1280  # people of all replicates; with some 16 latent samples each, hidden layers take a few megabytes
-)
+# People of all replicates; with some 16 latent samples each, hidden layers take a few megabytes.
+AT_ONCE = 1280
 # PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way. With chunks of at least 16
-# people, all but the last a multiple of it, a replicate draws the same numbers, however many are stacked.
+# people, all but the last a multiple of 16, a replicate draws the same numbers, however many are stacked.
 MULTIPLE = 16
 
 
 def in_chunks(compute: Callable[..., Tensor], *people: Tensor, rows: int | None = None) -> Tensor:
-    """Apply `compute` to some people at a time.
+    """Apply `compute` to chunks of people and concatenate the results.
 
     Args:
         compute: maps people (E, B, ...) to values (E, B, ...).
         people: shape (E, N, ...) each.
-        rows: B, people of each replicate at a time, for a `compute` that draws nothing; some `AT_ONCE` over
-            all replicates unless given.
+        rows: B, people of each replicate per chunk, for a `compute` that draws nothing; by default about
+            `AT_ONCE` over all replicates.
 
     Returns:
         Shape (E, N, ...).
@@ -34,7 +33,7 @@ def in_chunks(compute: Callable[..., Tensor], *people: Tensor, rows: int | None 
 
 
 def _sizes(n_replicates: int, n_people: int) -> list[int]:
-    """People of each chunk; a last one of fewer than `MULTIPLE` joins its neighbour."""
+    """Sizes of the chunks; a last one of fewer than `MULTIPLE` people is merged with the one before."""
     size = max(1, AT_ONCE // n_replicates // MULTIPLE) * MULTIPLE
     n_chunks = max(1, math.ceil((n_people - MULTIPLE + 1) / size))
     return [size] * (n_chunks - 1) + [n_people - (n_chunks - 1) * size]

@@ -1,8 +1,8 @@
-"""p(x | z, s) for tables of mixed kinds, vectorised over all features of a kind.
+"""Likelihood p(x | z, s) of features of mixed kinds, vectorised over the features of a kind.
 
-Every kind is an exponential family, log p = η·T(x) − A(η) + log h(x), whose gradient in η is T(x) − E[T(x)].
-Both come from the same few intermediate values, so each kind gives them together: a graph of elementwise
-operations for autograd to walk back would cost several times as much as the decoder itself.
+Every kind is an exponential family, log p = η·T(x) − A(η) + log h(x), with gradient T(x) − E[T(x)] in η.
+Both are computed together from the same intermediate values: autograd over the elementwise operations would
+cost several times as much as the decoder itself.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ MAX_LOGIT = 30.0  # odds are bounded by e^60, so that exponentials of logits are
 
 
 class KindLikelihood(ABC):
-    """The features of one kind: independent, and with a block of the decoder's outputs of their own.
+    """Likelihood of the k features of one kind, independent given a block of the decoder's outputs.
 
     Args:
         schema: all features.
-        kind: which of them.
+        kind: kind of the features.
 
     Attributes:
-        columns: where in x they are, k of them.
-        n_outputs: p, the size of their block.
+        columns: indices of the features in x, shape (k,).
+        n_outputs: p, the size of the block.
     """
 
     n_outputs: int
@@ -52,11 +52,11 @@ class KindLikelihood(ABC):
 
     @abstractmethod
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The most telling values, shape (E, k, B), for outputs (E, p, B)."""
+        """Mean (real, count) or mode (binary, categorical), shape (E, k, B), for outputs (E, p, B)."""
 
 
 class Gaussian(KindLikelihood):
-    """Real features, in natural parameters: the decoder gives all η1, then all r, and η2 = −softplus(r)."""
+    """Real features in natural parameters: the outputs are all η1, then all r with η2 = −softplus(r)."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema, Kind.REAL)
@@ -81,7 +81,7 @@ class Gaussian(KindLikelihood):
 
 
 class Poisson(KindLikelihood):
-    """Counts, with a softplus rate."""
+    """Counts with rate softplus of the output."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema, Kind.COUNT)
@@ -95,12 +95,12 @@ class Poisson(KindLikelihood):
         return _over_samples(x * torch.log(rate) - rate) - torch.lgamma(x + 1.0).sum((1, -1))
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The rate, which is the mean."""
+        """The rate."""
         return F.softplus(outputs) + MIN_RATE
 
 
 class Bernoulli(KindLikelihood):
-    """Binary features, with the logit of their second code."""
+    """Binary features; the outputs are the logits of their second codes."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema, Kind.BINARY)
@@ -112,16 +112,16 @@ class Bernoulli(KindLikelihood):
         return bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype), score)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The likelier code."""
+        """The more probable code."""
         return torch.where(outputs > 0, self.codes[:, 1, :, 0], self.codes[:, 0, :, 0])
 
 
 class Categorical(KindLikelihood):
-    """Categorical features: a softmax over the codes of each, the logits feature after feature."""
+    """Categorical features: a softmax over the codes of each; the outputs are their logits in turn."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema, Kind.CATEGORICAL)
-        # Which logits belong to which feature, shape (k, p), and the same as an index.
+        # Which logits belong to which feature: as an index of shape (p,), and as an indicator (k, p).
         self.sizes = [len(schema[i].codes) for i in self.columns]
         self.owner = torch.arange(len(self.sizes)).repeat_interleave(
             torch.tensor(self.sizes, dtype=torch.long)
@@ -131,7 +131,7 @@ class Categorical(KindLikelihood):
         self.n_outputs = len(self.codes)
 
     def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
-        """See `KindLikelihood.log_prob`; a logit out of bounds is learnt from as if it were at its bound."""
+        """See `KindLikelihood.log_prob`; the gradient of a logit beyond `MAX_LOGIT` is that at the bound."""
         membership = self.membership.to(outputs.dtype)
         indicator = (x.index_select(1, self.owner) == self.codes.view(-1, 1, 1)).to(outputs.dtype)
         logits = outputs.clamp(-MAX_LOGIT, MAX_LOGIT)
@@ -145,13 +145,24 @@ class Categorical(KindLikelihood):
         return chosen - normaliser
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
-        """The likeliest code."""
+        """The most probable code."""
         of_features = zip(outputs.split(self.sizes, 1), self.codes.split(self.sizes), strict=True)
         return torch.stack([codes[logits.argmax(1)] for logits, codes in of_features], 1)
 
 
 class MixedLikelihood:
-    """Independent likelihoods of all features given the decoder's outputs, block after block by kind."""
+    """Likelihood of all features, independent given the decoder's outputs, which are in blocks by kind.
+
+    >>> from fairall.data.features import Feature, Kind, Schema
+    >>> likelihood = MixedLikelihood(Schema([Feature("visits", Kind.COUNT), Feature("height", Kind.REAL)]))
+    >>> likelihood.n_outputs, likelihood.block_sizes
+    (3, [2, 1])
+    >>> outputs, x = torch.zeros(1, 3, 4, 5), torch.ones(1, 4, 2)  # E = 1, B = 4 people, L = 5 samples
+    >>> likelihood.log_prob(outputs, x).shape
+    torch.Size([1, 4])
+    >>> likelihood.reconstruct(outputs[..., 0])[0, 0]
+    tensor([0.6931, 0.0000])
+    """
 
     def __init__(self, schema: Schema) -> None:
         self.n_features = len(schema)
@@ -166,7 +177,7 @@ class MixedLikelihood:
 
     @property
     def n_outputs(self) -> int:
-        """P, the number of decoder outputs needed."""
+        """P, the number of outputs of the decoder."""
         return sum(self.block_sizes)
 
     def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None = None) -> Tensor:
@@ -189,7 +200,7 @@ class MixedLikelihood:
         return total
 
     def reconstruct(self, outputs: Tensor) -> Tensor:
-        """The most telling single value of each feature: the mean of real ones and counts, else the mode.
+        """Point estimate of each feature: mean (real, count) or mode (binary, categorical).
 
         Args:
             outputs: decoder outputs, shape (E, P, B).
@@ -204,12 +215,12 @@ class MixedLikelihood:
 
 
 def bernoulli_log_prob(logit: Tensor, value: Tensor, score: Tensor | None = None) -> Tensor:
-    """Of `value` in {0, 1}, shape (E, k, B, 1), given logits (E, k, B, L); see `KindLikelihood.log_prob`."""
+    """`KindLikelihood.log_prob` of `value` in {0, 1}, shape (E, k, B, 1), for logits (E, k, B, L)."""
     if score is not None:
         torch.sub(value, torch.sigmoid(logit), out=score)
     return _over_samples(value * logit - F.softplus(logit))
 
 
 def _over_samples(log_prob: Tensor) -> Tensor:
-    """Summed over features and averaged over samples: (E, k, B, L) to (E, B)."""
+    """Sum over features and average over samples: (E, k, B, L) to (E, B)."""
     return log_prob.sum(1).mean(-1)

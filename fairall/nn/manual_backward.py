@@ -1,8 +1,8 @@
-"""The forward and the backward pass of a stacked net, written out.
+"""Forward and backward pass of a stacked net without autograd.
 
-What is trained thousands of times on few people spends more on autograd's bookkeeping than on arithmetic,
-and what is trained on many samples of people need not keep what autograd keeps. Layers are given as weight
-(E, in, out) and bias (E, 1, out) in turn; people are in columns, values of shape (E, units, B).
+For small minibatches autograd's bookkeeping takes longer than the arithmetic; for many samples per person it
+keeps more activations than necessary. Layers are given as weight (E, in, out) and bias (E, 1, out) in turn;
+people are in columns, values of shape (E, units, B).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from torch import Tensor
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """What a layer makes of x (E, in, B), shape (E, out, B)."""
+    """Affine map of x (E, in, B), shape (E, out, B)."""
     return torch.baddbmm(bias.mT, weight.mT, x)
 
 
 def forward_pass(x: Tensor, layers: Sequence[Tensor]) -> list[Tensor]:
-    """What goes into every layer, x (E, in, B) first, and at the end what comes out of the last."""
+    """Inputs of every layer, x (E, in, B) first, and the output of the last layer."""
     values = [x]
     for weight, bias in _pairs(layers):
         if len(values) > 1:
@@ -31,21 +31,21 @@ def forward_pass(x: Tensor, layers: Sequence[Tensor]) -> list[Tensor]:
 def backward_pass(
     inputs: Sequence[Tensor], of_output: Tensor, layers: Sequence[Tensor], of_layers: Sequence[Tensor]
 ) -> Tensor:
-    """From the gradient in a net's output to those in its layers and in its input.
+    """Gradients with respect to the layers and the input, given the one with respect to the output.
 
     Args:
-        inputs: of every layer, as `forward_pass` gives them; those behind a ReLU are overwritten.
-        of_output: shape (E, out, B).
+        inputs: inputs of every layer from `forward_pass`; those after a ReLU are overwritten.
+        of_output: gradient with respect to the output, shape (E, out, B).
         layers: weights and biases.
-        of_layers: where to put their gradients.
+        of_layers: tensors to write their gradients to.
 
     Returns:
-        The gradient in the first of `inputs`, shape (E, in, B).
+        The gradient with respect to the first of `inputs`, shape (E, in, B).
     """
     gradient = of_output
     steps = zip(inputs, _pairs(layers), _pairs(of_layers), strict=True)
     for x, (weight, _), (of_weight, of_bias) in reversed(list(steps)):
-        of_weight.copy_(torch.bmm(x, gradient.mT))  # with `out` the products would go one by one
+        of_weight.copy_(torch.bmm(x, gradient.mT))  # with `out=` the products are computed one by one
         torch.sum(gradient, 2, out=of_bias.squeeze(1))
         gradient = torch.bmm(weight, gradient)
         if x is not inputs[0]:

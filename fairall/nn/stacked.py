@@ -1,4 +1,10 @@
-"""Fully connected nets of E replicates, one batched matrix product per layer."""
+"""Fully connected nets of E replicates, one batched matrix product per layer.
+
+References:
+    Glorot, Bengio: Understanding the difficulty of training deep feedforward neural networks, AISTATS 2010
+    (Xavier-uniform weights).
+    He, Zhang, Ren, Sun: Delving deep into rectifiers, ICCV 2015 (the gain of ReLUs).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +19,15 @@ from torch import Tensor, nn
 from fairall.nn.manual_backward import affine
 from fairall.randomness import SeedStreams
 
-RELU_GAIN = math.sqrt(2.0)  # a ReLU lets half of the variance through
+RELU_GAIN = math.sqrt(2.0)  # a ReLU halves the second moment of its input
 
 
 class StackedLinear(nn.Module):
-    """E affine maps side by side: weight (E, in, out), Xavier-uniform · `gain`; bias (E, 1, out), zero."""
+    """E affine maps with weight (E, in, out) and bias (E, 1, out), initially Xavier-uniform · `gain` and 0.
+
+    >>> StackedLinear(3, 2, SeedStreams([0, 1], "doctest"))
+    StackedLinear(E=2, in=3, out=2)
+    """
 
     def __init__(self, n_in: int, n_out: int, streams: SeedStreams, *, gain: float = 1.0) -> None:
         super().__init__()
@@ -26,25 +36,30 @@ class StackedLinear(nn.Module):
         self.weight = nn.Parameter(weight)
         self.bias = nn.Parameter(torch.zeros(weight.shape[0], 1, n_out))
 
+    def extra_repr(self) -> str:
+        """Number of replicates and sizes."""
+        n_seeds, n_in, n_out = self.weight.shape
+        return f"E={n_seeds}, in={n_in}, out={n_out}"
+
     def forward(self, x: Tensor) -> Tensor:
-        """Maps x (E, B, in) to (E, B, out)."""
+        """Map x (E, B, in) to (E, B, out)."""
         return self.forward_transposed(x.mT).mT
 
     def forward_transposed(self, x: Tensor) -> Tensor:
-        """The same of people in columns: maps x (E, in, B) to (E, out, B)."""
+        """Map x (E, in, B) to (E, out, B), people in columns."""
         return affine(x, self.weight, self.bias)
 
 
 class StackedMLP(nn.Module):
-    """E multilayer perceptrons side by side: ReLU, and dropout after each hidden layer.
+    """E multilayer perceptrons with ReLU and dropout after each hidden layer.
 
     Args:
         n_in: size of the input.
         hidden: sizes of the hidden layers.
         n_out: size of the output.
-        streams: draws the initial weights, replicate by replicate.
+        streams: draw the initial weights.
         dropout: probability that a hidden unit is dropped in training.
-        gain: of the initial weights; `RELU_GAIN` keeps the size of a signal from layer to layer.
+        gain: factor of the initial weights; `RELU_GAIN` keeps the scale of activations from layer to layer.
     """
 
     def __init__(
@@ -64,31 +79,32 @@ class StackedMLP(nn.Module):
         )
         self.dropout = dropout
 
+    def extra_repr(self) -> str:
+        """Dropout; the layers give the sizes."""
+        return f"dropout={self.dropout}"
+
     def weights_and_biases(self) -> list[Tensor]:
-        """Of every layer in turn, as `fairall.nn.manual_backward` takes them."""
+        """Weight and bias of every layer in turn, as `fairall.nn.manual_backward` takes them."""
         layers = cast(list[StackedLinear], list(self.layers))
         return [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
 
     @torch.no_grad()
     def zero_input_weights(self, column: int) -> None:
-        """Sets the weights of input `column` to zero, from which training may move them."""
+        """Set the weights from input `column` to zero; training may change them."""
         first = cast(StackedLinear, self.layers[0])
         first.weight[:, column] = 0.0
 
     def forward(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
-        """Maps x (E, B, in) to (E, B, out).
+        """Map x (E, B, in) to (E, B, out).
 
         Args:
             x: inputs, shape (E, B, in).
-            dropout_streams: draws the dropout masks; without it nothing is dropped (evaluation).
+            dropout_streams: draw the dropout masks; without them there is no dropout (evaluation).
         """
         return self.forward_transposed(x.mT, dropout_streams).mT
 
     def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
-        """The same of people in columns: maps x (E, in, B) to (E, out, B).
-
-        A unit's values for all people then lie side by side, and so do those of a few units.
-        """
+        """Map x (E, in, B) to (E, out, B), people in columns, which is contiguous in memory for each unit."""
         *hidden, last = cast(list[StackedLinear], list(self.layers))
         for layer in hidden:
             x = layer.forward_transposed(x).relu_()

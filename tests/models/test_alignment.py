@@ -141,7 +141,7 @@ def test_a_frame_moves_the_code_of_one_group_and_decoding_undoes_it(
     many = torch.randn(2, 20, 5, 3)
     decoded = vae.decode(many.mT, s)
 
-    vae.read_together(matrix(*frames))
+    vae.apply_frame(matrix(*frames))
     framed_loc, framed_scale = vae.encode(*given)
     torch.testing.assert_close(framed_loc, torch.where(other, moved(loc, frames), loc))
     torch.testing.assert_close(framed_scale, torch.where(other, moved(scale, frames, signed=False), scale))
@@ -159,7 +159,7 @@ def test_a_frame_leaves_everybodys_elbo_as_it_is(
     x, s = stacked(people(30))
     noise = torch.randn(2, 30, 4, 3)
     before = phase1_loss(vae, x, s, noise.mT, beta=0.7)
-    vae.read_together(matrix(*frames))
+    vae.apply_frame(matrix(*frames))
     matching = torch.where((s < 0)[..., None, None], moved(noise, frames), noise)
     torch.testing.assert_close(phase1_loss(vae, x, s, matching.mT, beta=0.7), before)
 
@@ -169,14 +169,14 @@ def test_frames_read_one_after_the_other_compose(schema: Schema, people: MakePeo
     x, s = people(20).x.expand(2, -1, -1), torch.full((2, 20), -1.0)
     loc, scale = vae.encode(x, s)
     for frames in FRAMES:
-        vae.read_together(matrix(*frames))
+        vae.apply_frame(matrix(*frames))
         loc, scale = moved(loc, frames), moved(scale, frames, signed=False)
     torch.testing.assert_close(vae.encode(x, s), (loc, scale))
 
 
 def test_the_frame_is_saved_and_handed_on(schema: Schema, people: MakePeople) -> None:
     vae = made(schema)
-    vae.read_together(matrix(*FRAMES[0]))
+    vae.apply_frame(matrix(*FRAMES[0]))
     x, s = stacked(people(20))
     expected = vae.encode(x, s)
 
@@ -187,7 +187,7 @@ def test_the_frame_is_saved_and_handed_on(schema: Schema, people: MakePeople) ->
     phase2.transfer_from(vae)
     torch.testing.assert_close(phase2.encode(x, s, torch.zeros_like(s)), expected)
     # A frame of its own, which leaves that of Phase I alone.
-    phase2.read_together(matrix(*FRAMES[1]))
+    phase2.apply_frame(matrix(*FRAMES[1]))
     torch.testing.assert_close(vae.encode(x, s), expected)
 
 
@@ -245,7 +245,7 @@ def test_the_frame_undoes_another_use_of_the_axes(frame: Signed) -> None:
     vae, people = in_other_frames(code(size), [frame, identity]), crowd(size + 1)
     found = matching_frame(vae, people)
     assert torch.equal(found, matrix(frame, identity))
-    vae.read_together(found)
+    vae.apply_frame(found)
     x = people.x.expand(2, -1, -1)
     of_one, of_the_other = (vae.encode(x, torch.full(x.shape[:2], s))[0] for s in (1.0, -1.0))
     torch.testing.assert_close(of_one, of_the_other, rtol=0, atol=1e-3)
