@@ -102,7 +102,7 @@ class Policy:
         """π(d=1 | x, s) of every seed's policy.
 
         A function of the person: rows before and after, and the order, change nothing but float rounding. (A
-        method of one's own has to keep to docs/your_own_method.md for that.)
+        method of one's own has to keep to docs/extending.md for that.)
 
         Args:
             people: the raw features by name, in the words and numbers of the raw file, and the sensitive
