@@ -102,7 +102,7 @@ class Policy:
         """π(d=1 | x, s) of every seed's policy.
 
         A function of the person: other rows and the order of rows change nothing but float rounding, if a
-        method of your own follows docs/your_own_method.md.
+        method of your own follows docs/extending.md.
 
         Args:
             people: raw features by name, coded as in the raw file, and the sensitive attribute: a column `s`

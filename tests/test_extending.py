@@ -1,0 +1,204 @@
+"""The examples of docs/extending.md, written into an empty folder and run as a user would."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
+BLOCK = re.compile(
+    r"`([\w./]+\.(?:py|yaml))`[^`\n]*:\n\n((?:```(?:python|yaml|diff)\n.*?```\n\n)+)", re.DOTALL
+)
+CODE = re.compile(r"```(?:python|yaml|diff)\n(.*?)```", re.DOTALL)
+
+
+def files(section: str) -> list[tuple[str, str]]:
+    """Each file that a section names, with a code block after it."""
+    return [
+        (name, code) for name, blocks in BLOCK.findall(SECTIONS[section]) for code in CODE.findall(blocks)
+    ]
+
+
+def commands(section: str) -> list[str]:
+    return re.findall(r"^    (python -m fairall.*)", SECTIONS[section], re.MULTILINE)
+
+
+def written(section: str, folder: Path) -> Path:
+    for name, code in files(section):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code)
+    return folder
+
+
+def ended(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command.replace("python", sys.executable, 1))
+    if "fairall.data" not in command:
+        words.append("tracking.enabled=false")
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def refused(command: str, folder: Path, told: str) -> None:
+    run = ended(command, folder)
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1), run.stderr
+    assert told in run.stderr
+
+
+def test_every_code_block_belongs_to_a_file_and_every_door_has_commands() -> None:
+    found = [code for section in SECTIONS for _, code in files(section)]
+    assert found == CODE.findall(PAGE)
+    doors = ["A method", "A data set", "An initial policy", "A measure", "A protocol switch"]
+    assert list(SECTIONS) == doors
+    assert [len(commands(door)) for door in doors if door != "A measure"] == [2, 2, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def own_method(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the class and the file of the method, and nothing of this checkout."""
+    assert sum(code.count("\n") for _, code in files("A method")) < 60
+    return written("A method", tmp_path_factory.mktemp("own"))
+
+
+@pytest.mark.parametrize("command", commands("A method"))
+def test_commands_of_an_own_method(command: str, own_method: Path) -> None:
+    run = ended(command, own_method)
+    assert (run.stderr, run.returncode) == ("", 0)
+    assert "logistic_ips on credit" in run.stdout
+
+
+def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(own_method: Path) -> None:
+    run = ended("python -m fairall -cd conf model=logistic_ips dataset=credit seeds=3", own_method)
+    assert run.returncode == 0, run.stderr
+    folder = own_method / run.stdout.split("Results: ")[1].split("\n")[0]
+    summary = json.loads((folder / "summary.json").read_text())
+    # Deciding by coin gives 0.09.
+    assert summary["aggregate"]["mean_utility"]["mean"] > 0.14
+    path = str(folder / "policy")
+    code = f"from pathlib import Path; from fairall.policy import Policy; Policy.load(Path({path!r}))"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=own_method, capture_output=True, text=True)
+    assert loaded.returncode == 0, loaded.stderr
+    for word, told in (
+        ("model.learning_rat=1", "did you mean model.learning_rate?"),
+        ("+model.rate=1", "model.rate: no such key"),
+        ("model.learning_rate=fast", "model.learning_rate: Value 'fast'"),
+        ("model._target_=logistic_ips.Missing", "there is no such class"),
+        ("model._target_=logistic_ips.LogisticIPSConfig", "not a fairall.models.learner.Learner"),
+    ):
+        refused(f"python -m fairall -cd conf model=logistic_ips preset=quick {word}", own_method, told)
+
+
+def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
+    command = "python -m fairall -cd conf model=logistic_ips preset=quick seeds=1"
+    source = own_method / "logistic_ips.py"
+    first, again = ended(command, own_method), ended(command, own_method)
+    assert again.stdout.startswith("Note: there is no conf/hparams/logistic_ips/credit.yaml")
+    assert "Already done" in again.stdout
+    text = source.read_text()
+    source.write_text(text + "\n# Another idea.\n")
+    edited = ended(command, own_method)
+    source.write_text(text)
+    assert "Already done" not in edited.stdout
+    assert edited.stdout.split("Results: ")[1] != first.stdout.split("Results: ")[1]
+
+
+def test_an_own_data_set(tmp_path: Path) -> None:
+    run, described = (ended(command, written("A data set", tmp_path)) for command in commands("A data set"))
+    assert (run.stderr, run.returncode) == ("", 0)
+    assert "fairlog on students" in run.stdout
+    assert (described.stderr, described.returncode) == ("", 0)
+    assert described.stdout.startswith("students: 1000 rows, 3 features")
+    listed = ended("python -m fairall.data -cd conf", tmp_path).stdout
+    assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
+    command = "python -m fairall -cd conf model=fairlog dataset=students preset=quick"
+    refused(f"{command} dataset.rows=9", tmp_path, "dataset.rows=9 is not possible: it must be at least 100")
+    refused(f"{command} dataset.row=900", tmp_path, "dataset.row: no such key, did you mean dataset.rows?")
+    refused(f"{command} dataset.rows=many", tmp_path, "dataset.rows: Value 'many' of type 'str' could not")
+    refused("python -m fairall.data -cd conf fetch students", tmp_path, "students needs no raw file")
+
+
+def test_an_own_initial_policy(tmp_path: Path) -> None:
+    (command,) = commands("An initial policy")
+    run = ended(command, written("An initial policy", tmp_path))
+    assert (run.stderr, run.returncode) == ("", 0)
+    assert "fairlog on credit, threshold initial policy" in run.stdout
+    refused(f"{command} initial_policy.mistakes=0.5", tmp_path, "initial_policy.mistakes=0.5 is not possible")
+    refused(f"{command} initial_policy.abov=3", tmp_path, "did you mean initial_policy.above?")
+
+
+GROWN_UP = """\
+from dataclasses import dataclass
+from functools import cached_property
+
+from omegaconf import MISSING
+
+from fairall.data.csv.config import CsvConfig
+from fairall.data.csv.dataset import OwnCsv
+
+
+@dataclass
+class GrownUpConfig(CsvConfig):
+    min_age: int = MISSING
+
+
+class GrownUp(OwnCsv):
+    config_type = GrownUpConfig
+
+    @cached_property
+    def raw(self):
+        whole = super().raw
+        return whole[whole["age"].astype(float) >= self.config.min_age].reset_index(drop=True)
+"""
+
+
+def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) -> None:
+    (tmp_path / "grown_up.py").write_text(GROWN_UP)
+    (tmp_path / "conf" / "dataset").mkdir(parents=True)
+    (tmp_path / "conf" / "dataset" / "loans.yaml").write_text(
+        "defaults: [csv, _self_]\n_target_: grown_up.GrownUp\nname: loans\nmin_age: 30\ndrop: [id]\n"
+        f"path: {CHECKOUT / 'tests' / 'data' / 'loans.csv'}\n"
+        'label: repaid\npositive: "yes"\nsensitive: sex\nadvantaged: male\n'
+        "decision: decision\naccepted: granted\npropensity: propensity\n"
+    )
+    counts = []
+    for age in (0, 30):
+        command = f"python -m fairall.data -cd conf describe loans dataset.min_age={age}"
+        described = ended(f"{command} dataset.kinds.dependants=real", tmp_path)
+        assert (described.stderr, described.returncode) == ("", 0)
+        assert re.search(r"dependants +│ real", described.stdout)
+        counts.append(int(re.findall(r"loans: (\d+) rows", described.stdout)[0]))
+    assert 200 < counts[1] < counts[0] == 400
+    run = ended("python -m fairall -cd conf model=fairlog dataset=loans preset=quick", tmp_path)
+    assert (run.stderr, run.returncode) == ("", 0)
+
+
+def test_a_protocol_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("fairall", "conf", "sweeps"):
+        shutil.copytree(CHECKOUT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, diff in files("A protocol switch"):
+        lines = diff.splitlines(keepends=True)
+        old = "".join(line[1:] for line in lines if line[0] in " -")
+        new = "".join(line[1:] for line in lines if line[0] in " +")
+        text = (tmp_path / name).read_text()
+        assert text.count(old) == 1, f"{name} has no place for\n{diff}"
+        (tmp_path / name).write_text(text.replace(old, new))
+    monkeypatch.setenv("PYTHONPATH", os.fspath(tmp_path))
+    (command,) = commands("A protocol switch")
+    runs = [
+        ended(command.replace("=accepted", f"={people}"), tmp_path) for people in ("accepted", "applicants")
+    ]
+    tables = []
+    for run in runs:
+        assert (run.stderr, run.returncode) == ("", 0)
+        folder = tmp_path / run.stdout.split("Results: ")[1].split("\n")[0]
+        tables.append((folder / "metrics.csv").read_text())
+    assert tables[0] != tables[1]
+    choices = "protocol.fairlog_people=nobody is not possible: it must be applicants or accepted"
+    refused(command.replace("=accepted", "=nobody"), tmp_path, choices)
