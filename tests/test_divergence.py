@@ -53,8 +53,8 @@ def test_a_seed_that_blows_up_is_marked_and_leaves_the_others_alone(
     pd.testing.assert_frame_equal(mixed[others], sound[others], rtol=1e-3, atol=1e-5)
     for k in (0, 2):
         known = {name: value for name, value in of_sound["per_seed"][k].items() if value is not None}
-        own_figures = {name: of_mixed["per_seed"][k][name] for name in known}
-        assert own_figures == pytest.approx(known, rel=1e-2, abs=1e-4)
+        own_measures = {name: of_mixed["per_seed"][k][name] for name in known}
+        assert own_measures == pytest.approx(known, rel=1e-2, abs=1e-4)
     own = mixed[~others].set_index("time_step")
     pd.testing.assert_frame_equal(own.loc[: STEP - 1], sound[~others].set_index("time_step").loc[: STEP - 1])
     assert own.loc[STEP:, MEASURES].isna().all(axis=None)
