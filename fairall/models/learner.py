@@ -86,8 +86,8 @@ class Learner(nn.Module, ABC):
         self.setting = setting
 
     def extra_repr(self) -> str:
-        """Configuration, seeds and features."""
-        return f"{self.config}, seeds={list(self.setting.seeds)}, features={self.setting.schema.names}"
+        """Name of the configuration, seeds and features."""
+        return f"{self.config.name}, seeds={list(self.setting.seeds)}, features={self.setting.schema.names}"
 
     @abstractmethod
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:

@@ -84,3 +84,9 @@ def test_state_that_would_be_lost_is_refused(hidden: Callable[[Small], object], 
     learner.hidden = hidden(learner)  # type: ignore[assignment]
     with pytest.raises(FairAllError, match=r"Small\.hidden would not be part of a checkpoint"):
         learner.training_state()
+
+
+def test_printing_shows_sizes_seeds_and_features(setting: MakeSetting) -> None:
+    shown = repr(Small(setting([0, 1])))
+    assert "seeds=[0, 1], features=['height', 'visits'" in shown
+    assert "StackedLinear(E=2, in=2, out=1)" in shown
