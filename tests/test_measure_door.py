@@ -19,12 +19,13 @@ from fairall.errors import FairAllError
 from fairall.metrics import STANDARD, as_markdown, load_measures, measure
 
 CHECKOUT = Path(__file__).parents[1]
-PAGE = CHECKOUT / "docs" / "extending_measure.md"
+PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
+SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
 
 
 def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    (command,) = re.findall(r"^    (python -m fairall .*)$", PAGE.read_text(), re.MULTILINE)
+    (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
+    (command,) = re.findall(r"^    (python -m fairall .*)$", SECTION, re.MULTILINE)
     (tmp_path / "my_measures.py").write_text(code)
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "COLUMNS": "200"}
 

@@ -19,7 +19,7 @@ IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_
 # Folders and files of the package whose code determines the numbers of a result. Values that config/ holds
 # enter an identity with the configuration, those that a file in data/ holds with the data.
 COMPUTING = (
-    "data", "nn", "models", "online", "experiment.py", "metrics.py", "policy.py", "randomness.py",
+    "data", "nn", "models", "online", "metrics.py", "policy.py", "randomness.py",
     "results/latent_quality.py", "results/selection.py", "results/summary.py", "results/write.py",
     "runtime/processor.py",
 )  # fmt: skip
