@@ -36,7 +36,7 @@ def test_a_mended_message_keeps_the_identity(name: str, package: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["data/splits.py", "data/csv/reader.py", "nn/adam.py", "models/objectives.py", "online/loop.py",
-     "metrics.py", "randomness.py", "experiment.py", "policy.py", "results/summary.py",
+     "metrics.py", "randomness.py", "policy.py", "results/summary.py",
      "results/latent_quality.py", "results/selection.py", "results/write.py", "runtime/processor.py"],
 )  # fmt: skip
 def test_changed_computation_changes_the_identity(name: str, package: Path) -> None:
