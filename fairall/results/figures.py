@@ -48,8 +48,8 @@ def draw_learning(
         of_policy = [one for one in measures if one.of == "policy"]
         # All seeds may have diverged before the first step.
         shown = [one for one in of_policy if table[one.name].notna().any()] or of_policy[:2]
-        columns = min(len(shown), MOST_COLUMNS)
-        rows = math.ceil(len(shown) / columns)
+        rows = math.ceil(len(shown) / MOST_COLUMNS)
+        columns = math.ceil(len(shown) / rows)
         figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes in panels[len(shown) :]:
