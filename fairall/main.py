@@ -15,10 +15,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 import fairall
+from fairall.config.compose import register
 from fairall.config.help import help_text, list_text
 from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
-from fairall.config.paths import configuration_root, sweeps_folder
-from fairall.config.schema import register_schemas, register_sweeps
+from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
 from fairall.runtime.setup import prepare_process
 from fairall.runtime.signals import exit_code
@@ -77,8 +77,7 @@ def _objective(composed: DictConfig, words: list[str]) -> float:
 def cli() -> int:
     """Run the command line and return the exit code."""
     prepare_process()
-    register_schemas()
-    register_sweeps(sweeps_folder())
+    register()
     register_sweeper()
     words = sys.argv[1:]
     try:

@@ -75,7 +75,7 @@ def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
     carried = set(zipfile.ZipFile(wheel).namelist())
     expected = {
         f"fairall/{inside}/{path.relative_to(folder).as_posix()}"
-        for inside, folder in (("conf", configuration_root() / "conf"), ("sweep_files", sweeps_folder()))
+        for inside, folder in (("conf", configuration_root() / "conf"), ("sweeps", sweeps_folder()))
         for path in folder.rglob("*.yaml")
     }
     package = CHECKOUT / "fairall"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
@@ -12,10 +13,17 @@ from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError
 
 from fairall.config.paths import configuration_root, sweeps_folder
-from fairall.config.schema import Config, register_schemas, register_sweeps
+from fairall.config.schema import Config, register_schema, register_sweeps
 from fairall.config.target import with_types
 from fairall.config.words import override
 from fairall.errors import FairAllError
+
+
+@functools.cache
+def register() -> None:
+    """Make the schema and the files of sweeps/ known to Hydra, once in a process."""
+    register_schema()
+    register_sweeps(sweeps_folder())
 
 
 def searched_folder(folder: Path) -> str:
@@ -40,8 +48,7 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
         hydra.errors.HydraException: where there is no such key, choice or value.
         FairAllError: where a file is not valid YAML.
     """
-    register_schemas()
-    register_sweeps(sweeps_folder())
+    register()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
         try:

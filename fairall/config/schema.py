@@ -266,7 +266,7 @@ GROUPS = {"model": ModelConfig, "dataset": DatasetConfig, "initial_policy": Init
 """The nodes whose keys depend on their `_target_`, and what each `config_type` is derived from."""
 
 
-def register_schemas() -> None:
+def register_schema() -> None:
     """Register the type of the configuration with Hydra.
 
     The nodes of `GROUPS` accept any key here, so that entries can be added to their mappings on the command

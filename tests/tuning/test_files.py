@@ -46,11 +46,10 @@ def composed(*words: str) -> DictConfig:
     """The configuration of a sweep with Hydra's part of it."""
     from hydra import compose, initialize_config_dir
 
+    from fairall.config.compose import register
     from fairall.config.paths import configuration_root
-    from fairall.config.schema import register_schemas, register_sweeps
 
-    register_schemas()
-    register_sweeps(sweeps_folder())
+    register()
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
         return compose("config", overrides=list(words), return_hydra_config=True)
 
