@@ -18,6 +18,7 @@ from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
+from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training
 from fairall.results.paper import paper_metrics
 from fairall.results.terminal import Display
@@ -30,26 +31,28 @@ from fairall.storage.run_folder import RunFolder
 from fairall.tracking.client import how_to_look
 from fairall.tracking.outbox import Outbox, Sent
 
-DEFAULTS = "defaults"  # what `hyperparameters` is where no file of conf/hparams/ says otherwise
+DEFAULTS = "defaults"  # value of `hyperparameters` without a file of conf/hparams/
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run before it is run.
+    """A run that has not started.
 
     Attributes:
         config: of the run.
         plain: the same as plain containers.
-        data: everyone the run will meet.
+        data: the people of the run.
+        initial_policy: decides on the people of the warm-up.
         learner: untrained.
         measures: the standard ones and the user's.
         identity: of the result.
-        folder: where that is, or will be.
+        folder: of the result.
     """
 
     config: Config
     plain: dict[str, Any]
     data: PreparedData
+    initial_policy: InitialPolicy
     learner: Learner
     measures: tuple[Measure, ...]
     identity: str
@@ -57,19 +60,19 @@ class Job:
 
 
 def prepare(source: Dataset, scaler: ScalerRows) -> PreparedData:
-    """Everyone a run will meet."""
+    """The people of a run."""
     return source.prepare(scaler=scaler)
 
 
 def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedData] = prepare) -> Job:
-    """What a configuration asks for, checked; nothing is written.
+    """Build everything that a run needs from its configuration; nothing is written.
 
     Args:
         composed: by Hydra, of type `Config`.
-        people: as `prepare`, for who asks for many jobs of the same people.
+        people: loads the data; `prepare`, or a cache of it for many jobs.
 
     Raises:
-        FairAllError: where the configuration asks for something impossible or the data are not there.
+        FairAllError: where a value of the configuration is impossible or the data are missing.
     """
     config, plain = checked(composed)
     measures = load_measures(config.evaluation.measures)
@@ -80,10 +83,12 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
         )
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
+    policy: InitialPolicy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
     learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
-    identity = run_id(plain, data.fingerprint(), learner, source, *(measure.function for measure in measures))
+    functions = (measure.function for measure in measures)
+    identity = run_id(plain, data.fingerprint(), source, policy, learner, *functions)
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
-    return Job(config, plain, data, learner, measures, identity, folder)
+    return Job(config, plain, data, policy, learner, measures, identity, folder)
 
 
 @short_of_memory()
@@ -101,14 +106,14 @@ def run(
         The run's summary (`summary.summarise`) and its folder.
 
     Raises:
-        FairAllError: where the configuration asks for something impossible or the outputs cannot be written.
+        FairAllError: where a value of the configuration is impossible or the outputs cannot be written.
         MemoryError: where the run needs more memory than there is.
         Stopped: where the process was asked to stop, after the state has been saved.
     """
     task, display = job(composed), display or Display()
     config, plain, folder = task.config, task.plain, task.folder
     prepare_processor(config.threads)
-    training = Training(task.learner, config, task.data, task.measures)
+    training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
     for note in (*task.data.notes, *untuned(config, task.learner)):
         display.say(f"Note: {note}.")
     with folder.locked(log=display.say):

@@ -119,10 +119,12 @@ def _options(words: list[str]) -> argparse.Namespace:
     for flag in ("--help -h", "--version", "--hydra-help", "--multirun -m", "--run -r", "--resolve",
                  "--shell-completion -sc"):  # fmt: skip
         parser.add_argument(*flag.split(), action="store_true")
-    for option in ("--config-dir -cd", "--config-name -cn", "--config-path -cp", "--cfg -c", "--package -p",
+    for option in ("--config-dir -cd", "--config-name -cn", "--config-path -cp", "--package -p",
                    "--experimental-rerun"):  # fmt: skip
         parser.add_argument(*option.split())
-    parser.add_argument("--info", "-i", nargs="?")
+    parser.add_argument("--cfg", "-c", choices=["job", "hydra", "all"])
+    shown = ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"]
+    parser.add_argument("--info", "-i", nargs="?", const="all", choices=shown)
     parser.add_argument("overrides", nargs="*")
     options = parser.parse_intermixed_args(words)
     try:

@@ -98,7 +98,7 @@ def typed(words: list[str]) -> tuple[int, str]:
     sys.argv = ["fairall", *words]
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-            code = main.main()
+            code = main.cli()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
     finally:
@@ -111,10 +111,10 @@ def typed(words: list[str]) -> tuple[int, str]:
 def untrained() -> Iterator[None]:
     """Everything up to the first training step; that is what words can spoil."""
 
-    def prepared(composed: Any) -> Any:
-        asked = experiment.job(composed)
-        initially_decided(asked.config, asked.data)
-        return {"aggregate": {asked.config.objective: {"mean": 0.0}}}, Path("nowhere")
+    def prepared(composed: Any, command: str) -> Any:
+        job = experiment.job(composed)
+        initially_decided(job.initial_policy, job.config, job.data)
+        return {"aggregate": {job.config.objective: {"mean": 0.0}}}, Path("nowhere")
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(experiment, "run", prepared)

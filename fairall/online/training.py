@@ -9,13 +9,13 @@ from typing import Any, Protocol
 import torch
 
 from fairall.config.schema import Config, EffectiveDecisions
-from fairall.config.target import target_class
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
 from fairall.online.evaluation import Evaluation
 from fairall.online.history import History
+from fairall.online.initial_policy import InitialPolicy
 from fairall.online.loop import NO_EXPLORATION, OnlineLearning
 from fairall.runtime import signals
 from fairall.storage.cache import Cache
@@ -37,6 +37,7 @@ class Training:
 
     Args:
         learner: untrained.
+        initial_policy: decides on the people of the warm-up.
         config: of the run.
         data: the people of the run.
         measures: to evaluate.
@@ -52,13 +53,18 @@ class Training:
     """
 
     def __init__(
-        self, learner: Learner, config: Config, data: PreparedData, measures: Sequence[Measure] = STANDARD
+        self,
+        learner: Learner,
+        initial_policy: InitialPolicy,
+        config: Config,
+        data: PreparedData,
+        measures: Sequence[Measure] = STANDARD,
     ) -> None:
         self.learner = learner
         self.config = config
         self.data = data
         seeds = list(learner.setting.seeds)
-        self.decided = initially_decided(config, data)
+        self.decided = initially_decided(initial_policy, config, data)
         people = getattr(data, config.evaluation.split)
         self.evaluation = Evaluation(people, config.cost.value, seeds, measures)
         self.curves: PretrainCurves | None = None
@@ -130,13 +136,12 @@ class Training:
         self._online.load_state_dict(state["online"])
 
 
-def initially_decided(config: Config, data: PreparedData) -> Decided:
+def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:
     """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2).
 
     Raises:
         FairAllError: where the policy needs what the data set does not have.
     """
-    policy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
     people = data.warm_up(config.schedule.warm_up_applicants)
     everyone = torch.arange(len(people)).expand(config.seeds, -1)
     propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[everyone]

@@ -86,8 +86,8 @@ def test_warm_up_shows_the_first_of_the_pool_as_the_initial_policy_decided(
     credit: PreparedData, compose_config: ComposeConfig
 ) -> None:
     config = compose_config("preset=quick")
-    decided = initially_decided(config, credit)
     policy = LogisticPolicy(config.initial_policy)
+    decided = initially_decided(policy, config, credit)
     torch.testing.assert_close(decided.x, credit.pool.x[:128].expand(2, -1, -1))
     propensity = torch.tensor(policy.propensity(credit.pool_table)[:128], dtype=torch.float32)
     torch.testing.assert_close(decided.propensity, propensity.expand(2, -1))
