@@ -42,7 +42,7 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         try:
             where = _where(name, overrides)
         except USER_ERRORS as error:
-            where = f"to mend: {message(error, overrides)}"
+            where = f"to fix: {message(error, overrides)}"
         grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
     _print(grid)
     own = _own_choices("dataset", folder)
@@ -51,7 +51,7 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     for path in own:
         if known[path.stem] != path:
             _print(
-                f"Note: {path} is not used: dataset={path.stem} is one of fairall's; give it another name."
+                f"Note: {path} is not used: dataset={path.stem} is a data set of fairall; rename the file."
             )
 
 
@@ -93,9 +93,9 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
             if str(error) not in problems:
                 problems.append(str(error))
     for problem in problems:
-        _print(f"To mend: {problem}")
+        _print(f"To fix: {problem}")
     if not problems:
-        _print("Nothing stands in the way of a run.")
+        _print("Ready to run.")
     return not problems
 
 
@@ -106,7 +106,7 @@ def _columns(source: OwnCsv) -> list[str]:
     for name, column, taken in source.columns():
         if isinstance(taken, FairAllError):
             problems.append(str(taken))
-            shown = "to mend"
+            shown = "to fix"
         else:
             shown = taken.kind.value if isinstance(taken, Feature) else taken
         values = ", ".join(str(value)[:16] for value in column.dropna().unique()[:4])
@@ -180,7 +180,7 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         s = data.pool_table.s
         rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
-    grid.caption = "of the pool; who has no label counts as rejected"
+    grid.caption = "of the pool; people without a label count as rejected"
     return grid
 
 

@@ -130,7 +130,7 @@ def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
     n_pool = round(config.pool * len(train))
     if n_pool == 0:
         raise FairAllError(
-            f"dataset.split.pool={config.pool:g} leaves nobody of {len(train)} training rows for Phase I"
+            f"dataset.split.pool={config.pool:g} selects none of {len(train)} training rows for Phase I"
         )
     # Same result as pandas.DataFrame.sample with this random state, used in the paper.
     return train[np.random.RandomState(config.random_state).choice(len(train), size=n_pool, replace=False)]

@@ -181,7 +181,7 @@ class Synthetic(Dataset):
     @classmethod
     def location(cls, config: Any) -> str:
         """See `Dataset.location`."""
-        return "drawn when it is needed"
+        return "generated when needed"
 
     def individuals(self, role: str, n: int) -> Individuals:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""

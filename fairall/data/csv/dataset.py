@@ -41,7 +41,7 @@ class OwnCsv(TableDataset):
     @classmethod
     def location(cls, config: Any) -> str:
         """See `Dataset.location`."""
-        return "wherever yours is: dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
+        return "given with dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
 
     @cached_property
     def raw(self) -> pd.DataFrame:

@@ -94,7 +94,7 @@ def _infer_text(column: pd.Series, numeric: np.ndarray, present: np.ndarray, con
     not_plain = column.isin(found).to_numpy()
     if found and (numeric | not_plain)[present].mean() > MOSTLY:
         refuse(column, not_plain, f"{_how_to_write(next(iter(found.values())))}, or {otherwise()}")
-    if values.map(lambda value: DATE.fullmatch(value) is not None).all():
+    if all(DATE.fullmatch(value) for value in values.unique()):
         raise FairAllError(f"{first} is a date: turn it into a number, as of days, or {otherwise()}")
     if distinct > config.max_categories and distinct > 0.9 * len(values):
         raise FairAllError(
@@ -117,19 +117,19 @@ def _numeric(
     if no_number.any():
         words = column[no_number]
         number = formatted(words.iloc[0])
-        mend = f"is no number: mend it, {_missing_typed(words, config)}"
+        remedy = f"is no number: correct it, {_missing_typed(words, config)}"
         category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
-        why = f"{_how_to_write(number) if number else mend}, or declare another kind, {category}"
+        why = f"{_how_to_write(number) if number else remedy}, or declare another kind, {category}"
         refuse(column, no_number, why)
     if infinite.any():
-        refuse(column, infinite, f"is not finite: mend it, {_missing_typed(column[infinite], config)}")
+        refuse(column, infinite, f"is not finite: correct it, {_missing_typed(column[infinite], config)}")
     refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
     if kind is Kind.COUNT:
         wrong = present & ~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (numbers == np.floor(numbers)))
         if wrong.any():
             real = typed_entry("dataset.kinds", name, Kind.REAL)
             must = f"a whole number from 0 to {LARGEST_COUNT}"
-            refuse(column, wrong, f"is no count, {must}: mend it, or declare {real}")
+            refuse(column, wrong, f"is no count, {must}: correct it, or declare {real}")
     known = numbers[train][present[train]]
     if len(known) == 0:
         return LeftOut("no training row has a value")

@@ -41,15 +41,14 @@ def _note(column: pd.Series, labelled: np.ndarray, config: CsvConfig) -> str | N
     if float(np.mean(~labelled)) ** int(groups["size"][none].sum()) > CHANCE:
         return None
     name = str(column.name)
-    mend = f"leave it out ({drop_typed(name, config)})"
+    remedy = f"leave it out ({drop_typed(name, config)})"
     if config.decision is None and len(groups) == 2 and column.notna().all():
         accepted = str(groups.index[~none][0])
         declared = f"{typed('dataset.decision', name)} {typed('dataset.accepted', accepted)}"
-        mend = f"if it is the past decision, declare it ({declared}), else {mend}"
+        remedy = f"if it is the past decision, declare it ({declared}), else {remedy}"
     return (
-        f"column {name!r} says who has a label ({'all' if all_.any() else 'some'} with "
-        f"{_values(groups[~none])}, none with {_values(groups[none])}), which nobody knows before deciding: "
-        f"{mend}"
+        f"column {name!r} reveals who has a label ({'all' if all_.any() else 'some'} with "
+        f"{_values(groups[~none])}, none with {_values(groups[none])}), unknown before deciding: {remedy}"
     )
 
 

@@ -129,7 +129,7 @@ def _names(header: list[str], path: Path, separator: str) -> list[str]:
         hint = "a table needs several"
         for other, typed in OTHER_SEPARATORS.items():
             if other in header[0] and other != separator:
-                hint = f"is it separated otherwise? Say so with dataset.separator={typed}"
+                hint = f"is the separator another? Give dataset.separator={typed}"
         raise FairAllError(f"{path}: there is a single column, {shown(names[0])!r}; {hint}")
     return names
 

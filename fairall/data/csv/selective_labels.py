@@ -34,9 +34,9 @@ def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
         for part, rows in held_out.items()
     )
     if table.logged is None:
-        return ["measures that need no label (DPU, acceptance, latent) are those of everybody"], [
-            f"labels are known {known}, and nothing records the decisions that revealed them: utility is "
-            "that of the labelled people alone, who need not be like everybody; give dataset.decision=COLUMN"
+        return ["measures that need no label (DPU, acceptance, latent) use all people"], [
+            f"labels are known {known}, and the decisions that revealed them are not recorded: utility is "
+            "that of the labelled people, who may differ from the population; give dataset.decision=COLUMN"
         ]
     sizes = {part: effective_sample_size(weight[rows]) for part, rows in held_out.items()}
     effective = ", ".join(f"{size:.0f} ({part})" for part, size in sizes.items())
@@ -44,11 +44,11 @@ def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
     note = (
         f"labels are known {known}; utility weighs them by 1/π of the logged decision (π {origin}), with an "
         f"effective sample size of {effective}; applicants are drawn in proportion to 1/π; measures that "
-        "need no label are those of everybody"
+        "need no label use all people"
     )
     warnings = total_warnings(table) + [
-        f"the labels of the {part} people are worth {size:.0f} equally weighted ones: too few to say what a "
-        "policy is worth"
+        f"the labels of the {part} people have an effective sample size of {size:.0f}: too small to "
+        "estimate utility"
         for part, size in sizes.items()
         if size < LEAST_EFFECTIVE
     ]
@@ -71,9 +71,9 @@ def total_warnings(table: Table) -> list[str]:
         total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
         if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):
             told.append(
-                f"1/π of the accepted adds up to {total:.2g} times the number of {name}, not to 1: some had "
-                "next to no chance to be accepted, or π is not that of these decisions; utility is not that "
-                "of the population"
+                f"1/π of the accepted adds up to {total:.2g} times the number of {name} instead of 1: some "
+                "had almost no chance to be accepted, or π is not that of these decisions; utility is not "
+                "that of the population"
             )
     return told[:1]
 
@@ -94,8 +94,8 @@ def overlap_warnings(table: Table) -> list[str]:
             empty[name] = rows
     verb = "has a label" if table.logged is None else "was accepted with a known label"
     told = [
-        f"nobody of {count(int(rows.sum()), 'row')} {name} {verb}: what accepting such people is worth, "
-        "these data cannot say"
+        f"none of {count(int(rows.sum()), 'row')} {name} {verb}: the utility of accepting such people "
+        "cannot be estimated"
         for name, rows in list(empty.items())[:MOST_WARNINGS]
     ]
     if len(empty) > MOST_WARNINGS:

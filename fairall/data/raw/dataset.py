@@ -60,11 +60,11 @@ class RawTableDataset(FixedTableDataset):
                     raw[name] = numbers(raw[name])
             table = self.recipe(raw)
         except FairAllError as error:
-            raise FairAllError(f"{path}: {error}; is the file edited?") from error
+            raise FairAllError(f"{path}: {error}; was the file edited?") from error
         if self.config.rows is not None and len(table) != self.config.rows:
             raise FairAllError(
                 f"{path}: its recipe leaves {len(table)} rows instead of {self.config.rows}: truncated or "
-                "edited? Get the file anew, or use it all the same with dataset.rows=null"
+                "edited? Get the file again, or accept it with dataset.rows=null"
             )
         return table
 
@@ -102,7 +102,7 @@ def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
             raw = _read(path, columns)
     except Exception as error:  # the readers of the three formats raise many types
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise FairAllError(f"{path}: cannot be read ({reason}): truncated? Get the file anew") from error
+        raise FairAllError(f"{path}: cannot be read ({reason}): truncated? Get the file again") from error
     for name in columns:
         if name not in raw:
             raise FairAllError(f"{path}: column {name!r} is missing: is it another file, or an edited one?")

@@ -101,7 +101,7 @@ def _receive(download: DownloadConfig, part: Path, advance: Arrived) -> None:
     of_total = "" if total is None else f" of {total}"
     raise FairAllError(
         f"{download.url}: the connection was cut {1 + RETRIES} times, last because of {reason!r}; "
-        f"{_size(part)}{of_total} bytes have arrived, and the same command goes on from there; "
+        f"{_size(part)}{of_total} bytes have arrived, and the same command resumes from there; "
         f"or {BY_HAND}"
     )
 

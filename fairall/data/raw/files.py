@@ -83,7 +83,7 @@ def verified(path: Path, config: RawTableConfig) -> Path:
     if got != expected.lower():
         raise FairAllError(
             f"{path} is not the published file (sha256 {got[:12]}..., expected {expected[:12]}...): "
-            "truncated or edited; delete it to have it fetched anew, or use it all the same with "
+            "truncated or edited; delete it to fetch it again, or accept it with "
             "dataset.download.sha256=null"
         )
     return path
