@@ -172,7 +172,7 @@ def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: L
     weight = data.test.label_weight
     assert weight is not None
     assert set(weight.tolist()) == {0.0, 1.0}
-    assert [warning for warning in data.warnings if "nothing records the decisions" in warning]
+    assert [warning for warning in data.warnings if "are not recorded" in warning]
     applicants = data.applicants(64, [0]).next()
     assert applicants.labelled.all()
     evaluation = Evaluation(data.test, COST, [0])
