@@ -1,4 +1,4 @@
-"""What `--help` and `list` say."""
+"""Texts of `--help` and `list`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from omegaconf import OmegaConf
 from fairall.config.compose import compose_config, searched_folder
 from fairall.config.paths import configuration_root, sweeps_folder
 
-# The groups that users choose from.
+# Groups that users choose from.
 MAIN = ("model", "dataset", "initial_policy", "cost", "protocol", "preset", "sweeps")
 
 
 def help_text(overrides: Sequence[str], own: str | None = None) -> str:
     """Groups with their choices, and every key with its value.
 
-    Hydra would say the same, but also lists choices that hold types only, and takes a second: it copies all
-    that is registered for each of a hundred questions about groups, most of them its own.
+    Hydra's own help takes a second longer and also lists its own groups and choices that only hold types.
 
     Args:
-        overrides: KEY=VALUE of the command line; the help is of the configuration that they choose.
+        overrides: KEY=VALUE of the command line, which determine the values shown.
         own: a folder of the user's configurations (`-cd`).
 
     Raises:
@@ -37,23 +36,23 @@ def help_text(overrides: Sequence[str], own: str | None = None) -> str:
 
 
 def list_text(own: str | None = None) -> str:
-    """What there is to choose from, a line for each group; `own` as in `help_text`."""
+    """Choices of the main groups, a line each; `own` as in `help_text`."""
     lines = [f"{group}: {', '.join(names)}" for group, names in choices_of_groups(own).items()]
     return "\n".join(["Choose with GROUP=CHOICE; --help says more, and lists every key.", "", *lines])
 
 
 def choices_of_groups(own: str | None = None) -> dict[str, list[str]]:
-    """The choices of the groups that users choose from; `own` as in `help_text`."""
+    """Choices of the main groups; `own` as in `help_text`."""
     choices = _choices(own)
     return {group: choices[group] for group in MAIN}
 
 
 def _choices(own: str | None = None) -> dict[str, list[str]]:
-    """The files of each folder of conf/, of sweeps/ and of the user's folder."""
+    """File names in each folder of conf/, of sweeps/ and of the user's folder."""
     choices = defaultdict(list)
     for folder in (configuration_root() / "conf", *([] if own is None else [Path(own)])):
         for path in sorted(folder.glob("*/**/*.yaml")):
-            if not path.is_relative_to(folder / "fewer"):  # preset=fast takes these by itself
+            if not path.is_relative_to(folder / "fewer"):  # chosen by preset=fast
                 choices[path.parent.relative_to(folder).as_posix()].append(path.stem)
     choices["sweeps"] += sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
     return choices

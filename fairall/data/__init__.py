@@ -1,1 +1,1 @@
-"""Data sets: tables, their features and splits, and the people made of them."""
+"""Data sets: tables with features and splits, and people as tensors."""

@@ -1,4 +1,4 @@
-"""`python -m fairall.data`: what data there is, where it is, what is in it."""
+"""`python -m fairall.data`: list, fetch, describe and check data sets."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache 
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns the exit code."""
+    """Run the command line; return the exit code."""
     prepare_process()
-    # Read first, wherever it stands: subparsers take no option between a name and the words after it.
+    # Parsed first: subparsers take no option between a name and the words after it.
     option = argparse.ArgumentParser(prog="python -m fairall.data", add_help=False)
     option.add_argument(
         "-cd",
@@ -32,7 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairall.data",
         parents=[option],
-        description="The data sets: what is known, where each is, and what is in it.",
+        description="List, fetch, describe and check data sets.",
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -41,14 +41,14 @@ def main(words: Sequence[str] | None = None) -> int:
     for command, argument, told in (
         ("fetch", "NAME", "fetch the raw file of a data set, if it is not here yet"),
         ("describe", "NAME", "rows, kinds, groups, labels, missing values, acceptance of initial policies"),
-        ("check", "PATH", "what a run would make of a CSV, and everything that stands in its way"),
+        ("check", "PATH", "how a run would read a CSV, and every problem that prevents one"),
     ):
         subparser = commands.add_parser(command, help=told, epilog=EPILOGUE, parents=[option])
         subparser.add_argument("what", metavar=argument)
         subparser.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
     arguments = parser.parse_args(words)
 
-    # Heavy: after `--help` has been answered.
+    # Slow imports, not needed for `--help`.
     from fairall.config.compose import searched_folder
     from fairall.config.messages import exit_code
     from fairall.data import describe
@@ -71,7 +71,7 @@ def main(words: Sequence[str] | None = None) -> int:
             describe.list_known(overrides, folder)
         return 0
 
-    # What a wrong key is explained by.
+    # Overrides that error messages refer to.
     chosen = [f"dataset={arguments.what}"] if arguments.command in ("fetch", "describe") else []
     return exit_code(work, [*chosen, *overrides])
 

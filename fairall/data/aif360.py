@@ -1,4 +1,4 @@
-"""Tables as data sets of AIF360, and AIF360 without its warnings."""
+"""Conversion of tables to data sets of AIF360, and suppression of its warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Suppress warnings of AIF360, of pandas beneath it and of its missing optional packages."""
+    """Suppress warnings of AIF360, pandas and missing optional packages."""
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
@@ -30,10 +30,10 @@ def quietly() -> Iterator[None]:
 
 
 def standard_dataset(table: Table) -> StandardDataset:
-    """The labelled rows of a table as AIF360's `StandardDataset`, a `BinaryLabelDataset`.
+    """Convert the labelled rows of a table to AIF360's `StandardDataset`, a `BinaryLabelDataset`.
 
-    The label is `label` (favourable: 1), the protected attribute `s` (privileged: 1, unprivileged: 0);
-    categorical features become indicators `name=code`, as AIF360 does it, the others stay as they are.
+    The label is `label` (favourable: 1), the protected attribute `s` (privileged: 1, unprivileged: 0).
+    Categorical features become indicators `name=code`; the others are unchanged.
     """
     rows = table.rows(np.flatnonzero(table.labelled))
     frame = rows.x[rows.schema.names].reset_index(drop=True)

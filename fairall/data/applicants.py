@@ -1,4 +1,4 @@
-"""Where the applicants of Phase II come from: a finite population, or a source without end."""
+"""Streams of the applicants of Phase II, from a finite population or a generator."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Draw = Callable[[SeedStreams, int], People]
 
 
 class ApplicantStream(ABC):
-    """Endless applicants, so many at a time.
+    """Endless stream of applicants.
 
     Args:
         size: applicants per time step.
         seeds: the E seeds.
-        purpose: of the stream; two purposes give independent applicants.
+        purpose: name of the stream; different purposes give independent applicants.
     """
 
     def __init__(self, size: int, seeds: Sequence[int], purpose: str) -> None:
@@ -37,12 +37,12 @@ class ApplicantStream(ABC):
         return {"streams": self.streams.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
+        """Continue from the position that `state_dict` returned."""
         self.streams.load_state_dict(state["streams"])
 
 
 class RecycledApplicants(ApplicantStream):
-    """A finite population: shuffled, used up, shuffled anew, seed by seed."""
+    """A finite population in random order, reshuffled per seed after each full pass."""
 
     def __init__(self, people: People, size: int, seeds: Sequence[int], purpose: str) -> None:
         super().__init__(size, seeds, purpose)
@@ -67,7 +67,7 @@ class RecycledApplicants(ApplicantStream):
 
 
 class WeightedApplicants(ApplicantStream):
-    """People drawn with replacement in proportion to a weight (N,), which is not negative."""
+    """People drawn with replacement in proportion to a nonnegative weight (N,)."""
 
     def __init__(
         self, people: People, weight: torch.Tensor, size: int, seeds: Sequence[int], purpose: str
@@ -82,7 +82,7 @@ class WeightedApplicants(ApplicantStream):
 
 
 class DrawnApplicants(ApplicantStream):
-    """People nobody has met before, drawn as they are needed."""
+    """New people, drawn on demand."""
 
     def __init__(self, draw: Draw, size: int, seeds: Sequence[int], purpose: str) -> None:
         super().__init__(size, seeds, purpose)

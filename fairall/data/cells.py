@@ -1,4 +1,4 @@
-"""What messages say of the cells of a table."""
+"""Messages about the cells of a table."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fairall.errors import FairAllError, count
 
 
 def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
-    """Raises FairAllError with column, row and value of the first cell that is `wrong` (N,), if any is.
+    """Raise FairAllError with column, row and value of the first cell that is `wrong` (N,), if any.
 
-    Rows count from 1; of a filtered table, as they did in the whole one.
+    Rows are counted from 1, before any filtering.
     """
     if wrong.any():
         position = int(np.asarray(wrong).argmax())
@@ -23,13 +23,13 @@ def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
 
 
 def shown(text: str, at_most: int = 40) -> str:
-    """What a message shows of a text from the file: one line, not too long."""
+    """A text on one line, truncated to `at_most` characters."""
     line = " ".join(text.split())
     return line if len(line) <= at_most else f"{line[:at_most]}..."
 
 
 def listed(values: list[str], thing: str) -> str:
-    """How many values there are, and some of them, in alphabetical order."""
+    """Number of values, and the first five in alphabetical order."""
     some = ", ".join(shown(value, 20) for value in sorted(values)[:5]) + (", ..." if len(values) > 5 else "")
     return f"{count(len(values), thing)} ({some})"
 

@@ -1,4 +1,4 @@
-"""COMPAS: ProPublica's two-year recidivism file, filtered as the paper's authors did (appendix B.2)."""
+"""COMPAS: ProPublica's two-year recidivism file, filtered as in the paper (appendix B.2)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NUMBERS = ["priors_count", "days_b_screening_arrest", "is_recid", "two_year_reci
 class Compas(RawTableDataset):
     """5278 defendants: age (3 categories), prior counts, degree of the charge; ỹ = no recidivism.
 
-    Kept are the African-American and Caucasian among those whose charge is near the screening, not an
-    ordinary traffic offence, and whose score and recidivism are known.
+    Restricted to African-American and Caucasian defendants whose charge is within 30 days of the screening
+    and no ordinary traffic offence, and whose score and recidivism are known.
     """
 
     columns = WORDS + NUMBERS

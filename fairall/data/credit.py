@@ -1,4 +1,4 @@
-"""German Credit: the Statlog table that travels with the package (german.LICENSE.md)."""
+"""German Credit: the Statlog table, included in the package (german.LICENSE.md)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ MALE = ["A91", "A93", "A94"]
 
 
 def raw_applicants() -> pd.DataFrame:
-    """The file as published, 1000 rows of A-codes and numbers."""
+    """The published file, 1000 rows of A-codes and numbers."""
     with files("fairall.data").joinpath("german.data").open() as file:
         return pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
 
 
 class Credit(FixedTableDataset):
-    """1000 applicants: 5 real features, 2 counts, 10 categorical and 2 binary ones.
+    """1000 applicants: 5 real, 2 count, 10 categorical and 2 binary features; ỹ = good credit risk.
 
-    Categories are coded 1..K in the string order of the raw A-codes. The label is good credit risk, the
-    advantaged group the men.
+    Categories are coded 1..K in the string order of the raw A-codes. Men are the advantaged group.
     """
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Interface of data sets, and base classes for data sets of finitely many rows."""
+"""Interface of data sets, and base classes for finite ones."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from fairall.errors import FairAllError
 
 
 class Dataset(ABC):
-    """A data set, chosen by `dataset._target_` and made from the `dataset` node of a configuration.
+    """A data set, chosen by `dataset._target_` and built from the `dataset` node of a configuration.
 
     Attributes:
-        config_type: dataclass of the `dataset` node; every key of the node is one of its fields.
+        config_type: dataclass of the `dataset` node, with a field for each key.
     """
 
     config_type: ClassVar[type[DatasetConfig]] = DatasetConfig
@@ -34,41 +34,41 @@ class Dataset(ABC):
 
     @abstractmethod
     def table(self) -> Table:
-        """The people as a table, before it is cut.
+        """The people as a table, before splitting.
 
         Raises:
-            FairAllError: where the raw data is not there or not as it should be.
+            FairAllError: if the raw data is missing or invalid.
         """
 
     @abstractmethod
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """Everyone a run meets; raises as `table` does.
+        """All people of a run, scaled; raises as `table` does.
 
         Args:
-            scaler: the rows that real features are standardised by.
+            scaler: rows that determine the standardisation of real features.
         """
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """Where the data is, as `python -m fairall.data` prints it; by default the name of the class.
+        """Location of the data as `python -m fairall.data` prints it; by default the class name.
 
         Args:
-            config: the typed `dataset` node, in which values may be missing.
+            config: the typed `dataset` node, possibly with missing values.
         """
         return f"read by {cls.__module__}.{cls.__qualname__}"
 
     def fetch(self) -> Path:
-        """The raw file, downloaded where it is not found.
+        """The raw file, downloaded if not found.
 
         Raises:
-            FairAllError: where the data set has no raw file, or it cannot be had.
+            FairAllError: if the data set has no raw file, or the download fails.
         """
         raise FairAllError(f"{self.config.name} needs no raw file; there is nothing to fetch")
 
 
 @dataclass
 class TableConfig(DatasetConfig):
-    """Keys of a data set of finitely many rows."""
+    """Keys of a finite data set."""
 
     split: SplitConfig = field(default_factory=SplitConfig)
 
@@ -84,9 +84,9 @@ class Reading:
 
     Attributes:
         table: all people.
-        splits: which rows are used for what.
-        notes: how the raw data was read, one sentence each.
-        warnings: why measures on these people need care, one sentence each.
+        splits: row numbers by role.
+        notes: remarks on how the raw data was read, one sentence each.
+        warnings: reasons why measures on these people need care, one sentence each.
     """
 
     table: Table
@@ -96,18 +96,18 @@ class Reading:
 
 
 class TableDataset(Dataset):
-    """A data set of finitely many people, read once and cut once."""
+    """A finite data set, read and split once."""
 
     config: TableConfig
     config_type: ClassVar[type[DatasetConfig]] = TableConfig
 
     @abstractmethod
     def read(self) -> Reading:
-        """The table from where it is kept; raises as `table` does."""
+        """Read the table and split it; raises as `table` does."""
 
     @cached_property
     def reading(self) -> Reading:
-        """What `read` gives, read once."""
+        """Cached result of `read`."""
         return self.read()
 
     def table(self) -> Table:
@@ -115,7 +115,7 @@ class TableDataset(Dataset):
         return self.reading.table
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """Cuts the table and scales it; see `Dataset.prepare`."""
+        """See `Dataset.prepare`."""
         table, splits = self.reading.table, self.reading.splits
         features, label_weight = table.features, table.label_weight
         of_training = Scaler.fit(table.schema, features[splits.train])
@@ -144,11 +144,11 @@ class TableDataset(Dataset):
 
 
 class FixedTableDataset(TableDataset):
-    """A table cut at random as in the paper's experiments (appendix D.2)."""
+    """A table split at random as in the paper's experiments (appendix D.2)."""
 
     @abstractmethod
     def whole(self) -> Table:
-        """All rows in their raw order; raises as `table` does."""
+        """All rows in raw order; raises as `table` does."""
 
     def read(self) -> Reading:
         """See `TableDataset.read`."""
@@ -157,5 +157,5 @@ class FixedTableDataset(TableDataset):
 
 
 def dataset(config: DatasetConfig) -> Dataset:
-    """The data set of a `dataset` node."""
+    """Build the data set of a `dataset` node."""
     return cast(Dataset, target_class(config, "dataset")(config))

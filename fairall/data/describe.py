@@ -1,4 +1,4 @@
-"""What `python -m fairall.data` prints."""
+"""Output of `python -m fairall.data`."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole
 
-NEEDED = ("label", "positive", "sensitive", "advantaged")  # of a CSV, before it can be run
+NEEDED = ("label", "positive", "sensitive", "advantaged")  # keys without which a CSV cannot be run
 
 
 def list_known(overrides: Sequence[str], folder: Path | None) -> None:
-    """Prints a table of the data sets of conf/dataset/ and of one's own, and where each is.
+    """Print a table of all data sets and their locations.
 
     Args:
         overrides: words as on the command line.
-        folder: has files of one's own, as `overrides` say too.
+        folder: the user's configurations (`-cd`), also named in `overrides`.
     """
     grid = _grid("name", "what it is", "where it is")
     known = _choices("dataset", folder)
@@ -42,7 +42,7 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         try:
             where = _where(name, overrides)
         except USER_ERRORS as error:
-            where = f"to mend: {message(error, overrides)}"
+            where = f"to fix: {message(error, overrides)}"
         grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
     _print(grid)
     own = _own_choices("dataset", folder)
@@ -51,25 +51,25 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     for path in own:
         if known[path.stem] != path:
             _print(
-                f"Note: {path} is not used: dataset={path.stem} is one of fairall's; give it another name."
+                f"Note: {path} is not used: dataset={path.stem} is a data set of fairall; rename the file."
             )
 
 
 def fetch(name: str, overrides: Sequence[str]) -> None:
-    """Download the raw file of a data set that has one, and print where it is."""
+    """Download the raw file of a data set and print its path."""
     _print(f"{name}: {load_dataset(name, *overrides).fetch()}")
 
 
 def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
-    """Prints what is in a data set; arguments as of `list_known`."""
+    """Print the contents of a data set; arguments as for `list_known`."""
     source = load_dataset(name, *overrides)
     _describe(source, [f"dataset={name}", *overrides], folder)
 
 
 def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
-    """Prints what a run would make of a CSV; whether it could be run as it is.
+    """Print how a run would read a CSV, and return whether it can be run.
 
-    Arguments as of `list_known`; `overrides` may choose a data set of one's own that is a CSV.
+    Arguments as for `list_known`; `overrides` may choose a data set of the user that is a CSV.
     """
     own = [word for word in overrides if word.startswith("dataset=")]
     words = [*overrides] if own else ["dataset=csv", *overrides]
@@ -79,7 +79,7 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
         raise FairAllError(f"{own[-1]} is no CSV; `check` is for dataset=csv and what inherits from it")
     composed.dataset.path = literal(path)
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
-    # Columns can be looked at before anybody says what they mean.
+    # Columns can be inspected before their roles are declared.
     for key in missing:
         composed.dataset[key] = ""
     source = reader(checked_dataset(composed))
@@ -93,20 +93,20 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
             if str(error) not in problems:
                 problems.append(str(error))
     for problem in problems:
-        _print(f"To mend: {problem}")
+        _print(f"To fix: {problem}")
     if not problems:
-        _print("Nothing stands in the way of a run.")
+        _print("Ready to run.")
     return not problems
 
 
 def _columns(source: OwnCsv) -> list[str]:
-    """Prints what each column holds; returns what is wrong with them."""
+    """Print what each column holds; return the problems."""
     grid = _grid("column", "taken as", "values", "missing")
     problems = []
     for name, column, taken in source.columns():
         if isinstance(taken, FairAllError):
             problems.append(str(taken))
-            shown = "to mend"
+            shown = "to fix"
         else:
             shown = taken.kind.value if isinstance(taken, Feature) else taken
         values = ", ".join(str(value)[:16] for value in column.dropna().unique()[:4])
@@ -176,11 +176,11 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         except FairAllError:
             if own:
                 raise
-            continue  # it needs what this data set does not have
+            continue  # not available for this data set
         s = data.pool_table.s
         rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
-    grid.caption = "of the pool; who has no label counts as rejected"
+    grid.caption = "of the pool; people without a label count as rejected"
     return grid
 
 
@@ -190,7 +190,7 @@ def _initial_policy(*overrides: str) -> Any:
 
 
 def _choices(group: str, folder: Path | None) -> dict[str, Path]:
-    """The files of a group by name, in alphabetical order; those of conf/ come before those of `folder`."""
+    """Files of a group by name, sorted; those of conf/ override those of `folder`."""
     files = {path.stem: path for path in _own_choices(group, folder)}
     files |= {path.stem: path for path in (configuration_root() / "conf" / group).glob("*.yaml")}
     return dict(sorted(files.items()))

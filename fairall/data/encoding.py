@@ -1,4 +1,4 @@
-"""Inputs of the nets: categories as codes from 0, or as an indicator per code."""
+"""Encoding of features as inputs of the nets: ordinal or one-hot."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from fairall.data.features import DISCRETE, Schema
 
 
 class FeatureInputs:
-    """Turns features into the inputs of a net, as the schema's encoding says.
+    """Encode features as inputs of a net, following the schema's `encoding`.
 
-    `ordinal`: a column per feature; the codes of a discrete feature less their lowest, so that they begin at
-    0 as in the authors' code, whatever they begin at in the table. `one_hot`: real features and counts first,
-    then an indicator for every code of a categorical feature and one for the second code of a binary one.
+    `ordinal`: a column per feature, with the codes of discrete features shifted to start at 0 as in the
+    authors' code. `one_hot`: real features and counts first, then an indicator per code of a categorical
+    feature and one for the second code of a binary one.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -33,7 +33,7 @@ class FeatureInputs:
         self.size = len(schema) if self.ordinal else len(self.numeric) + len(indicators)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Features (..., D) as inputs (..., size)."""
+        """Encode features (..., D) as inputs (..., size)."""
         if self.ordinal:
             return x - self.lowest
         return torch.cat([x[..., self.numeric], (x[..., self.columns] == self.codes).to(x.dtype)], dim=-1)

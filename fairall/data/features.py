@@ -1,4 +1,4 @@
-"""What the columns of a table mean: names, kinds and values of the features."""
+"""Features of a table: names, kinds and possible values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairall.errors import FairAllError
 
 
 class Kind(StrEnum):
-    """The kind of a feature, which decides its likelihood p(x | z, s)."""
+    """Kind of a feature, which determines its likelihood p(x | z, s)."""
 
     REAL = "real"
     COUNT = "count"
@@ -23,13 +23,13 @@ class Kind(StrEnum):
     CATEGORICAL = "categorical"
 
 
-MISSING_LEVEL = "(missing)"  # the level of missing values, where the training rows have any
+MISSING_LEVEL = "(missing)"  # level of missing values, if the training rows have any
 RESERVED = ("s", "label")
 DISCRETE = (Kind.BINARY, Kind.CATEGORICAL)
 
 
 def as_number(text: str) -> float | None:
-    """The number a text spells, if it does."""
+    """Parse a number; None if the text is none."""
     try:
         return float(text)
     except ValueError:
@@ -41,13 +41,13 @@ class Feature:
     """One column of x.
 
     Attributes:
-        name: the column's name in the table.
+        name: column name in the table.
         kind: real, count, binary or categorical.
-        codes: the values a binary (two) or categorical column can take, ascending; empty otherwise.
-        levels: the raw text each code stands for, in their order; empty where codes are the raw values.
-        fill: the value or code that stands in for a missing value and for what is not among `levels`; None
-            where neither is allowed. Missing values that have a level of their own keep it.
-        missing: words that mean a missing value.
+        codes: possible values of a binary (two) or categorical column, ascending; empty otherwise.
+        levels: raw text of each code; empty if codes are the raw values.
+        fill: value or code imputed for missing values and those not in `levels`; None if neither is
+            allowed. Not used for missing values if these are a level.
+        missing: texts that mean a missing value.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Feature:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises FairAllError where kind and codes do not go together."""
+        """Raise FairAllError if the number of codes does not fit the kind."""
         n = len(self.codes)
         if self.kind is Kind.BINARY and n != 2:
             raise FairAllError(f"feature {self.name!r} is binary, which takes 2 codes, not {n}")
@@ -75,7 +75,7 @@ class Feature:
         fill: float | None = None,
         missing: tuple[str, ...] = (),
     ) -> Feature:
-        """A feature whose levels are coded `first_code`, `first_code` + 1, ...; two of them are binary."""
+        """A feature with levels coded `first_code`, `first_code` + 1, ...; binary if there are two."""
         codes = tuple(float(code) for code in range(first_code, first_code + len(levels)))
         kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
         return cls(name, kind, codes, tuple(levels), fill, missing)
@@ -84,7 +84,7 @@ class Feature:
         """Numbers for the raw values of a column, shape (N,).
 
         Raises:
-            FairAllError: naming column and row (1 is the first) of a value the feature cannot take.
+            FairAllError: with column and row (from 1) of a value that the feature cannot take.
         """
         if not pd.api.types.is_numeric_dtype(column):
             column = column.astype(object).map(self._cleaned)
@@ -102,9 +102,9 @@ class Feature:
         return np.where(missing, self.fill, values)
 
     def _codes_of(self, values: np.ndarray) -> dict[Any, float]:
-        """Codes by raw value, NaN where it is no level.
+        """Codes by raw value, NaN if it is no level.
 
-        A text is its own level. What a reader has made a number or a truth of is the level that spells it.
+        Texts must equal a level; numbers and booleans match the level that spells them.
         """
         known = dict(zip(self.levels, self.codes, strict=True))
         spelt = by_spelling(known)
@@ -114,7 +114,7 @@ class Feature:
         }
 
     def _cleaned(self, cell: object) -> object:
-        """A cell as training saw it: without the blanks around it, None where missing."""
+        """A cell without surrounding blanks, None if missing."""
         if not isinstance(cell, str):
             return cell
         text = cell.strip()
@@ -129,9 +129,9 @@ class Feature:
 
 
 def spelling(value: Any) -> float | str:
-    """What is the same for all spellings of a value: its number, else its text without case and spare blanks.
+    """Canonical form of a value: its number, else its text in lower case without extra blanks.
 
-    True and "true" are 1, False and "false" 0.
+    True and "true" give 1, False and "false" 0.
     """
     text = " ".join(str(value).split()).casefold()
     number = {"true": 1.0, "false": 0.0}.get(text, as_number(text))
@@ -139,7 +139,7 @@ def spelling(value: Any) -> float | str:
 
 
 def by_spelling(meaning: Mapping[str, float]) -> dict[float | str, float]:
-    """What texts mean, by `spelling`; without those that spell one thing and mean two."""
+    """Meanings of texts by `spelling`, without ambiguous ones."""
     found: dict[float | str, set[float]] = {}
     for text, means in meaning.items():
         found.setdefault(spelling(text), set()).add(means)
@@ -151,10 +151,10 @@ class Schema(Sequence[Feature]):
 
     Args:
         features: the D features.
-        encoding: how nets see a category: as its code (`ordinal`) or as an indicator per code (`one_hot`).
+        encoding: input of a net for a category: its code (`ordinal`) or an indicator per code (`one_hot`).
 
     Raises:
-        FairAllError: where a feature has a name that stands for something else.
+        FairAllError: if a feature has a reserved name.
     """
 
     def __init__(self, features: Sequence[Feature], encoding: str = "ordinal") -> None:
@@ -192,7 +192,7 @@ class Schema(Sequence[Feature]):
         """The features of raw rows as numbers, shape (N, D).
 
         Raises:
-            FairAllError: where a column is missing or holds a value its feature cannot take.
+            FairAllError: if a column is missing or holds a value that its feature cannot take.
         """
         for name in self.names:
             if name not in raw:
@@ -206,7 +206,7 @@ class Schema(Sequence[Feature]):
 
     @classmethod
     def from_plain(cls, plain: Sequence[dict[str, Any]], encoding: str) -> Schema:
-        """The schema whose `to_plain` is given, from JSON too."""
+        """Inverse of `to_plain`, also after a round trip through JSON."""
         features = [
             Feature(
                 item["name"],

@@ -8,13 +8,13 @@ from fairall.data.dataset import Dataset, dataset
 
 
 def load_dataset(name: str, *overrides: str) -> Dataset:
-    """The data set of a file in conf/dataset/, for instance `load_dataset("compas").table()`.
+    """Load a data set by name, for instance `load_dataset("compas").table()`.
 
     Args:
         name: credit, synthetic, compas, meps, csv, or a data set of your own.
         overrides: further words as on the command line, for instance `dataset.path=loans.csv`.
 
     Raises:
-        FairAllError: where a key is unknown or a value is not possible.
+        FairAllError: if a key is unknown or a value invalid.
     """
     return dataset(checked_dataset(compose_config(f"dataset={name}", *overrides)))

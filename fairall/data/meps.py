@@ -35,7 +35,7 @@ CATEGORICAL = [
     "ASTHDX", "ADHDADDX", "PREGNT", "WLKLIM", "ACTLIM", "SOCLIM", "COGLIM", "DFHEAR42", "DFSEE42",
     "ADSMOK42", "PHQ242", "EMPST", "POVCAT", "INSCOV",
 ]  # fmt: skip
-# As the agency's file names what the preprocessing reads.
+# Columns that the preprocessing reads, as named in the agency's file.
 RAW_COLUMNS = [
     "PANEL", "RACEV2X", "HISPANX", "EDUCYR", "HIDEG", "AGE53X", *REAL[1:], "REGION53", "MARRY53X",
     "FTSTU53X", "ACTDTY53", "HONRDC53", "RTHLTH53", "MNHLTH53", "HIBPDX", "CHDDX", "ANGIDX", "MIDX",
@@ -47,9 +47,9 @@ RAW_COLUMNS = [
 
 
 class Meps(RawTableDataset):
-    """17570 people: 4 real features, a binary and 34 categorical ones; ỹ = ten or more visits.
+    """17570 people: 4 real, 1 binary and 34 categorical features; ỹ = ten or more visits.
 
-    Categories are coded 1..K in the ascending order of the raw codes.
+    Categories are coded 1..K in ascending order of the raw codes.
     """
 
     columns = RAW_COLUMNS

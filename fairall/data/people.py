@@ -1,4 +1,4 @@
-"""People as tensors: a population with its labels, and applicants whose labels decisions have revealed."""
+"""People as tensors: a population with its labels, and applicants with decisions."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fairall.randomness import SeedStreams
 
 @dataclass(frozen=True)
 class People:
-    """N people, known in full; what a learner may not see is hidden by whoever hands them out.
+    """N people with all their attributes; callers hide from learners what these may not see.
 
     Attributes:
         x: features, shape (N, D); real ones standardised, counts as they are, categories as their codes.
         s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,).
         label: proxy label ỹ in {0, 1}, shape (N,).
-        ground_truth: y in {0, 1}, shape (N,), where it is known (synthetic data).
-        counterfactual_x: x had s been −s, shape (N, D), where it is known (synthetic data).
-        label_weight: weight of each label in means over the population, shape (N,), 0 where the label is not
-            known; None where every label is (`Table.label_weight`).
+        ground_truth: y in {0, 1}, shape (N,), if known (synthetic data).
+        counterfactual_x: x had s been −s, shape (N, D), if known (synthetic data).
+        label_weight: weight of each label in means over the population, shape (N,), 0 for an unknown label;
+            None if all labels are known (`Table.label_weight`).
     """
 
     x: Tensor
@@ -42,19 +42,19 @@ class People:
         return self.label_weight > 0
 
     def rows(self, index: Tensor) -> People:
-        """The people at `index`, of any shape (..., ); x becomes (..., D)."""
+        """The people at `index` of any shape (...); x becomes (..., D)."""
         known = {name: values for name, values in vars(self).items() if values is not None}
         return People(**{name: values[index] for name, values in known.items()})
 
 
 @dataclass(frozen=True)
 class Decided:
-    """Applicants after a decision: labels are revealed for the accepted only.
+    """Applicants after a decision, which reveals the labels of the accepted only.
 
     Attributes:
         x: features, shape (E, B, D).
         s: sensitive attribute in {−1, +1}, shape (E, B).
-        propensity: π(d=1 | x, s) each was decided with, shape (E, B).
+        propensity: π(d=1 | x, s) of the deciding policy, shape (E, B).
         accepted: the decisions d, shape (E, B), bool.
         label: ỹ in {0, 1} where accepted, 0 elsewhere, shape (E, B).
     """
@@ -67,12 +67,12 @@ class Decided:
 
     @classmethod
     def reveal(cls, people: People, propensity: Tensor, accepted: Tensor) -> Decided:
-        """Applicants (E, B) with what decisions (E, B) taken with `propensity` (E, B) reveal of them."""
+        """Applicants with the labels that the decisions `accepted` reveal; all shapes (E, B)."""
         revealed = torch.where(accepted, people.label, torch.zeros_like(people.label))
         return cls(people.x, people.s, propensity, accepted, revealed)
 
     def minibatches(self, n_batches: int, streams: SeedStreams) -> list[Decided]:
-        """All rows once, shuffled per replicate, in `n_batches` parts as equal as can be."""
+        """All rows, shuffled per replicate, in `n_batches` parts of nearly equal size."""
         order = streams.permutations(self.s.shape[1])
         return [self._rows(rows) for rows in order.tensor_split(n_batches, dim=1)]
 
@@ -81,5 +81,5 @@ class Decided:
 
 
 def take(values: Tensor, rows: Tensor) -> Tensor:
-    """Rows of each replicate: values (E, B, ...) at rows (E, n) give (E, n, ...)."""
+    """Select `rows` (E, n) of each replicate of `values` (E, B, ...); shape (E, n, ...)."""
     return values[torch.arange(len(rows)).unsqueeze(-1), rows]

@@ -1,4 +1,4 @@
-"""Raw people as a deployed policy takes them: what is recognised, what is refused and what is warned of."""
+"""Reader of raw people for a deployed policy."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from fairall.errors import FairAllError
 CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
 CODES = {"-1": -1.0, "1": 1.0}
 Recognise = Callable[[Any], float | None]
-"""The number that a raw value stands for: NaN for a missing value, None for one that is unknown."""
+"""Map a raw value to its number: NaN for a missing value, None for an unknown one."""
 
 
 @dataclass(frozen=True)
 class PeopleReader:
-    """From tables of raw people to the inputs of a policy.
+    """Converter from tables of raw people to the inputs of a policy.
 
     Attributes:
         schema: the D features.
-        scaler: how they are scaled.
+        scaler: scaling of the features.
         lowest: smallest training value of real features and counts, NaN for the others, shape (D,).
-        highest: the largest one, shape (D,).
-        sensitive: the raw column of the sensitive attribute, where the data set has one.
+        highest: largest training value, likewise, shape (D,).
+        sensitive: the raw column of the sensitive attribute, if the data set has one.
     """
 
     schema: Schema
@@ -46,7 +46,7 @@ class PeopleReader:
 
     @classmethod
     def of(cls, data: PreparedData) -> PeopleReader:
-        """The reader of people like those of `data`."""
+        """The reader for people like those of `data`."""
         ranged = np.array([feature.kind in (Kind.REAL, Kind.COUNT) for feature in data.schema])
 
         def raw(scaled: Tensor) -> np.ndarray:
@@ -59,25 +59,25 @@ class PeopleReader:
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns that `read` looks at: the features and those of the sensitive attribute."""
+        """Names of the columns that `read` uses: features and sensitive attribute."""
         raw = [] if self.sensitive is None else [self.sensitive.column]
         return list(dict.fromkeys([*self.schema.names, CODED, *raw]))
 
     def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
         """Features and sensitive attribute of raw people.
 
-        Spellings of one value are equal: 1, 1.0, True, "1" and "true"; upper and lower case; blanks. What is
-        read but is unlike the training data is told in one warning a call.
+        Spellings of a value are equivalent: 1, 1.0, True, "1" and "true"; upper and lower case; blanks. One
+        warning per call lists accepted values that are unlike the training data.
 
         Args:
             people: see `Policy.propensity`.
             strict: see `Policy.propensity`.
 
         Returns:
-            x as nets see it, shape (N, D), and s in {−1, +1}, shape (N,), both float32.
+            Scaled x, shape (N, D), and s in {−1, +1}, shape (N,), both float32.
 
         Raises:
-            FairAllError: where a column is missing or holds what it cannot.
+            FairAllError: if a column is missing or holds an invalid value.
         """
         if not isinstance(people, pd.DataFrame):
             raise FairAllError(
@@ -95,10 +95,10 @@ class PeopleReader:
         return self.scaler.transform(np.stack(x, axis=-1)), torch.tensor(s, dtype=torch.float32)
 
     def example(self) -> pd.DataFrame:
-        """Two made-up people, one of each group, in the words of the raw file.
+        """Two artificial people, one of each group, as raw values.
 
-        Real features have their training mean and counts their smallest training value; the others have
-        their first two levels.
+        Real features have their training mean, counts their smallest training value, others their first
+        two levels.
         """
         rows: list[dict[str, Any]] = [{}, {}]
         for feature, mean, lowest in zip(self.schema, self.scaler.mean, self.lowest, strict=True):
@@ -115,7 +115,7 @@ class PeopleReader:
         return pd.DataFrame(rows).assign(**{self.sensitive.column: groups})
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain containers, for JSON."""
+        """The reader as plain containers, for JSON."""
         numbers = zip(self.scaler.mean, self.scaler.scale, self.lowest, self.highest, strict=True)
         features = [
             feature
@@ -127,7 +127,7 @@ class PeopleReader:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any], encoding: str) -> PeopleReader:
-        """The reader whose `to_plain` is given, from JSON too."""
+        """Inverse of `to_plain`, also after a round trip through JSON."""
         features, sensitive = plain["features"], plain["sensitive"]
 
         def numbers(name: str) -> np.ndarray:
@@ -156,7 +156,7 @@ class PeopleReader:
                 raise FairAllError(f"the table has more than one column {name!r}")
 
     def _sensitive(self, people: pd.DataFrame) -> np.ndarray:
-        """S in {−1, +1} of each row, from the column `s` or, in a table without it, from the raw column."""
+        """S in {−1, +1} of each row, from the column `s` or else the raw column."""
         name, meaning, allowed = CODED, CODES, "−1 or +1"
         raw = self.sensitive
         if raw is not None and (CODED not in people or raw.column == CODED):
@@ -177,7 +177,7 @@ class PeopleReader:
         return s
 
     def _feature(self, i: int, column: pd.Series, strict: bool) -> tuple[np.ndarray, list[str]]:
-        """Numbers for the raw values of feature `i`, shape (N,), and what is doubtful about them."""
+        """Numbers for the raw values of feature `i`, shape (N,), and warnings about them."""
         feature = self.schema[i]
         if feature.kind in DISCRETE:
             return _discrete(feature, column, strict)
@@ -188,7 +188,7 @@ class PeopleReader:
             wrong = (values < 0) | (values > LARGEST_COUNT) | (np.floor(values) < values)
             refuse(column, wrong, "is not possible; it must be a count, a whole number from 0")
         low, high = self.lowest[i], self.highest[i]
-        margin = max(high - low, self.scaler.scale[i])  # a feature that does not vary has the scale 1
+        margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
         far = (values < low - margin) | (values > high + margin)
         values, doubts = _completed(feature, column, values, strict)
         if far.any():
@@ -197,13 +197,13 @@ class PeopleReader:
 
 
 def _discrete(feature: Feature, column: pd.Series, strict: bool) -> tuple[np.ndarray, list[str]]:
-    """As `PeopleReader._feature`, of a binary or categorical feature."""
+    """`PeopleReader._feature` for a binary or categorical feature."""
     words = _words(feature)
     codes = dict(zip(words, feature.codes, strict=True))
     values, unknown = _recognised(column, _of_words(codes, feature.missing))
     doubts = []
     if unknown.any():
-        rest = OTHER_LEVEL in words  # the level of whatever is not among the others
+        rest = OTHER_LEVEL in words
         nobody_known = bool((unknown | np.isnan(values)).all())
         third = feature.kind is Kind.BINARY
         told = _told(column, unknown)
@@ -221,7 +221,7 @@ def _discrete(feature: Feature, column: pd.Series, strict: bool) -> tuple[np.nda
 def _completed(
     feature: Feature, column: pd.Series, values: np.ndarray, strict: bool
 ) -> tuple[np.ndarray, list[str]]:
-    """Values with the stand-in of the feature where they are NaN, and a doubt where all of them are."""
+    """Values with missing ones imputed, and a warning if all are missing."""
     missing = np.isnan(values)
     if feature.fill is None:
         refuse(column, missing, "is not possible; no value may be missing")
@@ -240,14 +240,14 @@ def _words(feature: Feature) -> tuple[str, ...]:
 
 
 def _word(feature: Feature) -> str:
-    """The raw text of the stand-in."""
+    """The raw text of the imputed value."""
     if feature.kind in DISCRETE:
         return _words(feature)[feature.codes.index(feature.fill)]
     return f"{feature.fill:g}"
 
 
 def _of_words(meaning: Mapping[str, float], missing: tuple[str, ...] = ()) -> Recognise:
-    """Recognises words, the same text first and other spellings of it then."""
+    """Recognise words by identical text, then by other spellings."""
     spelt, spelt_missing = by_spelling(meaning), {spelling(word) for word in missing}
 
     def recognise(value: Any) -> float | None:
@@ -263,7 +263,7 @@ def _of_words(meaning: Mapping[str, float], missing: tuple[str, ...] = ()) -> Re
 
 
 def _of_numbers(missing: tuple[str, ...]) -> Recognise:
-    """Recognises finite numbers, whatever type they are of."""
+    """Recognise finite numbers of any type."""
     spelt_missing = {spelling(word) for word in missing}
 
     def recognise(value: Any) -> float | None:
@@ -276,7 +276,7 @@ def _of_numbers(missing: tuple[str, ...]) -> Recognise:
 
 
 def _recognised(column: pd.Series, recognise: Recognise) -> tuple[np.ndarray, np.ndarray]:
-    """The number of each row, NaN where missing or unknown, and which are unknown; shape (N,) both."""
+    """The number of each row, NaN if missing or unknown, and a mask of unknown ones; both shape (N,)."""
     try:
         positions, distinct = pd.factorize(column.astype(object))  # −1 where missing
     except TypeError as error:
@@ -288,7 +288,7 @@ def _recognised(column: pd.Series, recognise: Recognise) -> tuple[np.ndarray, np
 
 
 def _told(column: pd.Series, rows: np.ndarray) -> str:
-    """How many rows of a column, and some of their values."""
+    """Message with the number of rows of a column and some of their values."""
     values = sorted({"no value" if pd.isna(value) else str(value) for value in column[rows].unique()})
     told = ", ".join(repr(shown(value, 20)) for value in values[:5]) + (", ..." if len(values) > 5 else "")
     return f"column {column.name!r}: {rows.sum()} of {len(rows)} rows hold {told}"

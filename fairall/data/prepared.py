@@ -1,4 +1,4 @@
-"""What a run learns from: everyone it meets, as tensors."""
+"""Prepared data of a run: scaled people by role."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fairall.data.features import Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
 
-FURTHEST = 100.0  # training standard deviations; the square of what lies further out would drown all else
+FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 
 
 @dataclass(frozen=True)
 class Scaler:
-    """Standardises real features and brings outliers within `FURTHEST`; the others stay as they are.
+    """Standardisation of real features with outliers clipped to ±`FURTHEST`; others are unchanged.
 
     Attributes:
         mean: shape (D,), 0 for features that are not real.
@@ -39,7 +39,7 @@ class Scaler:
 
     @classmethod
     def fit(cls, schema: Schema, x: np.ndarray) -> Scaler:
-        """Zero mean and unit variance on rows (N, D)."""
+        """Fit zero mean and unit variance on rows (N, D)."""
         mean, scale = np.zeros(len(schema)), np.ones(len(schema))
         real = np.array([feature.kind is Kind.REAL for feature in schema])
         mean[real] = x[:, real].mean(0)
@@ -48,7 +48,7 @@ class Scaler:
         return cls(mean, scale, real)
 
     def transform(self, x: np.ndarray) -> torch.Tensor:
-        """Features (..., D) as the learners see them, float32."""
+        """Scale features (..., D); float32."""
         limit = np.where(self.real, FURTHEST, np.inf)
         scaled = np.clip((x - self.mean) / self.scale, -limit, limit)
         return torch.tensor(scaled, dtype=torch.float32)
@@ -56,20 +56,20 @@ class Scaler:
 
 @dataclass(frozen=True)
 class PreparedData:
-    """Everyone a run meets, by role.
+    """People of a run, by role.
 
     Attributes:
         schema: the features of x.
         scaler: fitted on the training rows.
-        train: the people of Phase II, or, where those are drawn without end, others like them.
-        validation: people to select on.
-        test: people to report on.
-        pool: people of Phase I and, its first rows, of the warm-up.
-        pool_table: the pool before scaling, on which initial policies decide.
-        draw: makes new applicants, for data that have no end; else they are people of `train`.
-        notes: what the user should know of how the raw data was read, a line each.
-        warnings: why measures on these people need care, a line each.
-        warm_up_by_itself: whether the people of the warm-up are standardised by themselves.
+        train: applicants of Phase II; with `draw`, a sample of them.
+        validation: people for model selection.
+        test: people for reported measures.
+        pool: people of Phase I; its first rows are those of the warm-up.
+        pool_table: the pool before scaling, as initial policies need it.
+        draw: generator of new applicants; None if they are people of `train`.
+        notes: remarks on how the raw data was read, a line each.
+        warnings: reasons why measures on these people need care, a line each.
+        warm_up_by_itself: whether the people of the warm-up are standardised by their own statistics.
     """
 
     schema: Schema
@@ -85,7 +85,7 @@ class PreparedData:
     warm_up_by_itself: bool = False
 
     def warm_up(self, n: int) -> People:
-        """The first `n` of the pool, or all of it: whom the initial policy decides on."""
+        """The first `n` people of the pool, on whom the initial policy decides."""
         first = self.pool.rows(torch.arange(min(n, len(self.pool))))
         if not self.warm_up_by_itself:
             return first
@@ -93,11 +93,10 @@ class PreparedData:
         return replace(first, x=Scaler.fit(self.schema, raw).transform(raw))
 
     def applicants(self, size: int, seeds: Sequence[int], purpose: str = "applicants") -> ApplicantStream:
-        """A stream of applicants, `size` at a time, another one for each seed and purpose.
+        """A stream of applicants, `size` at a time, independent across seeds and purposes.
 
-        All of them have a label, which a decision then reveals: of a table without some labels, those people
-        of `train` whose label is known, in proportion to `People.label_weight`, which makes them a sample of
-        the population.
+        Every applicant has a label. If `train` lacks some, its labelled people are drawn in proportion to
+        `People.label_weight`, which makes them a sample of the population.
         """
         if self.draw is not None:
             return DrawnApplicants(self.draw, size, seeds, purpose)
@@ -111,7 +110,7 @@ class PreparedData:
         return WeightedApplicants(labelled, weight, size, seeds, purpose)
 
     def fingerprint(self) -> str:
-        """Hash of the content: every value of every role, the scale of the raw ones, logged decisions."""
+        """Hash of schema, scaler, all values of all roles, and logged decisions."""
         digest = hashlib.sha256(repr(self.schema).encode())
         digest.update(self.scaler.mean.tobytes() + self.scaler.scale.tobytes())
         for people in (self.train, self.validation, self.test, self.pool):

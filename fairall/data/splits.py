@@ -1,4 +1,4 @@
-"""How a table is cut into the people of each phase (appendix D.2)."""
+"""Splits of a table into the people of each phase (appendix D.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairall.errors import FairAllError
 
 @dataclass
 class SplitConfig:
-    """Shares of the held-out rows and of the pool (appendix D.2), and the random state of the cut."""
+    """Shares of the held-out rows and of the pool (appendix D.2), and the random state."""
 
     held_out: float = MISSING
     pool: float = MISSING
@@ -29,13 +29,13 @@ class SplitConfig:
 
 @dataclass(frozen=True)
 class Splits:
-    """Row numbers of a table, in the order in which its people are used.
+    """Row numbers of a table, in order of use.
 
     Attributes:
-        train: everyone who may apply in Phase II; holds the pool too.
-        validation: people to select on.
-        test: people to report on.
-        pool: the people of Phase I, which uses no label; its first rows are those of the warm-up.
+        train: possible applicants of Phase II, including the pool.
+        validation: people for model selection.
+        test: people for reported measures.
+        pool: people of Phase I, which uses no label; its first rows are those of the warm-up.
     """
 
     train: np.ndarray
@@ -45,36 +45,39 @@ class Splits:
 
 
 def split(n_rows: int, config: SplitConfig) -> Splits:
-    """Cuts rows 0..n_rows − 1 as the paper's experiments did: half of the held-out rows each way.
+    """Split rows 0..n_rows − 1 as in the paper, with held-out rows halved into validation and test.
 
     Raises:
-        FairAllError: where a part would be empty; so do the other ways to cut.
+        FairAllError: if a part would be empty.
     """
     return _splits(np.arange(n_rows), None, config)
 
 
 def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
-    """Cuts all rows at random, with groups, labels and unlabelled people in their proportion in every part.
+    """Split rows at random, stratified by group, label and whether the label is known.
 
-    Strata that have too few rows for that are merged.
+    Strata with too few rows are merged.
 
     Args:
         s: sensitive attribute, shape (N,).
         label: ỹ in {0, 1}, shape (N,).
         labelled: whose label is known, shape (N,), bool.
         config: shares and random state.
+
+    Raises:
+        FairAllError: as `split`.
     """
     everybody, advantaged = np.arange(len(s)), (s == 1).astype(int)
     for strata in (2 * np.where(labelled, label, 2) + advantaged, 2 * labelled + advantaged, advantaged):
         try:
             return _splits(everybody, strata, config)
         except FairAllError:
-            continue  # too few of a stratum to have some in each part
+            continue  # a stratum is too small
     return _splits(everybody, None, config)
 
 
 def split_by_column(words: np.ndarray, config: SplitConfig) -> Splits:
-    """Cuts rows as a column says.
+    """Split rows by a column.
 
     Args:
         words: train, validation or test, shape (N,).
@@ -102,10 +105,9 @@ def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) ->
 
 
 def _halves(rows: np.ndarray, share: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in random order, the last ones and the first `share` of them; ValueError where a part is empty.
+    """Shuffle rows and cut off the first `share`; raises ValueError if a part is empty.
 
-    The draw of sklearn's `train_test_split` with the same random state, which made the paper's parts, without
-    the second of CPU that importing it takes.
+    Same result as sklearn's `train_test_split`, used in the paper, without the second its import takes.
     """
     order = rows[np.random.RandomState(random_state).permutation(len(rows))]
     n_second = math.ceil(share * len(rows))
@@ -117,7 +119,7 @@ def _halves(rows: np.ndarray, share: float, random_state: int) -> tuple[np.ndarr
 def _stratified_halves(
     rows: np.ndarray, share: float, random_state: int, strata: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same, with strata (N,) in their proportion in both parts."""
+    """`_halves` with strata (N,) in proportion in both parts."""
     from sklearn.model_selection import train_test_split
 
     first, second = train_test_split(rows, test_size=share, random_state=random_state, stratify=strata)
@@ -128,7 +130,7 @@ def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:
     n_pool = round(config.pool * len(train))
     if n_pool == 0:
         raise FairAllError(
-            f"dataset.split.pool={config.pool:g} leaves nobody of {len(train)} training rows for Phase I"
+            f"dataset.split.pool={config.pool:g} selects none of {len(train)} training rows for Phase I"
         )
-    # The draw of pandas.DataFrame.sample with the same random state, which fixed the paper's pool.
+    # Same result as pandas.DataFrame.sample with this random state, used in the paper.
     return train[np.random.RandomState(config.random_state).choice(len(train), size=n_pool, replace=False)]

@@ -84,7 +84,7 @@ class SyntheticConfig(DatasetConfig):
 
 @dataclass(frozen=True)
 class Individuals:
-    """People of the structural model with all that is hidden of them; every array of the same shape.
+    """People of the structural model with their latent variables; all arrays have the same shape.
 
     Attributes:
         s: sensitive attribute in {−1, +1}.
@@ -108,7 +108,7 @@ class Individuals:
 
 
 class StructuralModel:
-    """S and Y are coin flips, K ~ N(shift·(2Y − 1), std), every variable linear in K and S (appendix B.1).
+    """S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), variables linear in K and S (appendix B.1).
 
     Args:
         config: the coefficients.
@@ -119,11 +119,11 @@ class StructuralModel:
 
     @property
     def n_normal(self) -> int:
-        """Normal draws a person takes: of K and of each variable."""
+        """Number of normal draws per person: one for K and one for each variable."""
         return 1 + len(self.config.variables)
 
     def individuals(self, uniform: np.ndarray, normal: np.ndarray) -> Individuals:
-        """People made of random numbers.
+        """People from random numbers.
 
         Args:
             uniform: on [0, 1), shape (..., 2).
@@ -142,7 +142,7 @@ class StructuralModel:
     def predict(
         self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]
     ) -> Individuals:
-        """What follows from the exogenous: the variables and the proxy label."""
+        """People with variables and proxy label computed from the exogenous values."""
         values = {
             name: equation.k * k + equation.s * s + noise[name]
             for name, equation in self.config.variables.items()
@@ -151,7 +151,7 @@ class StructuralModel:
         return Individuals(s, y, k, noise, values, label)
 
     def abduct(self, people: Individuals) -> dict[str, np.ndarray]:
-        """The exogenous noise that explains the variables of people whose K is known."""
+        """The exogenous noise implied by variables, K and S."""
         return {
             name: people.values[name] - equation.k * people.k - equation.s * people.s
             for name, equation in self.config.variables.items()
@@ -168,7 +168,7 @@ class StructuralModel:
 
 
 class Synthetic(Dataset):
-    """Pool, validation and test people drawn once, by `random_state`; applicants drawn anew by each seed."""
+    """Pool, validation and test people fixed by `random_state`; applicants drawn per seed."""
 
     config: SyntheticConfig
     config_type = SyntheticConfig
@@ -181,10 +181,10 @@ class Synthetic(Dataset):
     @classmethod
     def location(cls, config: Any) -> str:
         """See `Dataset.location`."""
-        return "drawn when it is needed"
+        return "generated when needed"
 
     def individuals(self, role: str, n: int) -> Individuals:
-        """N people of the role that `random_state` decides, arrays of shape (n,)."""
+        """N people of a role, determined by `random_state`; arrays of shape (n,)."""
         drawn = self.model.draw(SeedStreams([self.config.random_state], f"synthetic {role}"), n)
         return self.model.predict(
             drawn.s[0], drawn.y[0], drawn.k[0], {name: noise[0] for name, noise in drawn.noise.items()}
@@ -195,7 +195,7 @@ class Synthetic(Dataset):
         return self._table(self.individuals("pool", self.config.rows.pool))
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """See `Dataset.prepare`; the pool are the training rows, also for applicants, who have no file."""
+        """See `Dataset.prepare`; the pool also serves as training rows, which scale the applicants."""
         rows = self.config.rows
         drawn = self.individuals("pool", rows.pool)
         of_pool = Scaler.fit(self.schema, self._features(drawn))

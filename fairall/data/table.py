@@ -1,4 +1,4 @@
-"""A data set as a table, before it is cut, scaled or turned into tensors."""
+"""Data set as a table, before splitting and scaling."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import pandas as pd
 
 from fairall.data.features import Schema
 
-LEAST_PROPENSITY = 1e-6  # one label of a smaller one would be all that counts
+LEAST_PROPENSITY = 1e-6  # bounds the weight of a single label
 
 
 @dataclass(frozen=True)
 class Logged:
-    """Decisions that somebody took before us, with what probability.
+    """Past decisions with their propensities.
 
     Attributes:
         accepted: the decisions, shape (N,), bool.
-        propensity: π(d=1 | x, s) of each row, recorded or estimated, shape (N,); 0 where it was not recorded
-            of a rejected row.
+        propensity: π(d=1 | x, s), recorded or estimated, shape (N,); 0 for a rejected row without a record.
         estimated: whether the propensities are estimates.
-        reveals: whether labels are known of people who were accepted alone.
+        reveals: whether labels are known only for accepted people.
     """
 
     accepted: np.ndarray
@@ -32,12 +31,12 @@ class Logged:
 
 @dataclass(frozen=True)
 class Sensitive:
-    """The raw column that s was read from.
+    """The raw column of the sensitive attribute.
 
     Attributes:
-        column: its name.
-        advantaged: its values that mean S = +1, as text.
-        disadvantaged: its values that mean S = −1, as text.
+        column: name.
+        advantaged: values that mean S = +1, as text.
+        disadvantaged: values that mean S = −1, as text.
     """
 
     column: str
@@ -51,7 +50,7 @@ class Sensitive:
 
     @classmethod
     def of(cls, column: pd.Series, s: np.ndarray) -> Sensitive:
-        """The values that each group has in `column`, given s (N,) of its rows."""
+        """The values of each group in `column`, given s (N,) of its rows."""
         values = column.astype(str).to_numpy()
         advantaged, disadvantaged = (tuple(sorted(set(values[s == side]))) for side in (1, -1))
         return cls(str(column.name), advantaged, disadvantaged)
@@ -63,13 +62,13 @@ class Table:
 
     Attributes:
         schema: the D features.
-        x: a column per feature, categories as their codes; columns that no learner sees may follow.
+        x: a column per feature, categories as codes; columns hidden from learners may follow.
         s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,).
-        label: proxy label ỹ in {0, 1}, 0 where it is unknown, shape (N,).
+        label: proxy label ỹ in {0, 1}, 0 where unknown, shape (N,).
         labelled: whose label is known, shape (N,), bool.
-        logged: decisions in the raw data, where it has them.
-        missing: how many values of a feature were missing and stood in for, by name; none where not named.
-        sensitive: the raw column of s, where there is one.
+        logged: past decisions, if the raw data has any.
+        missing: number of imputed values by feature; 0 for features not listed.
+        sensitive: the raw column of s, if there is one.
     """
 
     schema: Schema
@@ -98,15 +97,15 @@ class Table:
 
     @property
     def features(self) -> np.ndarray:
-        """What learners may see, shape (N, D)."""
+        """The features visible to learners, shape (N, D)."""
         return self.x[self.schema.names].to_numpy(dtype=float)
 
     @property
     def label_propensity(self) -> np.ndarray:
-        """Probability with which each person's label became known, shape (N,).
+        """Probability that each person's label is revealed, shape (N,).
 
-        That of the logged decision, at least `LEAST_PROPENSITY`, where decisions revealed the labels; 1 where
-        every label is known or nothing says how labels became known.
+        The propensity of the logged decision, at least `LEAST_PROPENSITY`, if decisions revealed the labels,
+        else 1.
         """
         if self.logged is None or not self.logged.reveals:
             return np.ones(len(self))
@@ -116,7 +115,7 @@ class Table:
     def label_weight(self) -> np.ndarray | None:
         """Weight of each person's label in means over the population, shape (N,).
 
-        The inverse of `label_propensity` where the label is known, else 0; None where every label is known.
+        1 / `label_propensity` if the label is known, else 0; None if all labels are known.
         """
         if self.labelled.all() and not (self.logged is not None and self.logged.reveals):
             return None

@@ -59,7 +59,7 @@ def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data
     assert said.returncode == 0, said.stderr
     for words in (
         "in this package",
-        "drawn when it is needed",
+        "generated when needed",
         "dataset.path=FILE",
         "fairall.data fetch compas",
     ):
@@ -96,17 +96,17 @@ def test_describe_takes_the_keys_of_a_run(data: Path, fairall_data: FairAllData)
 def test_check_says_what_stands_in_the_way(data: Path, fairall_data: FairAllData) -> None:
     first = fairall_data("check", str(LOANS))
     assert first.returncode == 1
-    assert "To mend: column 'id', row 1: 'L0001'" in first.stdout
+    assert "To fix: column 'id', row 1: 'L0001'" in first.stdout
     assert "say what the columns mean: dataset.label=... dataset.positive=..." in first.stdout
     mended = fairall_data("check", str(LOANS), *MEANING, "dataset.drop=[id]")
     assert mended.returncode == 0
-    assert mended.stdout.endswith("Nothing stands in the way of a run.\n")
+    assert mended.stdout.endswith("Ready to run.\n")
 
 
 def test_check_tells_of_an_initial_policy_that_cannot_be(data: Path, fairall_data: FairAllData) -> None:
     said = fairall_data("check", str(LOANS), *MEANING, "dataset.drop=[id]", "initial_policy=harsh")
     assert said.returncode == 1
-    assert "To mend: initial_policy=harsh needs a score" in said.stdout
+    assert "To fix: initial_policy=harsh needs a score" in said.stdout
 
 
 def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllData) -> None:
@@ -116,7 +116,7 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
     (data / "bad.csv").write_text("\n".join(lines))
     said = fairall_data("check", str(data / "bad.csv"), *MEANING, "dataset.drop=[id]")
     assert said.returncode == 1
-    problems = [line for line in said.stdout.splitlines() if line.startswith("To mend")]
+    problems = [line for line in said.stdout.splitlines() if line.startswith("To fix")]
     assert len(problems) == 2
     assert "column 'age', row 3: 'old' is no number" in problems[0]
     assert "column 'income', row 5: 'inf' is not finite" in problems[1]
@@ -205,7 +205,7 @@ def test_describe_takes_a_folder_of_ones_own(words: str, own_folder: Path, faira
 
 def test_check_and_fetch_take_a_folder_of_ones_own(own_folder: Path, fairall_data: FairAllData) -> None:
     ended = fairall_data("check", str(LOANS), "dataset=mine", "-cd", str(own_folder))
-    assert ended.stdout.endswith("Nothing stands in the way of a run.\n")
+    assert ended.stdout.endswith("Ready to run.\n")
     assert "mine needs no raw file" in fairall_data("fetch", "mine", "-cd", str(own_folder)).stderr
     assert "did you mean mine?" in fairall_data("describe", "mime", "-cd", str(own_folder)).stderr
 
@@ -249,10 +249,10 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     ]
     assert shown["mine"][0] == "Loans of ours."
     assert shown["other"][1] == "read by others.Data"
-    assert shown["gone"][1].startswith("to mend: dataset._target_=nowhere.Data: there is no")
-    assert shown["broken"][1].startswith("to mend:")
+    assert shown["gone"][1].startswith("to fix: dataset._target_=nowhere.Data: there is no")
+    assert shown["broken"][1].startswith("to fix:")
     assert shown["credit"][1] == "in this package"
-    assert "credit.yaml is not used: dataset=credit is one of fairall's" in ended.stdout
+    assert "credit.yaml is not used: dataset=credit is a data set of fairall" in ended.stdout
     assert fairall_data("describe", "credit", "-cd", str(own_folder)).stdout.startswith("credit: 1000 rows")
     broken = fairall_data("describe", "broken", "-cd", str(own_folder)).stderr
     assert "broken.yaml, line 1: cannot be read as YAML" in broken

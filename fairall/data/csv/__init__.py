@@ -1,1 +1,1 @@
-"""Tables of the user in CSV files."""
+"""CSV files of the user."""

@@ -11,13 +11,13 @@ from fairall.data.dataset import TableConfig
 from fairall.data.features import Kind
 from fairall.data.splits import SplitConfig
 
-# Quoted twice: for the shell, which ends a command at ; or |, and for Hydra.
+# Quoted twice: for the shell and for Hydra.
 ONE_CHARACTER = """one character, quoted as in 'dataset.separator=";"'"""
 
 
 @dataclass
 class CsvSplitConfig(SplitConfig):
-    """A random cut, or a column with the part of each row."""
+    """A random split, or a column with the part of each row."""
 
     column: str | None = MISSING
 
@@ -46,7 +46,7 @@ class CsvConfig(TableConfig):
 
     @property
     def no_value(self) -> tuple[str, ...]:
-        """Texts of a cell, without surrounding blanks, that mean a missing value."""
+        """Cell texts, without surrounding blanks, that mean a missing value."""
         words = (*self.missing_by_default, *self.missing)
         return tuple(dict.fromkeys(["", *(word.strip() for word in words)]))
 

@@ -1,4 +1,4 @@
-"""Anybody's table: a CSV, and what its columns mean as the user says it or as its values show."""
+"""Data set in a CSV file, with declared or inferred meanings of its columns."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
 from fairall.errors import FairAllError, count
 
-LEAST_LABELLED = 40  # rows: fewer do not make a training, a validation and a test set
+LEAST_LABELLED = 40  # rows for a training, a validation and a test set
 PARTS = ("train", "validation", "test")
 
 
 class OwnCsv(TableDataset):
-    """The columns that are not the label, the sensitive attribute or the log of decisions are features.
+    """A CSV file; columns without another role are features.
 
-    Rows without a label are unlabelled people: they are in every part, and rejected in the warm-up.
+    Rows without a label are unlabelled people: part of every split, and rejected in the warm-up.
     """
 
     config: CsvConfig
@@ -41,11 +41,11 @@ class OwnCsv(TableDataset):
     @classmethod
     def location(cls, config: Any) -> str:
         """See `Dataset.location`."""
-        return "wherever yours is: dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
+        return "given with dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
 
     @cached_property
     def raw(self) -> pd.DataFrame:
-        """The cells of the file as text, None where missing; FairAllError where it cannot be read."""
+        """Cells of the file as text, None where missing; raises FairAllError if it cannot be read."""
         return read_text(
             Path(self.config.path),
             separator=self.config.separator,
@@ -54,7 +54,7 @@ class OwnCsv(TableDataset):
         )
 
     def read(self) -> Reading:
-        """See `TableDataset.read`; levels and stand-ins of the features are those of the training rows."""
+        """See `TableDataset.read`; levels and imputed values come from the training rows."""
         config, raw = self.config, self.raw
         roles = _roles(config, list(map(str, raw)))
         s = _sensitive(raw[config.sensitive], config.advantaged)
@@ -82,13 +82,13 @@ class OwnCsv(TableDataset):
         return Reading(table, splits, (*left_out, *notes, *told, *how), (*overlap_warnings(table), *doubts))
 
     def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
-        """Each column of the file for who wants to look before a run: its text, and what it is taken as.
+        """Name, text and interpretation of each column, to check a file before a run.
 
-        That is a feature (here with what all rows say), an error that a run would end with, or in words why
-        it is no feature.
+        The interpretation is a feature (inferred from all rows), the error that a run would raise, or the
+        reason in words why the column is no feature.
 
         Raises:
-            FairAllError: where the file cannot be read.
+            FairAllError: if the file cannot be read.
         """
         roles = {name: key for key, name in _named(self.config)}
         everybody = np.arange(len(self.raw))
@@ -108,7 +108,7 @@ class OwnCsv(TableDataset):
 
 
 def _named(config: CsvConfig) -> list[tuple[str, str]]:
-    """The columns that are no features, each with the key that says so."""
+    """Keys and names of the columns that are no features."""
     named = [
         ("dataset.label", config.label),
         ("dataset.sensitive", config.sensitive),
@@ -121,10 +121,10 @@ def _named(config: CsvConfig) -> list[tuple[str, str]]:
 
 
 def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
-    """Which columns are no features, and by which key.
+    """Columns that are no features, with the key that names each.
 
     Raises:
-        FairAllError: where a key names no column, or two name the same.
+        FairAllError: if a key names no column, or two keys the same one.
     """
     roles: dict[str, str] = {}
     for key, name in [*_named(config), *(("dataset.kinds", name) for name in config.kinds)]:
@@ -143,7 +143,7 @@ def _roles(config: CsvConfig, columns: list[str]) -> dict[str, str]:
 def _splits(
     raw: pd.DataFrame, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: CsvConfig
 ) -> Splits:
-    """The parts, each with both groups and a label to measure on, and both labels to learn from."""
+    """Splits; each part must hold both groups and a label, the training rows both labels."""
     if config.split.column is not None:
         hint = "give more rows"
         splits = split_by_column(_parts(raw[config.split.column]), config.split)
@@ -174,7 +174,7 @@ def _groups(rows: np.ndarray, s: np.ndarray) -> list[tuple[str, np.ndarray]]:
 
 
 def _schema(raw: pd.DataFrame, train: np.ndarray, config: CsvConfig) -> tuple[Schema, list[str]]:
-    """The features of the columns given, and a note for each column that is left out."""
+    """Features of the columns, and a note on each column left out."""
     features: list[Feature] = []
     notes = []
     for name in raw:
@@ -215,10 +215,10 @@ def _label(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _revealed(labelled: np.ndarray, accepted: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Whose label can be used, shape (N,), bool, and what the user should know of it.
+    """Whose label is used, shape (N,), bool, and notes on labels that are not.
 
-    Where some labels are unknown, those of the accepted alone: the decision says with what probability a
-    label became known, and says nothing of how a rejected person came to have one.
+    If some labels are unknown, only those of the accepted: the propensity of the decision gives the
+    probability that such a label is known, but not that of a rejected person's label.
     """
     if labelled.all():
         return labelled, []
@@ -257,7 +257,7 @@ def _decisions(column: pd.Series, accepted: str) -> np.ndarray:
 
 def _recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
     propensity = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
-    # A rejected row is never weighed: it may lack its propensity, or have none.
+    # Rejected rows have no weight, so their propensity may be missing or 0.
     wrong = ~((propensity > 0) & (propensity <= 1)) & (accepted | column.notna().to_numpy())
     wrong &= ~((propensity == 0) & ~accepted)
     refuse(column, wrong, "is no propensity, a number above 0 and at most 1")
@@ -270,7 +270,7 @@ def _parts(column: pd.Series) -> np.ndarray:
 
 
 def _is(column: pd.Series, value: str, key: str) -> np.ndarray:
-    """Which cells hold a value: the same text, the same number, or true and false in whatever case."""
+    """Which cells hold a value: as the same text, number, or text up to case."""
     found = (column == value).to_numpy()
     if not found.any():
         number = as_number(value)

@@ -1,4 +1,4 @@
-"""Numbers formatted for readers, such as `$2,546.20`: their formatting, and their value where it is clear."""
+"""Recognition of formatted numbers such as `$2,546.20`, and of their value where it is unambiguous."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ GROUPED = re.compile(
     r"|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}(?P<indian>\.[0-9]+)?"
 )
 COMMA = re.compile(r"[0-9]*,[0-9]+")
-# Whole thousands look like decimals where a point groups them.
+# 1.250 is a decimal number or, where a point groups thousands, 1250.
 SHORT_OR_POINTED = re.compile(r"[-+]?(?:(?P<short>[0-9]{1,3})|[1-9][0-9]{0,2}\.[0-9]{3})")
 
 
 class Formatted(NamedTuple):
-    """What is not plain about a number.
+    """Formatting of a number.
 
     Attributes:
-        marks: the formatting, in words.
-        plain: the number as Python writes it; None where it could be one of two.
+        marks: description of the formatting.
+        plain: the number as a Python literal; None if ambiguous.
     """
 
     marks: str
@@ -41,7 +41,7 @@ class Formatted(NamedTuple):
 
 
 def formatted(cell: str) -> Formatted | None:
-    """What a cell is if it is a number formatted for readers; None where it is plain, or no number."""
+    """The formatting of a cell; None for a plain number or other text."""
     match = FORMATTED.fullmatch(cell) if len(cell) <= LONGEST else None
     if match is None or bool(match["open"]) != bool(match["close"]):
         return None
@@ -69,10 +69,10 @@ def formatted(cell: str) -> Formatted | None:
 
 
 def point_groups_thousands(cells: Iterable[str]) -> bool:
-    """Whether different numbers, all plain, seem to be thousands grouped by a point, as `1.250` beside `900`.
+    """Whether distinct plain numbers seem to have thousands grouped by a point, as `1.250` and `900`.
 
-    No program writes decimals so: with a fixed number of them 900 would be 900.000, and with as many as are
-    needed 1.250 would be 1.25.
+    Decimals are not written so: with a fixed number of them 900 would be 900.000, otherwise 1.250 would
+    be 1.25.
     """
     short = filled = False
     for cell in cells:

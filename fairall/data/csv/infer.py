@@ -1,4 +1,4 @@
-"""From a column of text to a feature: its kind, its levels, and what stands in for a missing value."""
+"""Inference of a feature from a column of text: kind, levels and imputed value."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from fairall.errors import FairAllError
 
 OTHER_LEVEL = "(other)"
 DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}([T ].*)?")
-LARGEST = 1e30  # what is beyond it, or differs by less than one over it, cannot be standardised
-LARGEST_COUNT = 2**24  # beyond it float32 cannot tell a whole number from the next
+LARGEST = 1e30  # larger magnitudes, and ranges below its inverse, cannot be standardised
+LARGEST_COUNT = 2**24  # float32 represents every whole number up to here
 MOSTLY = 0.5
-MOST_WORDS = 5  # that a message proposes for dataset.missing
+MOST_WORDS = 5  # proposed for dataset.missing in a message
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that says nothing about anybody, and why."""
+    """A column without information, and the reason."""
 
     reason: str
 
 
 def infer_feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Feature | LeftOut:
-    """The feature that a column of text holds.
+    """Infer the feature that a column of text holds.
 
-    Its kind comes from all rows; its levels and what stands in for a missing value from the training rows.
+    The kind depends on all rows, levels and imputed value on the training rows.
 
     Args:
-        column: text, None where missing; its name is the feature's.
-        train: rows of training.
-        config: with the kinds that are declared and the limits of those that are inferred.
+        column: text, None where missing; its name becomes the feature's.
+        train: indices of the training rows, shape (M,).
+        config: declared kinds, and the limits of inferred ones.
 
     Raises:
-        FairAllError: naming column and row of what no feature can hold.
+        FairAllError: with column and row of a value that no feature can hold.
     """
     declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
     numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
@@ -94,12 +94,12 @@ def _infer_text(column: pd.Series, numeric: np.ndarray, present: np.ndarray, con
     not_plain = column.isin(found).to_numpy()
     if found and (numeric | not_plain)[present].mean() > MOSTLY:
         refuse(column, not_plain, f"{_how_to_write(next(iter(found.values())))}, or {otherwise()}")
-    if values.map(lambda value: DATE.fullmatch(value) is not None).all():
+    if all(DATE.fullmatch(value) for value in values.unique()):
         raise FairAllError(f"{first} is a date: turn it into a number, as of days, or {otherwise()}")
     if distinct > config.max_categories and distinct > 0.9 * len(values):
         raise FairAllError(
-            f"{first} and {distinct - 1} more values in {len(values)} rows: a name or a free text says "
-            f"nothing of others: {otherwise()}"
+            f"{first} and {distinct - 1} more values in {len(values)} rows: names and free text are not "
+            f"features: {otherwise()}"
         )
     return Kind.CATEGORICAL
 
@@ -117,19 +117,19 @@ def _numeric(
     if no_number.any():
         words = column[no_number]
         number = formatted(words.iloc[0])
-        mend = f"is no number: mend it, {_missing_typed(words, config)}"
+        remedy = f"is no number: correct it, {_missing_typed(words, config)}"
         category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
-        why = f"{_how_to_write(number) if number else mend}, or declare another kind, {category}"
+        why = f"{_how_to_write(number) if number else remedy}, or declare another kind, {category}"
         refuse(column, no_number, why)
     if infinite.any():
-        refuse(column, infinite, f"is not finite: mend it, {_missing_typed(column[infinite], config)}")
+        refuse(column, infinite, f"is not finite: correct it, {_missing_typed(column[infinite], config)}")
     refuse(column, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
     if kind is Kind.COUNT:
         wrong = present & ~((numbers >= 0) & (numbers <= LARGEST_COUNT) & (numbers == np.floor(numbers)))
         if wrong.any():
             real = typed_entry("dataset.kinds", name, Kind.REAL)
             must = f"a whole number from 0 to {LARGEST_COUNT}"
-            refuse(column, wrong, f"is no count, {must}: mend it, or declare {real}")
+            refuse(column, wrong, f"is no count, {must}: correct it, or declare {real}")
     known = numbers[train][present[train]]
     if len(known) == 0:
         return LeftOut("no training row has a value")
@@ -157,7 +157,7 @@ def _discrete(
             f"column {name!r} has {listed(list(frequencies.index), 'value')} and cannot be binary; "
             f"{typed_entry('dataset.kinds', name, Kind.CATEGORICAL)} takes them all"
         )
-    # Ties in frequency are settled by name, so that the order of the rows does not matter.
+    # Sort ties in frequency by name, so that the order of the rows does not matter.
     ranked = sorted(frequencies.index, key=lambda level: (-frequencies[level], level))
     kept = set(ranked)
     if len(ranked) > config.max_categories:
@@ -170,7 +170,7 @@ def _discrete(
 
 
 def _in_order(levels: set[str], *, all_numbers: bool) -> list[str]:
-    """By number or by name; the levels for missing and other values last."""
+    """Sort by number or by name, with the levels of missing and other values last."""
 
     def rank(level: str) -> tuple[bool, float, str]:
         special = level in (MISSING_LEVEL, OTHER_LEVEL)
@@ -185,12 +185,12 @@ def _counts_rows(numbers: np.ndarray) -> bool:
 
 
 def drop_typed(name: str, config: CsvConfig) -> str:
-    """The word that leaves out a column beside those that are left out already, as typed in a shell."""
+    """`dataset.drop=...` as typed in a shell, with `name` added to the columns already dropped."""
     return typed("dataset.drop", [*config.drop, name])
 
 
 def _missing_typed(words: pd.Series, config: CsvConfig) -> str:
-    """What to type in a shell where these cells mean no value, beside what is missing already."""
+    """`dataset.missing=...` as typed in a shell, with `words` added to those already declared."""
     new = list(words.unique())
     new = [word for word in (new if len(new) <= MOST_WORDS else new[:1]) if shown(word) == word]
     word = typed("dataset.missing", [*config.missing, *new]) if new else "list it in dataset.missing"

@@ -1,4 +1,4 @@
-"""Columns that say who has a label: past decisions, or what was recorded because of them."""
+"""Detection of columns that reveal who has a label: past decisions or their consequences."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from fairall.data.cells import listed, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import drop_typed
 
-MOST_VALUES = 10  # of a column; of one with more, only whether a cell is empty is looked at
-CHANCE = 1e-6  # a column is told of where chance alone would make it less often
+MOST_VALUES = 10  # of a column with more, only whether a cell is empty counts
+CHANCE = 1e-6  # largest probability under chance of a column that is reported
 
 
 def leaks(columns: pd.DataFrame, labelled: np.ndarray, config: CsvConfig) -> list[str]:
-    """A note for each column that says who has a label, which a feature must not.
+    """Notes on columns that reveal who has a label and should not be features.
 
-    That is one whose values each have a label in all rows or in none, or one of two values of which one
-    has none; an empty cell counts as a value.
+    Such a column has only values that are labelled in all rows or in none, or two values of which one is
+    never labelled. An empty cell counts as a value.
 
     Args:
         columns: text, None where missing.
-        labelled: whether the label of a row is known, (N,).
-        config: with what is declared already.
+        labelled: whether the label of a row is known, shape (N,).
+        config: declared roles and dropped columns, used in the proposed remedy.
     """
     notes = (_note(columns[name], labelled, config) for name in columns)
     return [note for note in notes if note is not None]
@@ -37,19 +37,18 @@ def _note(column: pd.Series, labelled: np.ndarray, config: CsvConfig) -> str | N
     none, all_ = groups["sum"] == 0, groups["sum"] == groups["size"]
     if len(groups) < 2 or not none.any() or not ((none | all_).all() or len(groups) == 2):
         return None
-    # As many rows, drawn at random, would all lack a label this often.
+    # Probability that as many rows, drawn at random, all lack a label.
     if float(np.mean(~labelled)) ** int(groups["size"][none].sum()) > CHANCE:
         return None
     name = str(column.name)
-    mend = f"leave it out ({drop_typed(name, config)})"
+    remedy = f"leave it out ({drop_typed(name, config)})"
     if config.decision is None and len(groups) == 2 and column.notna().all():
         accepted = str(groups.index[~none][0])
         declared = f"{typed('dataset.decision', name)} {typed('dataset.accepted', accepted)}"
-        mend = f"if it is the past decision, declare it ({declared}), else {mend}"
+        remedy = f"if it is the past decision, declare it ({declared}), else {remedy}"
     return (
-        f"column {name!r} says who has a label ({'all' if all_.any() else 'some'} with "
-        f"{_values(groups[~none])}, none with {_values(groups[none])}), which nobody knows before deciding: "
-        f"{mend}"
+        f"column {name!r} reveals who has a label ({'all' if all_.any() else 'some'} with "
+        f"{_values(groups[~none])}, none with {_values(groups[none])}), unknown before deciding: {remedy}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Propensities of decisions somebody else took, where nobody recorded them."""
+"""Estimation of unrecorded propensities of past decisions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fairall.data.features import Schema
 def estimated_propensity(
     schema: Schema, features: np.ndarray, s: np.ndarray, accepted: np.ndarray, train: np.ndarray
 ) -> np.ndarray:
-    """π(d=1 | x, s) by a logistic regression of decisions on x, categories as indicators, and s.
+    """Estimate π(d=1 | x, s) by logistic regression on one-hot encoded x and s.
 
     Args:
         schema: the features of x.
         features: x, shape (N, D).
         s: sensitive attribute in {−1, +1}, shape (N,).
         accepted: the decisions, shape (N,), bool.
-        train: rows to learn from, with both decisions among them, shape (M,).
+        train: indices of the rows to fit, which hold both decisions, shape (M,).
 
     Returns:
         Shape (N,), in (0, 1).

@@ -1,4 +1,4 @@
-"""Reads a CSV strictly, as text: what is odd about it is an error that names the place, never a guess."""
+"""Strict reader of CSV files as text: irregularities are errors that name the line or row."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from fairall.storage.files import why_no_file
 
 CHUNK_ROWS = 50_000
 UNUSABLE_SEPARATORS = '"\r\n'
-OTHER_FORMATS = {  # by their first bytes
+OTHER_FORMATS = {  # by first bytes
     b"PK\x03\x04": "an Excel workbook or a zip archive",
     b"\xd0\xcf\x11\xe0": "an Excel workbook",
     b"\x1f\x8b": "compressed with gzip",
     b"PAR1": "a Parquet file",
 }
-OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as a shell takes them
+OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as typed in a shell
 
 
 def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[str]) -> pd.DataFrame:
-    """All cells as text without surrounding blanks, None where missing; columns in the order of the file.
+    """Read all cells as text without surrounding blanks, None where missing, in the file's order.
 
-    Rows in which nothing is written are skipped; a byte-order mark is; quoted cells may hold separators and
-    line breaks. Names of columns are on one line; those without one are called `column 1` and so on.
+    Empty rows and a byte-order mark are skipped; quoted cells may hold separators and line breaks. Line
+    breaks in column names become blanks; unnamed columns are called `column 1` and so on.
 
     Args:
-        path: of the file, its first row the column names.
-        separator: between cells.
-        encoding: of the text, as Python names it.
-        missing: what counts as no value.
+        path: CSV file whose first row holds the column names.
+        separator: one character between cells.
+        encoding: Python's name of the text encoding.
+        missing: cell texts that mean a missing value.
 
     Raises:
-        FairAllError: where there is no such file, no row in it, or a row that is not as it should be.
+        FairAllError: if the file cannot be read, has no rows, or has a malformed row.
     """
     if separator in UNUSABLE_SEPARATORS:
         raise FairAllError(f"dataset.separator={separator!r} is not possible: it ends lines or quotes cells")
@@ -68,8 +68,8 @@ def _open(path: Path, encoding: str) -> IO[str]:
 
 
 def _rows(file: IO[str], path: Path, separator: str) -> Iterator[list[str]]:
-    """Rows in which something is written, the header first."""
-    blanks = separator != " "  # may stand before a quotation mark
+    """Non-empty rows, the header first."""
+    blanks = separator != " "  # allowed before a quotation mark
     reader = csv.reader(_lines(file, path), delimiter=separator, strict=True, skipinitialspace=blanks)
     while True:
         line = reader.line_num + 1
@@ -129,7 +129,7 @@ def _names(header: list[str], path: Path, separator: str) -> list[str]:
         hint = "a table needs several"
         for other, typed in OTHER_SEPARATORS.items():
             if other in header[0] and other != separator:
-                hint = f"is it separated otherwise? Say so with dataset.separator={typed}"
+                hint = f"is the separator another? Give dataset.separator={typed}"
         raise FairAllError(f"{path}: there is a single column, {shown(names[0])!r}; {hint}")
     return names
 

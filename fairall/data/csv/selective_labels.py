@@ -1,4 +1,4 @@
-"""Labels that only past decisions revealed: how they stand for everybody, and where they cannot."""
+"""Diagnostics of selectively labelled tables: inverse-propensity weights and overlap."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from fairall.data.table import Table
 from fairall.errors import count
 from fairall.metrics import effective_sample_size
 
-EXPECTED = 10  # labels in a region at the average rate; by chance alone none would come once in 20,000
-LEAST_EFFECTIVE = 30  # equally weighted people, below which a mean of their utilities says next to nothing
-TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of 1/π: relative, and in standard deviations of it
+EXPECTED = 10  # least expected labels of a reported region; none has probability < e^-10 = 1/22,000
+LEAST_EFFECTIVE = 30  # effective sample size below which mean utility is too uncertain
+TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of 1/π: relative, and in standard deviations
 BINS = 10  # of a real feature or a count
-MOST_WARNINGS = 5  # regions that are named
+MOST_WARNINGS = 5  # regions reported by name
 
 
 def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
-    """What the labels of a table with unlabelled people say of the population: notes and warnings, in words.
+    """Notes and warnings on how the known labels represent the population.
 
-    Measures that need a label weigh each known one by 1/π of the logged decision (`Table.label_weight`).
-    Effective sample sizes are (Σ w)² / Σ w² (Kish 1965).
+    Measures that need labels weigh each known one by w = 1/π of the logged decision (`Table.label_weight`).
+    The effective sample size is (Σ w)² / Σ w² (Kish 1965).
     """
     weight = table.label_weight
     if weight is None:
@@ -34,9 +34,9 @@ def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
         for part, rows in held_out.items()
     )
     if table.logged is None:
-        return ["measures that need no label (DPU, acceptance, latent) are those of everybody"], [
-            f"labels are known {known}, and nothing records the decisions that revealed them: utility is "
-            "that of the labelled people alone, who need not be like everybody; give dataset.decision=COLUMN"
+        return ["measures that need no label (DPU, acceptance, latent) use all people"], [
+            f"labels are known {known}, and the decisions that revealed them are not recorded: utility is "
+            "that of the labelled people, who may differ from the population; give dataset.decision=COLUMN"
         ]
     sizes = {part: effective_sample_size(weight[rows]) for part, rows in held_out.items()}
     effective = ", ".join(f"{size:.0f} ({part})" for part, size in sizes.items())
@@ -44,11 +44,11 @@ def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
     note = (
         f"labels are known {known}; utility weighs them by 1/π of the logged decision (π {origin}), with an "
         f"effective sample size of {effective}; applicants are drawn in proportion to 1/π; measures that "
-        "need no label are those of everybody"
+        "need no label use all people"
     )
     warnings = total_warnings(table) + [
-        f"the labels of the {part} people are worth {size:.0f} equally weighted ones: too few to say what a "
-        "policy is worth"
+        f"the labels of the {part} people have an effective sample size of {size:.0f}: too small to "
+        "estimate utility"
         for part, size in sizes.items()
         if size < LEAST_EFFECTIVE
     ]
@@ -56,10 +56,10 @@ def weighting(table: Table, splits: Splits) -> tuple[list[str], list[str]]:
 
 
 def total_warnings(table: Table) -> list[str]:
-    """Whether 1/π of the accepted adds up to everybody, as its expectation does (Horvitz & Thompson 1952).
+    """A warning if Σ 1/π over the accepted is far from N, its expectation (Horvitz & Thompson 1952).
 
-    It does not where a part of the people had no chance to be accepted, or where the propensities are not
-    those of the decisions. All people and either group are looked at.
+    The sum deviates if some people could not be accepted or if the propensities are not those of the
+    decisions. Checked for all people, then each group; only the first deviation is returned.
     """
     if table.logged is None or table.labelled.all():
         return []
@@ -71,19 +71,18 @@ def total_warnings(table: Table) -> list[str]:
         total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
         if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):
             told.append(
-                f"1/π of the accepted adds up to {total:.2g} times the number of {name}, not to 1: some had "
-                "next to no chance to be accepted, or π is not that of these decisions; utility is not that "
-                "of the population"
+                f"1/π of the accepted adds up to {total:.2g} times the number of {name} instead of 1: some "
+                "had almost no chance to be accepted, or π is not that of these decisions; utility is not "
+                "that of the population"
             )
     return told[:1]
 
 
 def overlap_warnings(table: Table) -> list[str]:
-    """Groups and regions of a feature, of everybody or of one group, in which no label is known.
+    """Warnings on groups and regions of a feature without any known label, which no weight can correct.
 
-    Weights cannot make up for them. A region is a level of a discrete feature, or neighbouring tenths of the
-    people by a real feature or a count; it is named where the average rate of labels would give it
-    `EXPECTED` or more.
+    A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
+    within a group. It is reported if the average rate of labels predicts at least `EXPECTED` in it.
     """
     if table.labelled.all():
         return []
@@ -95,8 +94,8 @@ def overlap_warnings(table: Table) -> list[str]:
             empty[name] = rows
     verb = "has a label" if table.logged is None else "was accepted with a known label"
     told = [
-        f"nobody of {count(int(rows.sum()), 'row')} {name} {verb}: what accepting such people is worth, "
-        "these data cannot say"
+        f"none of {count(int(rows.sum()), 'row')} {name} {verb}: the utility of accepting such people "
+        "cannot be estimated"
         for name, rows in list(empty.items())[:MOST_WARNINGS]
     ]
     if len(empty) > MOST_WARNINGS:
@@ -105,7 +104,7 @@ def overlap_warnings(table: Table) -> list[str]:
 
 
 def _regions(table: Table) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,), the wider ones first."""
+    """Names and masks (N,) of regions, the wider ones first."""
     groups = {"of the advantaged group": table.s == 1, "of the disadvantaged group": table.s == -1}
     yield from groups.items()
     for group, members in {"": np.ones(len(table), dtype=bool), **groups}.items():
@@ -118,7 +117,7 @@ def _regions(table: Table) -> Iterator[tuple[str, np.ndarray]]:
 def _regions_of(
     feature: Feature, values: np.ndarray, labelled: np.ndarray
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Levels of a discrete feature; else the stretches of tenths in which nobody is `labelled` (N,)."""
+    """Levels of a discrete feature; else runs of deciles in which nobody is `labelled` (N,)."""
     if feature.kind in DISCRETE:
         levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
         for level, code in zip(levels, feature.codes, strict=True):

@@ -1,1 +1,1 @@
-"""Data sets made from raw files that cannot be redistributed."""
+"""Data sets built from raw files that cannot be redistributed."""

@@ -1,4 +1,4 @@
-"""Configuration of a data set made from a raw file."""
+"""Configuration of a data set built from a raw file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DownloadConfig:
 
 @dataclass
 class RawTableConfig(TableConfig):
-    """Keys of a data set made from a raw file that cannot be redistributed."""
+    """Keys of a data set built from a raw file that cannot be redistributed."""
 
     raw_file: str | None = MISSING
     known_files: list[str] = MISSING

@@ -1,4 +1,4 @@
-"""Data sets made by a recipe from a raw file that has to be found or fetched first."""
+"""Base class of data sets built by a recipe from a raw file, and readers of such files."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SAS_TINY = 1e-78
 
 
 class RawTableDataset(FixedTableDataset):
-    """Finds the file, reads the columns that the recipe needs, and counts what the recipe leaves.
+    """A data set built from columns of a raw file; the number of resulting rows is verified.
 
     Attributes:
         columns: names of the raw columns that `recipe` reads.
-        words: those of them that hold words; the others must hold numbers.
+        words: the columns of text among them; the others must hold numbers.
     """
 
     config: RawTableConfig
@@ -37,11 +37,11 @@ class RawTableDataset(FixedTableDataset):
 
     @abstractmethod
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """The data set as made from the raw rows; FairAllError for a value it cannot have."""
+        """The table built from the raw rows; raises FairAllError for a value it cannot hold."""
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`; the command that fetches the raw file where it is not found."""
+        """See `Dataset.location`; if the raw file is missing, the command that fetches it."""
         found = find(config)
         terms = " dataset.accept_terms=true" if config.download.terms else ""
         return str(found) if found else f"not here: python -m fairall.data fetch {config.name}{terms}"
@@ -60,20 +60,20 @@ class RawTableDataset(FixedTableDataset):
                     raw[name] = numbers(raw[name])
             table = self.recipe(raw)
         except FairAllError as error:
-            raise FairAllError(f"{path}: {error}; is the file edited?") from error
+            raise FairAllError(f"{path}: {error}; was the file edited?") from error
         if self.config.rows is not None and len(table) != self.config.rows:
             raise FairAllError(
                 f"{path}: its recipe leaves {len(table)} rows instead of {self.config.rows}: truncated or "
-                "edited? Get the file anew, or use it all the same with dataset.rows=null"
+                "edited? Get the file again, or accept it with dataset.rows=null"
             )
         return table
 
 
 def label_of(column: pd.Series) -> np.ndarray:
-    """A label in {0, 1}, shape (N,).
+    """A column as labels in {0, 1}, shape (N,).
 
     Raises:
-        FairAllError: naming column and row of another value, or of none.
+        FairAllError: with column and row of another or a missing value.
     """
     return Feature(str(column.name), Kind.BINARY, (0.0, 1.0)).encode(column).astype(int)
 
@@ -82,7 +82,7 @@ def numbers(column: pd.Series) -> pd.Series:
     """A column as numbers, NaN where a cell is empty.
 
     Raises:
-        FairAllError: naming column and row of what is no number.
+        FairAllError: with column and row of a value that is no number.
     """
     parsed = pd.to_numeric(column, errors="coerce")
     refuse(column, parsed.isna() & column.notna(), "is no number")
@@ -90,19 +90,19 @@ def numbers(column: pd.Series) -> pd.Series:
 
 
 def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:
-    """Some columns of a raw file: .csv, SAS transport (.ssp, .xpt), or a .zip that holds one of these.
+    """Read some columns of a raw file: .csv, SAS transport (.ssp, .xpt), or a .zip of one such file.
 
     Raises:
-        FairAllError: where the file cannot be read as what its name says, or a column is not in it.
+        FairAllError: if the file is not in the format of its suffix, or lacks a column.
     """
     try:
         with warnings.catch_warnings():
-            # What pandas only warns of where a transport file ends too early.
+            # pandas only warns if a transport file is truncated.
             warnings.filterwarnings("error", "xport file may be corrupted")
             raw = _read(path, columns)
-    except Exception as error:  # of whatever kind the readers of three formats raise
+    except Exception as error:  # the readers of the three formats raise many types
         reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise FairAllError(f"{path}: cannot be read ({reason}): truncated? Get the file anew") from error
+        raise FairAllError(f"{path}: cannot be read ({reason}): truncated? Get the file again") from error
     for name in columns:
         if name not in raw:
             raise FairAllError(f"{path}: column {name!r} is missing: is it another file, or an edited one?")
@@ -122,10 +122,10 @@ def _read(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _read_format(file: IO[bytes], suffix: str, columns: list[str]) -> pd.DataFrame:
-    """Those of the columns that the file has."""
+    """Read the columns that the file has."""
     if suffix in (".ssp", ".xpt"):
         raw = pd.read_sas(file, format="xport").filter(columns)
-        # pandas reads zero as the smallest number of the format, 5.4e-79.
+        # pandas reads zero as 5.4e-79, the smallest number of the format.
         return raw.mask(raw.abs() < SAS_TINY, 0.0)
     if suffix == ".csv":
         return pd.read_csv(file, low_memory=False).filter(columns)

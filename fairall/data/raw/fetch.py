@@ -1,4 +1,4 @@
-"""Downloads that are whole and right, or not there."""
+"""Atomic, resumable and verified downloads."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from fairall.storage.files import sha256
 if TYPE_CHECKING:
     from requests import Response
 
-Arrived = Callable[[int, int | None], None]  # bytes so far, and of how many where that is known
+Arrived = Callable[[int, int | None], None]  # bytes received, and in total where known
 
-CHUNK = 1 << 14  # bytes; what of a chunk has arrived when the connection is cut is lost
+CHUNK = 1 << 14  # bytes; an incomplete chunk is lost when the connection is
 RETRIES = 3
-PAUSE = 2.0  # seconds before each of them
+PAUSE = 2.0  # seconds before each retry
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and between bytes
-BY_HAND = "download it by hand and give it with dataset.raw_file=FILE"  # every message here ends with it
+BY_HAND = "download it by hand and give it with dataset.raw_file=FILE"  # ends every message here
 
 
 class _CutError(Exception):
-    """The connection was lost on the way, `total` bytes being announced."""
+    """The connection was lost; `total` is the announced number of bytes."""
 
     def __init__(self, reason: str, total: int | None) -> None:
         super().__init__(reason)
@@ -37,26 +37,26 @@ class _CutError(Exception):
 
 
 class _UnreachableError(_CutError):
-    """The server did not answer at all."""
+    """The server did not answer."""
 
 
 def fetch(download: DownloadConfig, target: Path, advance: Arrived) -> Path:
-    """Makes `target` the file at `download.url`, or leaves it away.
+    """Download a file to `target`, which appears only once complete and verified.
 
-    What has arrived before an interruption is kept in `<target>.part`, and the next call goes on from
-    there. Another process that fetches the same file is waited for, and its file taken.
+    An interrupted download stays in `<target>.part` and the next call resumes it. If another process is
+    fetching the same file, wait for it and use its file.
 
     Args:
-        download: where the file is, and the size and checksum it must have.
-        target: where it goes; its folder is made.
-        advance: told how many bytes have arrived, of how many, as they do.
+        download: URL, and expected size and checksum.
+        target: destination; its folder is created.
+        advance: callback with the bytes received and their total.
 
     Returns:
         `target`.
 
     Raises:
-        FairAllError: where the server cannot be reached, refuses, or breaks off too often; where the file
-            is not the one that `download` describes; where its folder cannot be written to.
+        FairAllError: if the server is unreachable, refuses, or disconnects too often; if the file does not
+            match `download`; if the folder cannot be written to.
     """
     part = target.with_name(f"{target.name}.part")
     with _writing_to(target.parent):
@@ -81,7 +81,7 @@ def _writing_to(folder: Path) -> Iterator[None]:
 
 
 def _receive(download: DownloadConfig, part: Path, advance: Arrived) -> None:
-    """Fills `part`, going on by itself where the connection is cut."""
+    """Download to `part`, resuming when the connection is lost."""
     total = download.size
     reason = ""
     for attempt in range(1 + RETRIES):
@@ -91,7 +91,7 @@ def _receive(download: DownloadConfig, part: Path, advance: Arrived) -> None:
             _receive_rest(download, part, advance)
             return
         except _UnreachableError as error:
-            if attempt == 0:  # later, the server was there a moment ago
+            if attempt == 0:  # after a retry the server is known to exist
                 host = urlsplit(download.url).netloc
                 raise FairAllError(f"cannot reach {host} for {download.url}: {error}; {BY_HAND}") from error
             reason = str(error)
@@ -101,7 +101,7 @@ def _receive(download: DownloadConfig, part: Path, advance: Arrived) -> None:
     of_total = "" if total is None else f" of {total}"
     raise FairAllError(
         f"{download.url}: the connection was cut {1 + RETRIES} times, last because of {reason!r}; "
-        f"{_size(part)}{of_total} bytes have arrived, and the same command goes on from there; "
+        f"{_size(part)}{of_total} bytes have arrived, and the same command resumes from there; "
         f"or {BY_HAND}"
     )
 
@@ -126,7 +126,7 @@ def _receive_rest(download: DownloadConfig, part: Path, advance: Arrived) -> Non
 
 
 def _answer(url: str, part: Path) -> Response:
-    """The server's answer to being asked for what `part` lacks, or for everything where it must be."""
+    """Response with the rest of `part`; with the whole file if the server cannot resume."""
     have = _size(part)
     response = _get(url, have)
     elsewhere = response.status_code == 206 and _start(response) != have
@@ -138,9 +138,9 @@ def _answer(url: str, part: Path) -> Response:
 
 
 def _get(url: str, start: int) -> Response:
-    import requests  # takes a while, and few runs fetch anything
+    import requests  # slow to import, rarely needed
 
-    # Compressed on the way, lengths and ranges would not be those of the file.
+    # With compression, lengths and ranges would not be those of the file.
     headers = {"Accept-Encoding": "identity"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -152,19 +152,19 @@ def _get(url: str, start: int) -> Response:
         return response
     except (requests.ConnectionError, requests.Timeout) as error:
         raise _UnreachableError(_reason(error), None) from error
-    except (OSError, ValueError) as error:  # of requests, or from below it: a malformed URL, for example
+    except (OSError, ValueError) as error:  # for example a malformed URL
         raise FairAllError(f"cannot fetch {url}: {_reason(error)}; {BY_HAND}") from error
 
 
 def _refuse_in_the_clear(url: str) -> None:
-    """Raises FairAllError for what anybody on the way could have written; one's own machine is trusted."""
+    """Raise FairAllError for plain http, except from this machine."""
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
         raise FairAllError(f"{url}: only https is fetched; {BY_HAND}")
 
 
 def _chunks(response: Response, total: int | None) -> Iterator[bytes]:
-    """The body; requests' errors are told apart here, since they are OSErrors as a full disk's are."""
+    """Chunks of the body; errors of requests, OSErrors like those of a full disk, become `_CutError`."""
     try:
         yield from response.iter_content(CHUNK)
     except OSError as error:
@@ -172,20 +172,20 @@ def _chunks(response: Response, total: int | None) -> Iterator[bytes]:
 
 
 def _start(response: Response) -> int | None:
-    """The position of the first byte that a partial answer brings."""
+    """Position of the first byte of a partial response."""
     found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
     return None if found is None else int(found[1])
 
 
 def _total(response: Response, arrived: int) -> int | None:
-    """The length of the file, by the server's word."""
+    """Length of the file according to the server."""
     length = response.headers.get("Content-Length", "")
     compressed = response.headers.get("Content-Encoding", "identity") != "identity"
     return arrived + int(length) if length.isdecimal() and not compressed else None
 
 
 def _check(download: DownloadConfig, part: Path) -> None:
-    """Deletes what is not the file that `download` describes."""
+    """Raise FairAllError and delete `part` if it does not match `download`."""
     size = _size(part)
     if download.size is not None and size != download.size:
         wrong = f"{size} bytes, expected {download.size}"
@@ -205,7 +205,7 @@ def _size(path: Path) -> int:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost error's words: what wraps it repeats the URL and names objects of Python."""
+    """Message of the innermost error; outer ones repeat the URL and name Python objects."""
     while (inner := error.__cause__ or error.__context__) is not None:
         error = inner
     words = getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Where raw files are."""
+"""Locations of raw files."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from fairall.storage.files import why_no_file
 
 
 def raw_file(config: RawTableConfig) -> Path:
-    """The raw file of a data set, verified; fetched into the cache folder where it is not found.
+    """The verified raw file of a data set, fetched into the cache folder if not found.
 
     Raises:
-        FairAllError: where there is none, and fetching it fails or would need terms accepted; where the
-            file is not the published one.
+        FairAllError: if it is not found and fetching fails or requires accepting terms; if its checksum is
+            not the published one.
     """
     return verified(find(config) or _fetched(config), config)
 
 
 def find(config: RawTableConfig) -> Path | None:
-    """The file given, else the first known one in the first searched folder that has one.
+    """The given file, else the first known one in the first searched folder that has one.
 
     Raises:
-        FairAllError: where a file is given and is none.
+        FairAllError: if the given file does not exist or is no file.
     """
     if config.raw_file is not None:
         given = Path(config.raw_file).expanduser()
@@ -47,17 +47,17 @@ def find(config: RawTableConfig) -> Path | None:
 
 
 def searched_folders(name: str) -> list[Path]:
-    """Where the files of the data set `name` are looked for, in order."""
+    """Folders searched for the files of the data set `name`, in order."""
     data = os.environ.get("FAIRALL_DATA")
     given = [Path(data).expanduser() / name] if data else []
     return [*given, cache_folder(name)]
 
 
 def cache_folder(name: str) -> Path:
-    """Where the files of the data set `name` are fetched to: in `$XDG_CACHE_HOME`, else in ~/.cache.
+    """Folder that files of the data set `name` are fetched to, in `$XDG_CACHE_HOME` or ~/.cache.
 
     Raises:
-        FairAllError: where there is neither.
+        FairAllError: if neither exists.
     """
     cache = os.environ.get("XDG_CACHE_HOME")
     try:
@@ -68,10 +68,10 @@ def cache_folder(name: str) -> Path:
 
 
 def verified(path: Path, config: RawTableConfig) -> Path:
-    """`path`, wherever it came from, once its checksum is the published one or none is published.
+    """Return `path` after comparing its checksum to the published one, if any.
 
     Raises:
-        FairAllError: where it is another, or the file cannot be read.
+        FairAllError: if they differ, or the file cannot be read.
     """
     expected = config.download.sha256
     if expected is None:
@@ -83,7 +83,7 @@ def verified(path: Path, config: RawTableConfig) -> Path:
     if got != expected.lower():
         raise FairAllError(
             f"{path} is not the published file (sha256 {got[:12]}..., expected {expected[:12]}...): "
-            "truncated or edited; delete it to have it fetched anew, or use it all the same with "
+            "truncated or edited; delete it to fetch it again, or accept it with "
             "dataset.download.sha256=null"
         )
     return path
@@ -105,7 +105,7 @@ def _fetched(config: RawTableConfig) -> Path:
         with _bar(target.name) as advance:
             return fetch(download, target, advance)
     except FairAllError as error:
-        # Each of its messages ends with how to give the file by hand.
+        # Each message of `fetch` ends with BY_HAND.
         raise FairAllError(
             f"{error}, or as {names} in $FAIRALL_DATA/{config.name}; searched: {searched}"
         ) from error
@@ -123,7 +123,7 @@ def _last_component(url: str) -> str:
 
 @contextmanager
 def _bar(name: str) -> Iterator[Arrived]:
-    """A bar on standard error, silent when that is no terminal."""
+    """Progress bar on standard error, hidden unless that is a terminal."""
     console = Console(stderr=True)
     progress = Progress(
         TextColumn("{task.description}", markup=False),

@@ -609,7 +609,7 @@ def test_the_words_proposed_for_missing_values_can_be_typed(own: Own) -> None:
     ages = [*ODD_WORDS, "", "NA", *people()["age"][7:]]
     message = complaint(own(people(age=ages)))
     assert message.startswith(
-        "column 'age', row 1: 'k.A.' is no number: mend it, or, where it means no value, "
+        "column 'age', row 1: 'k.A.' is no number: correct it, or, where it means no value, "
     )
     proposed = shlex.split(message[message.index("'dataset.missing=") :])[0].removesuffix(",")
     table = own(people(age=ages), proposed).table()
@@ -718,18 +718,18 @@ KNOWN = [bool(label) for label in UNLABELLED]
     [
         (
             ["granted" if known else "no" for known in KNOWN],
-            "all with 'granted', none with 'no'), which nobody knows before deciding: if it is the past "
+            "all with 'granted', none with 'no'), unknown before deciding: if it is the past "
             "decision, declare it (dataset.decision=extra dataset.accepted=granted), else leave it out "
             "('dataset.drop=[extra]')",
         ),
         (
             ["1" if known or i % 9 == 0 else "0" for i, known in enumerate(KNOWN)],
-            "some with '1', none with '0'), which nobody knows before deciding: if it is the past "
+            "some with '1', none with '0'), unknown before deciding: if it is the past "
             """decision, declare it (dataset.decision=extra 'dataset.accepted="1"'), else""",
         ),
         (
             [f"{i}.5" if known else "" for i, known in enumerate(KNOWN)],
-            "all with 'any value', none with an empty cell), which nobody knows before deciding: leave it",
+            "all with 'any value', none with an empty cell), unknown before deciding: leave it",
         ),
         (
             ["paid" if known else ("refused", "withdrawn")[i % 2] for i, known in enumerate(KNOWN)],
@@ -739,11 +739,11 @@ KNOWN = [bool(label) for label in UNLABELLED]
 )
 def test_a_column_that_says_who_has_a_label_is_noted(cells: list[str], told: str, own: Own) -> None:
     columns = people(200, repaid=UNLABELLED, extra=cells)
-    notes = [note for note in own(columns).prepare().notes if "says who has a label" in note]
+    notes = [note for note in own(columns).prepare().notes if "reveals who has a label" in note]
     assert len(notes) == 1
-    assert notes[0].startswith(f"column 'extra' says who has a label ({told}")
+    assert notes[0].startswith(f"column 'extra' reveals who has a label ({told}")
     dropped = own(columns, "dataset.drop=[extra]").prepare().notes
-    assert not any("says who" in note for note in dropped)
+    assert not any("reveals who" in note for note in dropped)
 
 
 @pytest.mark.parametrize(
@@ -757,7 +757,7 @@ def test_a_column_that_says_who_has_a_label_is_noted(cells: list[str], told: str
 )
 def test_other_columns_are_not_noted(cells: list[str], own: Own) -> None:
     notes = own(people(200, repaid=UNLABELLED, extra=cells)).prepare().notes
-    assert not any("says who" in note for note in notes)
+    assert not any("reveals who" in note for note in notes)
 
 
 def test_people_without_a_label_are_in_every_part_and_have_none(own: Own) -> None:
@@ -832,7 +832,7 @@ def test_names_that_stand_for_something_else_are_no_features(own: Own, name: str
     ("share", "told"),
     [
         ("held_out=0.005", "dataset.split.held_out=0.005: 100 rows cannot be cut"),
-        ("pool=0.001", "dataset.split.pool=0.001 leaves nobody of 70 training rows"),
+        ("pool=0.001", "dataset.split.pool=0.001 selects none of 70 training rows"),
     ],
 )
 def test_shares_that_leave_nobody(own: Own, share: str, told: str) -> None:

@@ -172,7 +172,7 @@ def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: L
     weight = data.test.label_weight
     assert weight is not None
     assert set(weight.tolist()) == {0.0, 1.0}
-    assert [warning for warning in data.warnings if "nothing records the decisions" in warning]
+    assert [warning for warning in data.warnings if "are not recorded" in warning]
     applicants = data.applicants(64, [0]).next()
     assert applicants.labelled.all()
     evaluation = Evaluation(data.test, COST, [0])
@@ -232,9 +232,9 @@ def test_people_who_were_never_accepted_are_told(
     people["job"] = np.random.default_rng(1).choice(["some", "none", "two"], len(people))
     people.loc[never(people), "decision"] = 0
     data = load(selective(people), *RECORDED).prepare()
-    named = [warning for warning in data.warnings if warning.startswith("nobody of ")]
+    named = [warning for warning in data.warnings if warning.startswith("none of ")]
     assert len(named) == 1
-    assert re.search(f"nobody of [0-9]+ rows {told}.* was accepted", named[0])
+    assert re.search(f"none of [0-9]+ rows {told}.* was accepted", named[0])
 
 
 def test_few_effective_labels_are_told(load: Load) -> None:
@@ -242,7 +242,7 @@ def test_few_effective_labels_are_told(load: Load) -> None:
     people["propensity"] = np.where(np.arange(1000) % 50 == 0, 1e-4, people["propensity"])
     people.loc[people["propensity"] == 1e-4, "decision"] = 1
     warnings = load(selective(people), *RECORDED).prepare().warnings
-    assert [warning for warning in warnings if "too few to say what a policy is worth" in warning]
+    assert [warning for warning in warnings if "too small to estimate utility" in warning]
 
 
 def test_a_drawn_initial_policy_knows_that_labels_were_revealed_by_others(load: Load) -> None:
@@ -284,7 +284,7 @@ def test_check_tells_of_weights_and_of_people_who_were_never_accepted(
     notes = source.prepare().notes
     assert [note for note in notes if "π recorded" in note]
     assert all(f"Note: {note}." in told for note in notes)
-    assert re.search(r"Warning: nobody of \d+ rows of the disadvantaged group was accepted", told)
+    assert re.search(r"Warning: none of \d+ rows of the disadvantaged group was accepted", told)
 
 
 def test_weighted_applicants_go_on_where_they_were(load: Load) -> None:

@@ -189,7 +189,7 @@ def test_always_cut_keeps_what_arrived_for_the_next_command(site: Site, target: 
     kept = part_of(target).stat().st_size
     assert len(CONTENT) // 2 < kept < len(CONTENT)  # more than one answer's
     assert f"{kept} of {len(CONTENT)} bytes" in message(error)
-    assert "same command goes on" in message(error)
+    assert "same command resumes" in message(error)
     assert not target.exists()
 
     fetch(published(site.url), target, Told())
