@@ -7,6 +7,7 @@ import math
 import shlex
 import sys
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 import hydra
@@ -20,13 +21,12 @@ from fairall.config.help import help_text, list_text
 from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
 from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
-from fairall.runtime.setup import prepare_process
-from fairall.runtime.signals import exit_code
+from fairall.runtime.setup import prepare_process, run_command
 from fairall.tuning.sweeper import TARGET as STUDY_SWEEPER
 from fairall.tuning.sweeper import register_sweeper
 
 
-class JobFailedError(FairAllError):
+class JobFailedError(Exception):
     """A job of `--multirun` failed; its reason has been printed."""
 
 
@@ -36,7 +36,10 @@ def main(composed: DictConfig) -> float | dict[str, Any]:
     prepare_process()  # again, since a launcher may have started a process for the job
     hydra_config = HydraConfig.get()
     if hydra_config.mode == RunMode.MULTIRUN:
-        return _job_of_several(composed, hydra_config.sweeper, list(hydra_config.overrides.task))
+        sources = hydra_config.runtime.config_sources
+        folders = [source.path for source in sources if source.provider == "command-line"]
+        words = [word for folder in folders for word in ("-cd", folder)]
+        return _job_of_several(composed, hydra_config.sweeper, [*words, *hydra_config.overrides.task])
     try:
         sweep = hydra_config.runtime.choices.get("sweeps")
         if sweep:
@@ -61,7 +64,7 @@ def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: list[str])
         traceback.print_exc()
     if "direction" in sweeper:  # an optimiser, which goes on after a bad trial
         return math.inf if sweeper.direction == "minimize" else -math.inf
-    raise JobFailedError("a run failed; the reason is given above")
+    raise JobFailedError
 
 
 def _objective(composed: DictConfig, words: list[str]) -> float:
@@ -76,11 +79,13 @@ def _objective(composed: DictConfig, words: list[str]) -> float:
 
 def cli() -> int:
     """Run the command line and return the exit code."""
-    prepare_process()
-    register()
-    register_sweeper()
-    words = sys.argv[1:]
+    return run_command(lambda: _run(sys.argv[1:]))
+
+
+def _run(words: list[str]) -> int:
     try:
+        register()
+        register_sweeper()
         options = _options(words)
         if options.help:
             print(help_text(options.overrides, options.config_dir))
@@ -90,12 +95,10 @@ def cli() -> int:
             print(f"fairall {fairall.__version__}")
         else:
             main()
+    except JobFailedError:
+        return 1
     except USER_ERRORS as error:
         return report_error(error, words)
-    except KeyboardInterrupt as interruption:
-        then = getattr(interruption, "then", "")
-        print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
-        return exit_code(interruption)
     except Exception as error:
         if not raised_by_hydra(error):
             raise
@@ -132,7 +135,9 @@ def _options(words: list[str]) -> argparse.Namespace:
     except FairAllError as error:
         first = [word for word in words if word not in options.overrides]
         ordered = shlex.join(["python", "-m", "fairall", *first, *options.overrides])
-        raise FairAllError(f"options go before all KEY=VALUE: {ordered}") from error
+        raise FairAllError(f"options go before or after all KEY=VALUE: {ordered}") from error
+    if options.config_dir is not None and not Path(options.config_dir).is_dir():
+        raise FairAllError(f"-cd {options.config_dir}: there is no such folder")
     return options
 
 

@@ -154,7 +154,9 @@ def test_a_sweep_runs_every_grid_point(tmp_path: Path) -> None:
 def test_one_bad_job_does_not_end_the_others(tmp_path: Path) -> None:
     ended = fairall("--multirun", *QUICK, "cost.value=1.2,0.5", cwd=tmp_path)
     assert ended.returncode == 1
-    assert ended.stderr.startswith("fairall: cost.value=1.2 is not possible")
+    told, by_hydra = ended.stderr.splitlines()
+    assert told.startswith("fairall: cost.value=1.2 is not possible")
+    assert "'cost.value=1.2'" in by_hydra
     assert (run_folder(tmp_path / "outputs") / "DONE").exists()
 
 
@@ -349,7 +351,7 @@ def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys; sys.argv += ['--help']\n"
-        "from fairall.main import main; main()\n"
+        "from fairall.main import cli; cli()\n"
         "heavy = ('torch', 'numpy', 'pandas', 'sklearn', 'matplotlib', 'mlflow', 'optuna', 'aif360')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
@@ -364,15 +366,14 @@ def test_help_is_of_the_configuration_that_the_other_words_choose(tmp_path: Path
     assert ended.stderr.startswith("fairall: preset=quik: no such preset, did you mean quick?")
 
 
-def test_a_run_imports_what_it_needs_and_collects_garbage_when_it_learns(tmp_path: Path) -> None:
+def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
     code = (
-        "import gc, sys; sys.argv += ['model=fairlog', 'preset=quick', 'tracking.enabled=false']\n"
+        "import sys; sys.argv += ['model=fairlog', 'preset=quick', 'tracking.enabled=false']\n"
         "from fairall.__main__ import main\n"
-        "try: main()\nexcept SystemExit as ended: assert ended.code == 0\n"
-        "print([name for name in ('sklearn', 'mlflow', 'optuna', 'aif360') if name in sys.modules])\n"
-        "print(gc.isenabled(), gc.get_freeze_count() > 0)"
+        "assert main() == 0\n"
+        "print([name for name in ('sklearn', 'mlflow', 'optuna', 'aif360') if name in sys.modules])"
     )
     ended = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert ended.stdout.splitlines()[-2:] == ["[]", "True True"]
+    assert ended.stdout.splitlines()[-1] == "[]"

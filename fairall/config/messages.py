@@ -29,7 +29,6 @@ from fairall.config.schema import GROUPS
 from fairall.config.target import keys
 from fairall.config.words import nearest, nearest_key, not_an_override, unreadable
 from fairall.errors import FairAllError
-from fairall.runtime import signals
 
 # Errors that a user can correct; any other is a defect and keeps its traceback.
 USER_ERRORS = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
@@ -48,13 +47,12 @@ CHOICES = re.compile(r"expected one of \[(.*)\]")
 GROUPS_ONLY = ("hparams", "preset", "sweeps")  # groups that are no keys of the configuration
 
 
-def exit_code(work: Callable[[], int], overrides: Sequence[str], *, interrupted: str = "interrupted") -> int:
-    """Run a command; report a user's error or an interruption in one line on standard error.
+def exit_code(work: Callable[[], int], overrides: Sequence[str]) -> int:
+    """Run a command; report a user's error in one line on standard error.
 
     Args:
         work: runs the command and returns its exit code.
         overrides: words of the command line.
-        interrupted: the line for Ctrl-C.
 
     Returns:
         The exit code.
@@ -63,9 +61,6 @@ def exit_code(work: Callable[[], int], overrides: Sequence[str], *, interrupted:
         return work()
     except USER_ERRORS as error:
         return report_error(error, overrides)
-    except KeyboardInterrupt as interruption:
-        print(f"fairall: {interrupted}", file=sys.stderr)
-        return signals.exit_code(interruption)
 
 
 def report_error(error: Exception, overrides: Sequence[str]) -> int:

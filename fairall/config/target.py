@@ -61,7 +61,14 @@ def _merged(declared: Any, plain: Any, prefix: str = "") -> DictConfig:
         key = f"{prefix}{error.full_key}"
         known = [f"{prefix}{name}" for name in keys(OmegaConf.to_container(structured))]
         known += [field.name for field in fields(Config)]
-        raise FairAllError(f"{key}: no such key{nearest_key(key, known)}; --help lists them all") from error
+        # A class of the user's that declares no config_type has the keys of all classes of its group only.
+        hint = (
+            "; for a key of your own the class needs a config_type with that field"
+            if declared in GROUPS.values()
+            else ""
+        )
+        near = nearest_key(key, known)
+        raise FairAllError(f"{key}: no such key{near}; --help lists them all{hint}") from error
     except OmegaConfBaseException as error:
         key = f"{prefix}{error.full_key}".rstrip(".")
         raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error

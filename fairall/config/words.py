@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
-MODULES = ("data", "report", "tracking")  # commands of their own: python -m fairall.data
+MODULES = ("data", "report", "tracking", "tuning")  # commands of their own: python -m fairall.data
 # Other names of what there is, by group.
 ALIASES = {
     ("model", "fairall"): "fairall_I_II",
@@ -83,12 +83,16 @@ def nearest(name: str, names: Sequence[str], group: str = "") -> str:
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
-    """As `nearest`, for a dotted key: the known key whose last part is nearest, the first of several."""
+    """As `nearest` for a dotted key, compared by its last part; keys of the same node come first."""
+    parent, _, name = key.rpartition(".")
     by_name: dict[str, str] = {}
-    for other in known:
+    for other in sorted(known, key=lambda other: other.rpartition(".")[0] != parent):
         by_name.setdefault(other.rpartition(".")[2].lower(), other)
-    close = difflib.get_close_matches(key.rpartition(".")[2].lower(), by_name, n=1, cutoff=0.5)
-    return f", did you mean {by_name[close[0]]}?" if close else ""
+    siblings = [name for name, other in by_name.items() if other.rpartition(".")[0] == parent]
+    for names in (siblings, list(by_name)):
+        if close := difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6):
+            return f", did you mean {by_name[close[0]]}?"
+    return ""
 
 
 def not_an_override(word: str, words: Sequence[str], groups: Mapping[str, Sequence[str]]) -> str:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairall.runtime.setup import prepare_process
+from fairall.runtime.setup import run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`, for instance dataset.accept_terms=true.
@@ -16,8 +16,11 @@ Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache 
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit code."""
-    prepare_process()
+    """Run the command line and return the exit code."""
+    return run_command(lambda: _main(words))
+
+
+def _main(words: Sequence[str] | None) -> int:
     # Parsed first: subparsers take no option between a name and the words after it.
     option = argparse.ArgumentParser(prog="python -m fairall.data", add_help=False)
     option.add_argument(

@@ -173,10 +173,11 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         config = chosen if own else _initial_policy(*others, f"initial_policy={name}")
         try:
             accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
-        except FairAllError:
-            if own:
+        except Exception as error:
+            # A policy of the user's may assume features that this data set does not have.
+            if own or not isinstance(error, FairAllError | KeyError):
                 raise
-            continue  # not available for this data set
+            continue
         s = data.pool_table.s
         rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))

@@ -63,6 +63,7 @@ class Training:
         self.learner = learner
         self.config = config
         self.data = data
+        learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
         seeds = list(learner.setting.seeds)
         self.decided = initially_decided(initial_policy, config, data)
         people = getattr(data, config.evaluation.split)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import shlex
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairall.config.checks import whole_number
-from fairall.runtime.setup import prepare_process
+from fairall.runtime.setup import run_command
 
 if TYPE_CHECKING:
     from fairall.report.table import Table
@@ -34,7 +33,10 @@ store; any other word is added to each of the paper's commands, for instance pre
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    prepare_process()
+    return run_command(lambda: _main(words))
+
+
+def _main(words: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if words is None else words)
     command = given[0] if given and given[0] in COMMANDS else None
     arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)
@@ -43,11 +45,7 @@ def main(words: Sequence[str] | None = None) -> int:
     from fairall.config.messages import exit_code
 
     overrides = [word for word in arguments.words if "=" in word]
-    return exit_code(
-        lambda: COMMANDS[command](arguments, overrides),
-        overrides,
-        interrupted="interrupted; the same command goes on from what was saved",
-    )
+    return exit_code(lambda: COMMANDS[command](arguments, overrides), overrides)
 
 
 def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
@@ -173,6 +171,4 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    # Hundreds of configurations are composed and kept, which the garbage collector would traverse in vain.
-    gc.disable()
     sys.exit(main())

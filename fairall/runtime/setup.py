@@ -4,9 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from fairall.runtime import signals, terminal
+
+
+def run_command(command: Callable[[], int]) -> int:
+    """Prepare the process and run a command; report an interruption in one line on standard error.
+
+    Args:
+        command: returns the exit code. Slow imports belong inside it.
+
+    Returns:
+        The exit code.
+    """
+    prepare_process()
+    try:
+        return command()
+    except KeyboardInterrupt as interruption:
+        then = interruption.then if isinstance(interruption, signals.Stopped) else signals.RESUMES
+        print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
+        return signals.exit_code(interruption)
 
 
 def prepare_process() -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+RESUMES = "goes on from what was saved"
+
 
 class Stopped(KeyboardInterrupt):
     """Raised when a stop was requested, after everything worth keeping has been saved.
@@ -24,7 +26,7 @@ class Stopped(KeyboardInterrupt):
     def __init__(self, by: int) -> None:
         super().__init__(signal.Signals(by).name)
         self.exit_code = 128 + by
-        self.then = "goes on from what was saved"
+        self.then = RESUMES
 
 
 class _State:

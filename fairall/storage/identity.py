@@ -23,7 +23,8 @@ COMPUTING = (
     "results/latent_quality.py", "results/selection.py", "results/summary.py", "results/write.py",
     "runtime/processor.py",
 )  # fmt: skip
-DISPLAY = ("data/__main__.py", "data/describe.py")  # exceptions: `python -m fairall.data`
+# Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
+NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
 
 
 @functools.cache
@@ -46,7 +47,7 @@ def computing_files(package: Path) -> list[Path]:
     """The modules of `package` that determine the numbers of a result, sorted."""
     listed = [package / name for name in COMPUTING]
     files = {file for path in listed for file in (path.rglob("*.py") if path.is_dir() else [path])}
-    return sorted(files - {package / name for name in DISPLAY})
+    return sorted(files - {package / name for name in NOT_COMPUTING})
 
 
 def determining(config: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from fairall.runtime.setup import prepare_process
+from fairall.runtime.setup import run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI names
@@ -22,17 +22,16 @@ Runs with tracking.enabled=false, such as the trials of a sweep, are not logged.
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    prepare_process()
+    return run_command(lambda: _main(words))
+
+
+def _main(words: Sequence[str] | None) -> int:
     arguments = _parser().parse_args(words)
 
     # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
 
-    return exit_code(
-        lambda: _sync(arguments.overrides),
-        arguments.overrides,
-        interrupted="interrupted; the same command goes on with the rest",
-    )
+    return exit_code(lambda: _sync(arguments.overrides), arguments.overrides)
 
 
 def _sync(overrides: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from fairall.runtime.setup import prepare_process
+from fairall.runtime.setup import run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL say where studies are."""
@@ -14,7 +14,10 @@ KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER or sweep.storage=URL
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    prepare_process()
+    return run_command(lambda: _main(given))
+
+
+def _main(given: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairall.tuning",
         description="Studies of `python -m fairall --multirun sweeps=NAME`.",
