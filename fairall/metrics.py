@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,6 +25,11 @@ SHARE = (0.0, 1.0)
 # What a measure can take, by the name of its parameter.
 POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
 APPLICANTS_DATA = ("accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost")
+# Columns of metrics.csv and keys of summary.json that belong to no measure.
+RESERVED = re.compile(
+    "seed|time_step|utility_standard_error|largest_ips_weight|longest_rejection"
+    "|(classification|reconstruction)_loss|(latent|phase1|reconstruction_error)_.*"
+)
 
 
 @dataclass(frozen=True)
@@ -206,36 +212,51 @@ def load_measures(names: Sequence[str]) -> tuple[Measure, ...]:
             ) from error
         if registered is None:
             raise FairAllError(f"{key} is no measure; decorate the function with @fairall.metrics.measure")
-        taken = {quantity.name for known in found for quantity in curves([known])}
-        if taken & {quantity.name for quantity in curves([registered])}:
+        own = _names([registered])
+        if own & _names(found) or any(map(RESERVED.fullmatch, own)):
             raise FairAllError(f"{key}: a measure called {registered.name} is there already; rename this one")
         _try_out(registered, key)
         found.append(registered)
     return tuple(found)
 
 
+def _names(measures: Sequence[Measure]) -> set[str]:
+    """The columns of metrics.csv and keys of summary.json that measures have."""
+    return {quantity.name for quantity in (*curves(measures), *summaries(measures))}
+
+
 def _try_out(tried: Measure, key: str) -> None:
     """Raise FairAllError unless a measure has a value for each seed of made-up people.
 
-    A mistake would otherwise end a run only after Phase I, or after its last time step.
+    A mistake would otherwise end a run only after Phase I, or after its last time step. A measure that takes
+    `weight` is computed without weights too, since the data set of a run may have none.
     """
-    shape = (2, 6) if tried.of == "policy" else (3, 2, 6)
-    wanted = shape[:-1]
-    alternating = torch.arange(6).expand(shape) % 2
-    half = torch.full(shape, 0.5)
-    data = {
-        "propensity": half, "counterfactual": half, "label": (alternating * half * 2),
-        "ground_truth": 1.0 - alternating, "weight": half[0], "s": 2.0 * alternating - 1.0, "cost": 0.5,
-        "accepted": alternating > 0, "counterfactually_accepted": alternating > 0,
-    }  # fmt: skip
-    try:
-        values = tried(data)
-    except Exception as error:
-        raise FairAllError(f"{key} fails on made-up people ({type(error).__name__}: {error})") from error
-    if not isinstance(values, Tensor) or values.shape != wanted or not values.is_floating_point():
+    # All combinations of four binary values, so that no group is empty.
+    label, s, truth, accepted = ((torch.arange(16) >> bit & 1).float() for bit in range(4))
+    people = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth}
+    made_up: dict[str, dict[str, Any]] = {}
+    if tried.of == "policy":
+        wanted: tuple[int, ...] = (2,)
+        half = torch.full((2, 16), 0.5)
+        weighted = people | {"propensity": half, "counterfactual": half, "weight": half[0], "cost": 0.5}
+        made_up["made-up people"] = weighted
+        if "weight" in tried.needs:
+            made_up["made-up people with weight=None"] = weighted | {"weight": None}
+    else:
+        wanted = (3, 2)
+        people |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1}
+        stacked = {name: values.expand(3, 2, 16) for name, values in people.items()}
+        made_up["made-up applicants"] = stacked | {"cost": 0.5}
+    for whom, data in made_up.items():
+        try:
+            values = tried(data)
+        except Exception as error:
+            raise FairAllError(f"{key} fails on {whom} ({type(error).__name__}: {error})") from error
+        if isinstance(values, Tensor) and values.shape == wanted and values.is_floating_point():
+            continue
         got = f"{values.dtype} of shape {tuple(values.shape)}" if isinstance(values, Tensor) else repr(values)
         raise FairAllError(
-            f"{key} returns {got} for {shape[-2]} seeds; it must be a tensor of floats of shape {wanted}"
+            f"{key} returns {got} for 2 seeds of {whom}; it must be a tensor of floats of shape {wanted}"
         )
 
 

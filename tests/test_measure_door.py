@@ -15,8 +15,13 @@ import pytest
 import torch
 
 from fairall import metrics
+from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
+from fairall.experiment import run
 from fairall.metrics import STANDARD, as_markdown, load_measures, measure
+from fairall.online.evaluation import STANDARD_ERROR
+from fairall.results.latent_quality import BOUNDS
+from fairall.results.terminal import Display
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
@@ -85,7 +90,12 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("some_measures", None)
 
 
-HEAD = "from fairall.metrics import measure\n\n@measure(label='l', unit='u', higher_is_better=None)\n"
+HEAD = """\
+import torch
+from fairall.metrics import measure
+
+@measure(label='l', unit='u', higher_is_better=None)
+"""
 MISTAKES = {
     "there is no such module": ("", "nowhere.at_all", "nowhere.at_all cannot be imported"),
     "no module is named": ("", "utility", "utility cannot be imported"),
@@ -95,8 +105,10 @@ MISTAKES = {
     "unknown data": (f"{HEAD}def f(propensity, x): pass", "some_measures.f", "takes propensity, x"),
     "it measures nothing": (f"{HEAD}def f(label): pass", "some_measures.f", "takes label"),
     "it fails": (f"{HEAD}def f(propensity): return 1 / 0", "some_measures.f", "ZeroDivisionError"),
-    "its shape is wrong": (f"{HEAD}def f(propensity): return propensity", "some_measures.f", "shape (2, 6)"),
+    "its shape is wrong": (f"{HEAD}def f(propensity): return propensity", "some_measures.f", "shape (2, 16)"),
     "it is a number": (f"{HEAD}def f(accepted): return 1.0", "some_measures.f", "returns 1.0 for 2 seeds"),
+    "it needs weights": (f"{HEAD}def f(propensity, weight): return propensity @ weight", "some_measures.f",
+                         "fails on made-up people with weight=None (TypeError"),
     "it counts": (f"{HEAD}def f(accepted): return accepted.sum(-1)", "some_measures.f", "torch.int64"),
 }  # fmt: skip
 
@@ -115,6 +127,37 @@ def test_the_same_measure_twice_is_refused(module: Path) -> None:
     assert [one.name for one in load_measures(["some_measures.f"])[len(STANDARD) :]] == ["f"]
     with pytest.raises(FairAllError, match="called f is there already"):
         load_measures(["some_measures.f", "some_measures.f"])
+
+
+RIGHT = {
+    "a mask of people": "def f(propensity, s): return propensity[:, s > 0].mean(-1)",
+    "a loop over seeds": """def f(propensity, label, s):
+    return torch.stack([of_seed[(s < 0) & (label > 0)].min() for of_seed in propensity])""",
+    "people without weights": """def f(propensity, weight, ground_truth):
+    assert ground_truth.shape == propensity.shape[1:]
+    return propensity.mean(-1) if weight is None else propensity @ weight / weight.sum()""",
+    "a loop over time steps": """def f(accepted, s):
+    return torch.stack([(step & (group > 0)).float().mean(-1) for step, group in zip(accepted, s)])""",
+}
+
+
+@pytest.mark.parametrize("text", RIGHT.values(), ids=RIGHT)
+def test_measures_of_the_documented_shapes_are_accepted(text: str, module: Path) -> None:
+    module.write_text(HEAD + text)
+    assert load_measures(["some_measures.f"])[-1].name == "f"
+
+
+def test_names_in_the_results_of_a_run_are_refused(module: Path) -> None:
+    words = [f"outputs_dir={module.parent}", "model=fairall_I_II", "dataset=synthetic", "seeds=1"]
+    quick = ["preset=quick", "evaluation.split=validation", "tracking.enabled=false"]
+    summary, folder = run(compose_config(*words, *quick), Display(progress_only=True))
+    names = {*pd.read_csv(folder / "metrics.csv"), *summary["per_seed"][0], STANDARD_ERROR}
+    assert {"seed", "mean_dpu", "classification_loss", "phase1_best_epoch", *BOUNDS} <= names
+    for name in sorted(names):
+        module.write_text(f"{HEAD}def {name}(propensity): return propensity.mean(-1)")
+        sys.modules.pop("some_measures", None)
+        with pytest.raises(FairAllError, match=f"called {name} is there already; rename this one"):
+            load_measures([f"some_measures.{name}"])
 
 
 def test_a_decorated_function_is_left_as_it_is() -> None:

@@ -99,6 +99,9 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         word = _first_line(error).removeprefix("Error merging override ")
         if choices := CHOICES.search(str(cause)):
             return f"{word} is not possible: it must be {' or '.join(choices[1].split(', '))}"
+        if "is not a ListConfig" in str(cause):
+            key, _, value = word.partition("=")
+            return f"{word} is not possible: it must be a list, '{key}=[{value}]'"
         return f"{word}: {_first_line(cause)}"
     return _first_line(error)
 

@@ -177,6 +177,7 @@ def _at_once(launcher: DictConfig) -> int:
 def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
     """The objectives; raises FairAllError naming the key where a value is not possible."""
     from fairall.config.checks import plain_name
+    from fairall.metrics import load_measures
     from fairall.tuning.samplers import SAMPLERS
     from fairall.tuning.trial import TRIALS
 
@@ -198,8 +199,8 @@ def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
             "add evaluation.split=validation"
         )
     objectives = [Objective.parse(words) for words in asked.objectives]
+    known = TRIALS[asked.trial].objectives(load_measures(first.evaluation.measures))
     for objective in objectives:
-        known = TRIALS[asked.trial].figures
         if objective.figure not in known:
             raise FairAllError(
                 f"sweep.objectives: sweep.trial={asked.trial} has no {objective.figure}; "

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from omegaconf import DictConfig
 
 from fairall.config.messages import USER_ERRORS, message
-from fairall.metrics import STANDARD, summaries
+from fairall.metrics import Measure, summaries
 from fairall.results.selection import LATENT_SELECTION, SELECTION
 
 Figures = dict[str, list[float | None]]
@@ -64,15 +64,15 @@ class Kind:
 
     Attributes:
         do: from a composed configuration to measures and notes.
-        figures: which of its measures can be objectives.
+        objectives: names of its measures that can be objectives, from the measures of the configuration.
     """
 
     do: Callable[[DictConfig], tuple[Figures, dict[str, Any]]]
-    figures: list[str]
+    objectives: Callable[[Sequence[Measure]], list[str]]
 
 
 TRIALS = {
-    "run": Kind(_whole_run, [*(quantity.name for quantity in summaries(STANDARD)), *SELECTION]),
-    "phase1": Kind(_phase1, [*LATENT_SELECTION, "phase1_validation_loss"]),
+    "run": Kind(_whole_run, lambda measures: [*(one.name for one in summaries(measures)), *SELECTION]),
+    "phase1": Kind(_phase1, lambda _: [*LATENT_SELECTION, "phase1_validation_loss"]),
 }
 """What `sweep.trial` can be."""

@@ -31,6 +31,7 @@ from tests.test_fuzz import typed
         (["model", "=fairlog"], "write model=fairlog, without spaces around ="),
         (["model=fairlog,unfairlog"], "several values are several runs: add --multirun\n"),
         (["evaluation.window=3,4"], "add --multirun; a list is 'evaluation.window=[3,4]', one value with"),
+        (["evaluation.measures=my.gap"], "it must be a list, 'evaluation.measures=[my.gap]'\n"),
         (["model=fairall"], "no such model, did you mean fairall_I_II?"),
         (["model=FairLog"], "no such model, did you mean fairlog?"),
         (["dataset=german"], "no such dataset, did you mean credit?"),

@@ -155,6 +155,19 @@ def test_impossible_sweeps_are_named(override: str, said: str) -> None:
     assert said in str(error.value)
 
 
+def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:
+    (tmp_path / "my_measures.py").write_text(
+        "from fairall.metrics import measure\n"
+        "@measure(label='rejection rate', unit='share', higher_is_better=None)\n"
+        "def rejection(propensity): return 1 - propensity.mean(-1)\n"
+    )
+    words = ["evaluation.measures=[my_measures.rejection]", "sweep.objectives=[minimize mean_rejection]"]
+    ended = typed(*command(*QUICK, *words, "sweep.trials=1"), cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    (trial,) = trials(tmp_path)
+    assert all(0 < value < 1 for value in trial.per_seed["mean_rejection"])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "launcher"),

@@ -11,6 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.paths import sweeps_folder
 from fairall.config.validation import checked
+from fairall.metrics import STANDARD
 from fairall.report.plan import PREFIX
 from fairall.tuning.space import Space
 from fairall.tuning.sweeper import StudySweeper
@@ -130,7 +131,7 @@ def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
     assert config.evaluation.split == "validation"
     for words in config.sweep.objectives:
         direction, figure = words.split()
-        assert figure in TRIALS[config.sweep.trial].figures
+        assert figure in TRIALS[config.sweep.trial].objectives(STANDARD)
         assert (direction == "maximize") == ("utility" in figure)
 
 
