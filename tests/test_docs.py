@@ -1,5 +1,6 @@
-"""What the documentation tells users to type, typed."""
+"""Commands, code and links of the documentation."""
 
+import itertools
 import re
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ CHECKOUT = Path(__file__).parents[1]
 PAGE = CHECKOUT / "docs" / "your_own_data.md"
 SWEEPS_PAGE = CHECKOUT / "docs" / "sweeps.md"
 LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
+MARKDOWN = sorted(path for folder in (".", "docs", "outputs") for path in (CHECKOUT / folder).glob("*.md"))
 
 
 def commands(page: Path = PAGE) -> list[str]:
@@ -73,3 +75,36 @@ def test_the_sweep_of_ones_own_keeps_past_decisions_from_the_nets() -> None:
     table = load_dataset("csv", *(override(f"dataset.{key}", value) for key, value in values.items())).table()
     assert table.schema.names == ["age", "income", "dependants", "purpose", "home_owner", "job"]
     assert table.logged is not None
+
+
+def prose(page: Path) -> str:
+    """Markdown without blocks of code."""
+    return re.sub(r"^```.*?^```|^    .*?$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors that GitHub gives to the headings of a page; a repeated one ends in -1, -2, ..."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ +(.+?)\s*$", prose(page), re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        found.add(
+            next(name for k in itertools.count() if (name := f"{anchor}-{k}" if k else anchor) not in found)
+        )
+    return found
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_relative_links_lead_to_files_and_headings(page: Path) -> None:
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", prose(page))):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if "://" not in link and not (target.exists() and (not anchor or anchor in anchors(target))):
+            dead.append(link)
+    assert not dead
+
+
+def test_anchors_of_headings(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A `b`, c\n```\n# code\n```\n## Twice\n## Twice\n")
+    assert anchors(page) == {"a-b-c", "twice", "twice-1"}

@@ -270,7 +270,7 @@ def register_schema() -> None:
     """Register the type of the configuration with Hydra.
 
     The nodes of `GROUPS` accept any key here, so that entries can be added to their mappings on the command
-    line; `fairall.config.target.typed` refuses the unknown ones after composition.
+    line; `fairall.config.target.with_types` refuses the unknown ones after composition.
     """
     from hydra.core.config_store import ConfigStore
 

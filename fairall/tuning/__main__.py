@@ -25,12 +25,12 @@ def _main(given: Sequence[str] | None) -> int:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("list", help="every study and where it stands (the default)")
-    for command, positionals, told in (
+    for command, positionals, text in (
         ("show", ["name"], "progress, what is selected so far, Pareto set, importances, and a figure"),
         ("export", ["name", "folder"], "what is selected as a file for hparams=NAME"),
         ("compare", [], "what is selected beside what the paper selected; of all studies unless named"),
     ):
-        subparser = commands.add_parser(command, help=told, epilog=EPILOGUE)
+        subparser = commands.add_parser(command, help=text, epilog=EPILOGUE)
         for positional in positionals:
             subparser.add_argument(positional, metavar=positional.upper())
         wanted = "KEY=VALUE" if positionals else "NAME or KEY=VALUE"

@@ -13,7 +13,7 @@ from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
 from fairall.tuning.objectives import selected
-from fairall.tuning.progress import figure
+from fairall.tuning.progress import mean_and_std
 from fairall.tuning.space import words_of
 from fairall.tuning.study import SharedStudy
 
@@ -21,17 +21,17 @@ HEADER = "# @package _global_\n# Selected by the sweep "
 
 
 def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
-    """Write selected hyperparameters to `folder`/hparams/<study>.yaml, other keys as in conf/hparams/.
+    """Write selected hyperparameters, over those of conf/hparams/, to `folder`/hparams/<study>.yaml.
 
     Args:
         study: with at least one finished trial.
-        folder: to be given to `python -m fairall -cd`.
+        folder: for `python -m fairall -cd FOLDER`.
 
     Returns:
         The file, and the command that uses it.
 
     Raises:
-        FairAllError: where no trial is finished, or another file is already there.
+        FairAllError: if no trial is finished, or the file exists and was not written by an export.
     """
     chosen = selected(study.judged(), study.objectives)
     if chosen is None:
@@ -43,12 +43,12 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
     for key, value in point.items():
         if "." in key:
             OmegaConf.update(node, key, _read(value))
-    came = ", ".join(f"{objective.figure} {figure(chosen, objective)}" for objective in study.objectives)
-    told = f"{HEADER}{study.name}: trial {chosen.number}, validation people:\n# {came}.\n"
-    text = told + OmegaConf.to_yaml(node)
+    values = ", ".join(f"{one.measure} {mean_and_std(chosen, one)}" for one in study.objectives)
+    header = f"{HEADER}{study.name}: trial {chosen.number}, validation people:\n# {values}.\n"
+    text = header + OmegaConf.to_yaml(node)
     path = folder / "hparams" / f"{study.name}.yaml"
     if path.exists() and not path.read_text().startswith(HEADER):
-        raise FairAllError(f"{path} is there already, and no sweep has written it; choose another folder")
+        raise FairAllError(f"{path} exists and was not written by an export; choose another folder")
     try:
         with atomic(path) as temporary:
             temporary.write_text(text)

@@ -90,8 +90,8 @@ def _draw_trials(
         at = [place(trial) for trial in trials if trial.number == number]
         if at:
             axes.plot(*at[0], marker, ms=12, mfc="none", mew=1.8, color=colour, label=label)
-    axes.set_xlabel("trial" if across is None else f"{across.figure} ({across.direction})")
-    axes.set_ylabel(f"{up.figure} ({up.direction})")
+    axes.set_xlabel("trial" if across is None else f"{across.measure} ({across.direction})")
+    axes.set_ylabel(f"{up.measure} ({up.direction})")
 
 
 def _draw_importances(axes: Axes, importances: Mapping[str, Mapping[str, float]]) -> None:

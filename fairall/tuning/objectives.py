@@ -10,28 +10,26 @@ from dataclasses import dataclass
 from fairall.errors import FairAllError
 
 DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
-"""What a figure is multiplied with so that less is better."""
+"""Factor by direction that makes less the better."""
 
 
 @dataclass(frozen=True)
 class Objective:
     """A measure of a trial, and whether it is minimised or maximised."""
 
-    figure: str
+    measure: str
     direction: str
 
     @classmethod
     def parse(cls, words: str) -> Objective:
-        """Parse an entry of `sweep.objectives`; raise FairAllError where it is not an objective."""
-        direction, _, figure = words.strip().partition(" ")
-        if direction not in DIRECTIONS or not figure.strip():
-            raise FairAllError(
-                f"sweep.objectives: {words!r} is not possible: it must be minimize FIGURE or maximize FIGURE"
-            )
-        return cls(figure.strip(), direction)
+        """Parse an entry of `sweep.objectives`, `minimize MEASURE`; raise FairAllError if it is not one."""
+        direction, _, measure = words.strip().partition(" ")
+        if direction not in DIRECTIONS or not measure.strip():
+            raise FairAllError(f"sweep.objectives: {words!r} must be minimize MEASURE or maximize MEASURE")
+        return cls(measure.strip(), direction)
 
     def __str__(self) -> str:
-        return f"{self.direction} {self.figure}"
+        return f"{self.direction} {self.measure}"
 
     @property
     def sign(self) -> float:
@@ -53,16 +51,16 @@ class Judged:
 
     def mean(self, objective: Objective) -> float:
         """Over seeds."""
-        return statistics.fmean(self.per_seed[objective.figure])
+        return statistics.fmean(self.per_seed[objective.measure])
 
     def std(self, objective: Objective) -> float | None:
         """Over seeds, with n − 1; None for one seed."""
-        values = self.per_seed[objective.figure]
+        values = self.per_seed[objective.measure]
         return None if len(values) < 2 else statistics.stdev(values)
 
     def standard_error(self, objective: Objective) -> float:
         """Standard error of the mean over seeds; 0 for one seed."""
-        return (self.std(objective) or 0.0) / math.sqrt(len(self.per_seed[objective.figure]))
+        return (self.std(objective) or 0.0) / math.sqrt(len(self.per_seed[objective.measure]))
 
 
 def pareto_set(trials: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
@@ -79,10 +77,9 @@ def selected(trials: Sequence[Judged], objectives: Sequence[Objective]) -> Judge
     """The trial selected by the rule of one standard error; None where there is no trial.
 
     Objective after objective, the most important first, only those trials stay whose mean is within one
-    standard error of the best one's mean: what seeds cannot tell apart, the next objective decides. Of those
-    that are left after the last but one, the last objective's best is chosen; of equals, the best in the
-    objectives from the first on, then the one tried first. A trial that another one beats in some objective
-    and loses to in none is never chosen.
+    standard error of the best one's mean. Of those that are left after the last but one, the last
+    objective's best is selected; ties go to the best in the objectives from the first on, then to the lowest
+    number. A dominated trial is never selected.
     """
     left = list(trials)
     for objective in objectives[:-1]:

@@ -20,7 +20,7 @@ from fairall.runtime.processor import prepare_processor, short_of_memory
 
 
 @short_of_memory()
-def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
+def phase1_measures(composed: DictConfig) -> dict[str, list[float | None]]:
     """Measures of Phase I, by name, one value per seed; its weights are kept in the cache.
 
     `reconstruction_loss` and `latent_s_dependence` as `latent_selection_metrics`; `phase1_validation_loss` as
@@ -30,8 +30,7 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
         composed: by Hydra, of type `Config`.
 
     Raises:
-        FairAllError: where the method has no Phase I, the configuration asks for something impossible, or
-            Phase I diverges.
+        FairAllError: if the method has no Phase I, the configuration is invalid, or Phase I diverges.
     """
     config, _ = checked(composed)
     prepare_processor(config.threads)
@@ -45,15 +44,15 @@ def phase1_figures(composed: DictConfig) -> dict[str, list[float | None]]:
         curves = learner.pretrain(data, phase1_cache(config, display), advance)
     assert curves is not None
     vae = _phase1_part(learner, learner.phase1_task(data, config.model.phase1))
-    figures = latent_selection_metrics(vae, vae.encode, data.train, data.validation, setting.seeds)
-    figures["phase1_validation_loss"] = curves.kept_loss.double().numpy()
-    figures["phase1_best_epoch"] = curves.best_epoch.double().numpy()
-    return {name: [float(value) for value in values] for name, values in figures.items()}
+    measures = latent_selection_metrics(vae, vae.encode, data.train, data.validation, setting.seeds)
+    measures["phase1_validation_loss"] = curves.kept_loss.double().numpy()
+    measures["phase1_best_epoch"] = curves.best_epoch.double().numpy()
+    return {name: [float(value) for value in values] for name, values in measures.items()}
 
 
 @torch.no_grad()
 def _phase1_part(learner: LatentLearner, task: Phase1Task) -> ConditionalVAE:
-    """The VAE of Phase I out of a pretrained learner's: `ConditionalVAE.transfer_from` backwards."""
+    """The VAE of Phase I within a pretrained learner's: the inverse of `ConditionalVAE.transfer_from`."""
     pretrained = learner.model.vae
     vae = task.untrained_vae(task.streams())
     transferred = dict(pretrained.named_parameters())

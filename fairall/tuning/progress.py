@@ -24,7 +24,7 @@ class Progress:
         self._say(f"{self._study.name}: {standing(self._study.trials(), self._study.target)}")
         self._say(f"Study: {shown(self._study.url)}")
 
-    def tell(self, trial: Trial) -> None:
+    def log(self, trial: Trial) -> None:
         """Print a finished or failed trial."""
         self._say(f"{self._ended()} of {self._study.target}  {line(trial, self._study.objectives)}")
 
@@ -49,21 +49,23 @@ def standing(trials: list[Trial], target: int) -> str:
     states = Counter(trial.state for trial in trials)
     left = target - states["complete"] - states["fail"] - states["running"]
     parts = [(states["complete"], "finished"), (states["fail"], "failed"), (states["running"], "running")]
-    told = [f"{number} {what}" for number, what in parts if number] + [f"{max(0, left)} to do"]
-    return f"{target} points, {', '.join(told)}"
+    counts = [f"{number} {what}" for number, what in parts if number] + [f"{max(0, left)} to do"]
+    return f"{target} points, {', '.join(counts)}"
 
 
 def line(trial: Trial, objectives: list[Objective]) -> str:
     """One line about a trial: its point and its result."""
-    came = trial.notes.get("reason", "")
+    result = trial.notes.get("reason", "")
     if trial.state == "complete":
         judged = Judged(trial.number, trial.per_seed)
-        came = "  ".join(f"{objective.figure} {figure(judged, objective)}" for objective in objectives)
-        came += f"  ({trial.notes['seconds']:g} s)"
-    return f"trial {trial.number}: {' '.join(words_of(trial.point))}  {came}"
+        result = "  ".join(
+            f"{objective.measure} {mean_and_std(judged, objective)}" for objective in objectives
+        )
+        result += f"  ({trial.notes['seconds']:g} s)"
+    return f"trial {trial.number}: {' '.join(words_of(trial.point))}  {result}"
 
 
-def figure(judged: Judged, objective: Objective) -> str:
-    """Mean ± standard deviation over seeds."""
+def mean_and_std(judged: Judged, objective: Objective) -> str:
+    """Mean ± standard deviation over seeds; the mean alone for one seed."""
     std = judged.std(objective)
     return f"{judged.mean(objective):.4f}" + ("" if std is None else f" ± {std:.4f}")

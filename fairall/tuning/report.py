@@ -15,13 +15,13 @@ from fairall.tuning.figures import draw_sweep
 from fairall.tuning.importance import importances
 from fairall.tuning.objectives import Judged, Objective, pareto_set, selected
 from fairall.tuning.paper import paper_point, tried
-from fairall.tuning.progress import figure, standing
+from fairall.tuning.progress import mean_and_std, standing
 from fairall.tuning.space import Point
 from fairall.tuning.storage import shown, storage_url
 from fairall.tuning.study import SharedStudy, Trial, study_names
 
-FAILURES = 5  # that are told with their reason
-FILE_WIDTH = 160  # columns of a table that no terminal limits
+FAILURES = 5  # printed with their reason
+FILE_WIDTH = 160  # columns of a table when the output is not a terminal
 
 
 def listed(overrides: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
         return
     of_paper = tried(study, paper_point(study))
     _print(_pareto_table(study, judged, trials, of_paper))
-    shares = {objective.figure: importances(study, objective) for objective in study.objectives}
+    shares = {objective.measure: importances(study, objective) for objective in study.objectives}
     if any(shares.values()):
         _print(_importance_table(shares, study.objectives))
     path = outputs / "sweeps" / f"{name}.png"
@@ -92,8 +92,8 @@ def _comparison(study: SharedStudy, chosen: Judged, point: Point) -> Table:
     for key in study.space.values:
         table.add_row(key, str(trial.point[key]), str(point[key]))
     for objective in study.objectives:
-        theirs = "not tried" if of_paper is None else figure(_judged(of_paper), objective)
-        table.add_row(str(objective), figure(chosen, objective), theirs)
+        theirs = "not tried" if of_paper is None else mean_and_std(_judged(of_paper), objective)
+        table.add_row(str(objective), mean_and_std(chosen, objective), theirs)
     if of_paper is not None:
         table.caption = _verdict(chosen, _judged(of_paper), study.objectives)
         table.caption_justify = "left"
@@ -104,17 +104,17 @@ def _verdict(ours: Judged, theirs: Judged, objectives: Sequence[Objective]) -> s
     """Which of two trials has the better mean, objective by objective."""
     if ours.number == theirs.number:
         return "The same point."
-    better = [o.figure for o in objectives if o.sign * ours.mean(o) < o.sign * theirs.mean(o)]
-    worse = [o.figure for o in objectives if o.sign * ours.mean(o) > o.sign * theirs.mean(o)]
+    better = [o.measure for o in objectives if o.sign * ours.mean(o) < o.sign * theirs.mean(o)]
+    worse = [o.measure for o in objectives if o.sign * ours.mean(o) > o.sign * theirs.mean(o)]
     if not worse:
         return f"Ours is better in {' and '.join(better)}." if better else "Both are equally good."
     within = all(
         o.sign * (ours.mean(o) - theirs.mean(o)) <= theirs.standard_error(o)
         for o in objectives
-        if o.figure in worse
+        if o.measure in worse
     )
-    told = f"better in {' and '.join(better)}, worse in {' and '.join(worse)}"
-    return f"Ours is {told}" + (", by less than a standard error of the paper's." if within else ".")
+    verdict = f"better in {' and '.join(better)}, worse in {' and '.join(worse)}"
+    return f"Ours is {verdict}" + (", by less than a standard error of the paper's." if within else ".")
 
 
 def _pareto_table(
@@ -125,7 +125,7 @@ def _pareto_table(
     shown_too = [one for one in judged if of_paper and one.number == of_paper.number and one not in front]
     table = Table(title="Pareto set", title_justify="left")
     keys = [key.removeprefix("model.") for key in study.space.values]
-    for column in ("trial", "", *keys, *(objective.figure for objective in study.objectives)):
+    for column in ("trial", "", *keys, *(objective.measure for objective in study.objectives)):
         table.add_column(column, overflow="fold")
     first = study.objectives[0]
     for one in [*sorted(front, key=lambda trial: first.sign * trial.mean(first)), *shown_too]:
@@ -135,17 +135,17 @@ def _pareto_table(
             str(one.number),
             ", ".join(marks),
             *(str(value) for value in trials[one.number].point.values()),
-            *(figure(one, objective) for objective in study.objectives),
+            *(mean_and_std(one, objective) for objective in study.objectives),
         )
     return table
 
 
 def _importance_table(shares: dict[str, dict[str, float]], objectives: Sequence[Objective]) -> Table:
     table = Table(title="Importance of parameters", title_justify="left")
-    for column in ("", *(objective.figure for objective in objectives)):
+    for column in ("", *(objective.measure for objective in objectives)):
         table.add_column(column)
     for key in next(known for known in shares.values() if known):
-        row = (shares[objective.figure].get(key) for objective in objectives)
+        row = (shares[objective.measure].get(key) for objective in objectives)
         table.add_row(key, *("" if share is None else f"{share:.2f}" for share in row))
     return table
 

@@ -11,18 +11,18 @@ from fairall.tuning.space import Point, Space
 if TYPE_CHECKING:
     from optuna import Study
 
-STARTUP_TRIALS = 10  # random ones before TPE has something to learn from, at most half of all
-PATIENCE = 20  # proposals of TPE's that have been tried already before chance decides
+STARTUP_TRIALS = 10  # random trials before TPE is used, at most half of all
+PATIENCE = 20  # proposals of tried points by TPE before a random one is taken
 
 Key = frozenset
-"""A point that can be looked up."""
+"""Hashable form of a point."""
 
 Sampler = Callable[["Study", Space, Collection[Key], int], Point | None]
-"""Gives the next point for a study, its space, the points that are taken and how many there will be."""
+"""Next point for a study, its space, the points that are taken and the number of points to try."""
 
 
 def key_of(point: Point) -> Key:
-    """Hashable key of a point."""
+    """Hashable form of a point."""
     return frozenset(point.items())
 
 
@@ -54,12 +54,12 @@ def by_tpe(study: Study, space: Space, taken: Collection[Key], target: int) -> P
         seed=len(taken),
     )
     distributions = {key: CategoricalDistribution(values) for key, values in space.values.items()}
-    asking = create_trial(state=TrialState.RUNNING)
+    running = create_trial(state=TrialState.RUNNING)
     results = [trial.values for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))]
     # Optuna 2 divides by the range of each of several objectives.
     differ = all(len(set(of_objective)) > 1 for of_objective in zip(*results, strict=True))
     for _ in range(PATIENCE if differ else 0):
-        point = sampler.sample_relative(study, asking, distributions)
+        point = sampler.sample_relative(study, running, distributions)
         if not point:
             break  # too few trials to learn from
         if key_of(point) not in taken:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 PATIENCE = 60  # seconds that a process waits for another one's write to sqlite
 
-LOCK_KEY = 0x4641  # of the lock on a server; any number that others do not use
+LOCK_KEY = 0x4641  # of the lock on a server; an arbitrary number
 
-# Locks that the server holds for a connection, and lets go with it however its process ends.
+# Locks that the server releases when the connection ends, even if the process was killed.
 SERVER_LOCKS = {
     "postgresql": ("SELECT pg_advisory_lock(:key)", "SELECT pg_advisory_unlock(:key)"),
     "mysql": ("SELECT GET_LOCK(:key, -1)", "SELECT RELEASE_LOCK(:key)"),
@@ -47,19 +47,19 @@ def open_storage(url: str) -> RDBStorage:
     Raises:
         FairAllError: where the database cannot be reached.
     """
-    # Studies talk of every trial, and of every method of Optuna's that may change one day.
     import optuna
 
+    # Optuna logs every trial and warns of every experimental method.
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     address = _address(url)
-    # Optuna 2 leaves the transactions open that SQLAlchemy 2 begins; `exclusive` is what keeps writers apart.
+    # Optuna 2 leaves open the transactions that SQLAlchemy 2 begins; `exclusive` serialises the writers.
     options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
     if address.get_backend_name() == "sqlite":
         options["connect_args"] = {"timeout": PATIENCE}
     try:
-        # Two processes that make the tables at once would both fail.
+        # Two processes that create the tables at the same time would both fail.
         with exclusive(url):
             return optuna.storages.RDBStorage(url, engine_kwargs=options)
     except (SQLAlchemyError, ImportError, RuntimeError) as error:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
     from optuna.trial import Trial as Handle
 
-BEATS_PER_GRACE = 5  # signs of life in the time after which a silent trial is taken over
+BEATS_PER_GRACE = 5  # heartbeats within `grace_seconds`
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Rules:
         sampler: proposes the next point.
         target: number of points to try.
         attempts: number of starts after which a trial counts as failed.
-        grace_seconds: after which a silent trial of another machine is taken over.
+        grace_seconds: without a heartbeat after which a trial of another machine is taken over.
         retry_failed: whether points that failed before this process started are tried again.
         first: the point to begin with; empty for none.
     """
@@ -151,7 +151,7 @@ class SharedStudy:
         """The study loaded anew, since Optuna 2 caches trials that other processes finish."""
         import optuna
 
-        # Points come from `Rules.sampler`; the study's own would leave notes of its own on every trial.
+        # Points come from `Rules.sampler`; Optuna's default sampler would add attributes to every trial.
         sampler = optuna.samplers.RandomSampler()
         return optuna.load_study(study_name=self.name, storage=self._storage, sampler=sampler)
 
@@ -191,7 +191,7 @@ class SharedStudy:
             if abandoned is not None:
                 return self._own(abandoned)
             trials = self.trials()
-            waiting = any(trial.state == "waiting" for trial in trials)  # its process died while it asked
+            waiting = any(trial.state == "waiting" for trial in trials)  # its process died while claiming it
             taken = {key_of(trial.point) for trial in trials if not self._tried_again(trial, rules)}
             if not waiting:
                 if len(taken) >= rules.target:
@@ -215,9 +215,9 @@ class SharedStudy:
             notes: stored with it, such as the `reason` of a failure.
         """
         with exclusive(self.url):
-            # One that was silent for too long may have been taken over, and done.
+            # A trial without heartbeats may have been taken over and finished by another process.
             if self._trial(trial.number).state == "running":
-                self._tell(trial.number, per_seed, notes)
+                self._record(trial.number, per_seed, notes)
         return self._trial(trial.number)
 
     @contextmanager
@@ -249,10 +249,10 @@ class SharedStudy:
             if trial.notes.get("attempts", 0) < rules.attempts:
                 return trial.number
             reason = f"its process ended {rules.attempts} times before it was done"
-            self._tell(trial.number, None, {"reason": reason})
+            self._record(trial.number, None, {"reason": reason})
         return None
 
-    def _tell(
+    def _record(
         self, number: int, per_seed: Mapping[str, Sequence[float]] | None, notes: Mapping[str, Any]
     ) -> None:
         from optuna.trial import TrialState
@@ -261,7 +261,7 @@ class SharedStudy:
         if per_seed is not None:
             judged, state = Judged(number, per_seed), TrialState.COMPLETE
             kept["per_seed"] = dict(per_seed)
-            kept["std"] = {objective.figure: judged.std(objective) for objective in self.objectives}
+            kept["std"] = {objective.measure: judged.std(objective) for objective in self.objectives}
             values = [judged.mean(objective) for objective in self.objectives]
         handle = self._handle(number)
         for key, value in kept.items():
@@ -270,7 +270,7 @@ class SharedStudy:
 
     def _own(self, number: int) -> Trial:
         handle = self._handle(number)
-        # A trial that is taken over has its values already, and gives them again.
+        # For a trial that is taken over, Optuna returns the values that it has.
         for key, values in self.space.values.items():
             handle.suggest_categorical(key, values)
         attempts = handle.user_attrs.get("attempts", 0) + 1
@@ -318,15 +318,15 @@ def _is_abandoned(trial: Trial, grace_seconds: float) -> bool:
     worker = trial.notes.get("worker")
     if worker is None or time.time() - trial.notes["heartbeat"] > grace_seconds:
         return True
-    # One of this process's own number that it does not know of is older than the process.
+    # A trial of this process id that this process has not claimed is of an earlier process.
     return worker == this_process() or is_gone(worker)
 
 
-def _difference(known: dict[str, str], asked: dict[str, str]) -> str:
+def _difference(stored: dict[str, str], requested: dict[str, str]) -> str:
     """The first differences, as `seeds=5, not 3`."""
-    keys = [key for key in {**known, **asked} if known.get(key) != asked.get(key)]
-    told = [f"{key}={known.get(key)}, not {asked.get(key)}" for key in keys[:3]]
-    return "; ".join(told) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+    keys = [key for key in {**stored, **requested} if stored.get(key) != requested.get(key)]
+    first = [f"{key}={stored.get(key)}, not {requested.get(key)}" for key in keys[:3]]
+    return "; ".join(first) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
 
 
 def _flat(described: Mapping[str, Any]) -> dict[str, str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairall.tuning.study import Rules, SharedStudy, Trial
 
 TARGET = "hydra_plugins.fairall.StudySweeper"
-"""Hydra instantiates no plugin whose name starts otherwise."""
+"""Name of the sweeper; Hydra instantiates only plugins whose name starts with `hydra_plugins.`."""
 
 
 class StudySweeper(Sweeper):
@@ -52,7 +52,7 @@ class StudySweeper(Sweeper):
         """Called by Hydra with the overrides of the command line.
 
         Raises:
-            FairAllError: where a value of `sweep` is impossible, or no trial succeeded.
+            FairAllError: if a value of `sweep` is invalid, or no trial succeeded.
         """
         from fairall.tuning.paper import paper_point
         from fairall.tuning.progress import Progress
@@ -63,12 +63,12 @@ class StudySweeper(Sweeper):
 
         space, fixed = Space.parse(self.params, arguments)
         first = self._composed([*fixed, *words_of(next(space.points()))])
-        asked = cast(SweepConfig, OmegaConf.to_object(first.sweep))
-        objectives = validated(asked, first)
-        target = space.size if asked.trials is None else min(asked.trials, space.size)
-        name = asked.study or self.config.hydra.runtime.choices.get("sweeps") or "sweep"
+        requested = cast(SweepConfig, OmegaConf.to_object(first.sweep))
+        objectives = validated(requested, first)
+        target = space.size if requested.trials is None else min(requested.trials, space.size)
+        name = requested.study or self.config.hydra.runtime.choices.get("sweeps") or "sweep"
         study = SharedStudy.begin(
-            storage_url(asked.storage, first.outputs_dir),
+            storage_url(requested.storage, first.outputs_dir),
             name,
             space=space,
             objectives=objectives,
@@ -76,19 +76,19 @@ class StudySweeper(Sweeper):
             target=target,
         )
         rules = Rules(
-            SAMPLERS[asked.sampler],
+            SAMPLERS[requested.sampler],
             target,
-            asked.attempts,
-            asked.grace_seconds,
-            asked.retry_failed,
-            # A part of the grid begins with what is to be compared with; all of it has that anyway.
-            first={} if asked.sampler == "grid" else paper_point(study),
+            requested.attempts,
+            requested.grace_seconds,
+            requested.retry_failed,
+            # A part of a grid begins with the paper's point, to compare with; a whole grid contains it.
+            first={} if requested.sampler == "grid" else paper_point(study),
         )
         progress = Progress(study)
         progress.begin()
         with SweepTracker.following(first, study) as tracker:
             done = 0
-            batch = asked.batch or _at_once(self.config.hydra.launcher)
+            batch = requested.batch or _at_once(self.config.hydra.launcher)
             while trials := _claimed(study, rules, batch):
                 words = [[*fixed, *words_of(trial.point), "tracking.enabled=false"] for trial in trials]
                 with study.kept_alive(trials, rules):
@@ -96,8 +96,8 @@ class StudySweeper(Sweeper):
                 done += len(trials)
                 for trial, outcome in zip(trials, outcomes, strict=True):
                     ended = study.finish(trial, *judged(outcome, objectives))
-                    progress.tell(ended)
-                    tracker.log_trial(ended, outcome.get("figures", {}))
+                    progress.log(ended)
+                    tracker.log_trial(ended, outcome.get("measures", {}))
             tracker.log_selected(selected(study.judged(), objectives))
         progress.end()
         if not study.judged():
@@ -146,12 +146,12 @@ def judged(
         return None, {"reason": outcome["failed"]}
     per_seed = {}
     for objective in objectives:
-        values = outcome["figures"].get(objective.figure, [None])
+        values = outcome["measures"].get(objective.measure, [None])
         known = [value for value in values if value is not None and math.isfinite(value)]
         if len(known) < len(values):
             missing = f"{len(values) - len(known)} of {count(len(values), 'seed')}"
-            return None, {"reason": f"{objective.figure} is not a number in {missing}"}
-        per_seed[objective.figure] = values
+            return None, {"reason": f"{objective.measure} is not a number in {missing}"}
+        per_seed[objective.measure] = values
     return per_seed, {"seconds": outcome["seconds"], **outcome["notes"]}
 
 
@@ -165,17 +165,17 @@ def _claimed(study: SharedStudy, rules: Rules, batch: int) -> list[Trial]:
 
 def _at_once(launcher: DictConfig) -> int:
     """Number of trials a launcher runs at once: all cores for joblib and ray, submitit's jobs, else 1."""
-    asked = {
+    configured = {
         "n_jobs": OmegaConf.select(launcher, "n_jobs"),
         "array_parallelism": OmegaConf.select(launcher, "array_parallelism"),
         "ray": -1 if "ray" in launcher else None,
     }
-    known = [number for number in asked.values() if number is not None]
+    known = [number for number in configured.values() if number is not None]
     return 1 if not known else known[0] if known[0] > 0 else os.cpu_count() or 1
 
 
 def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
-    """The objectives; raises FairAllError naming the key where a value is not possible."""
+    """The objectives; raises FairAllError naming the key if a value is invalid."""
     from fairall.config.checks import plain_name
     from fairall.metrics import load_measures
     from fairall.tuning.samplers import SAMPLERS
@@ -201,9 +201,9 @@ def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
     objectives = [Objective.parse(words) for words in asked.objectives]
     known = TRIALS[asked.trial].objectives(load_measures(first.evaluation.measures))
     for objective in objectives:
-        if objective.figure not in known:
+        if objective.measure not in known:
             raise FairAllError(
-                f"sweep.objectives: sweep.trial={asked.trial} has no {objective.figure}; "
+                f"sweep.objectives: sweep.trial={asked.trial} has no {objective.measure}; "
                 f"there are {', '.join(known)}"
             )
     return objectives

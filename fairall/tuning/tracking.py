@@ -19,11 +19,11 @@ from fairall.tuning.study import SharedStudy, Trial
 class SweepTracker:
     """MLflow runs of one study, shared by all processes that work on it.
 
-    A sweep goes on where MLflow is unreachable; trials that were not logged are logged when the sweep is
-    started again, with the values of their objectives.
+    A sweep continues while MLflow is unreachable; trials that were not logged are logged when the sweep is
+    started again, with the values of their objectives only.
 
     Args:
-        config: of a trial, as plain containers; `tracking` says where to log, and whether to.
+        config: of a trial, as plain containers; `tracking` has the store and whether to log.
         study: the study.
     """
 
@@ -31,8 +31,8 @@ class SweepTracker:
         self._config = config
         self._study = study
         self._store: Store | None = None
-        self._listens = bool(config["tracking"]["enabled"])
-        self._telling(self._begin)
+        self._enabled = bool(config["tracking"]["enabled"])
+        self._log(self._begin)
 
     @classmethod
     @contextmanager
@@ -55,30 +55,30 @@ class SweepTracker:
         if not any(trial.state == "running" for trial in study.trials()):
             tracker._end("FINISHED")
 
-    def log_trial(self, trial: Trial, figures: dict[str, list[float | None]]) -> None:
+    def log_trial(self, trial: Trial, measures: dict[str, list[float | None]]) -> None:
         """Log a finished trial: its point and its measures over seeds, or the reason of its failure."""
-        self._telling(lambda store: self._log_trial(store, trial, figures))
+        self._log(lambda store: self._log_trial(store, trial, measures))
 
     def log_selected(self, chosen: Judged | None) -> None:
         """Log which trial is selected."""
         if chosen is not None:
-            self._telling(lambda store: self._log_selected(store, chosen))
+            self._log(lambda store: self._log_selected(store, chosen))
 
-    def _telling(self, tell: Callable[[Store], None]) -> None:
+    def _log(self, write: Callable[[Store], None]) -> None:
         """Log to MLflow, and stop trying after the first failure."""
-        if not self._listens:
+        if not self._enabled:
             return
 
         def connected() -> None:
             self._store = self._store or Store(self._config)
-            tell(self._store)
+            write(self._store)
 
         try:
             reaching(self._config, connected)
         except UnreachableError as error:
-            self._listens = False
+            self._enabled = False
             print(
-                f"Warning: {error}. The sweep does without; started again, it tells MLflow what is missing."
+                f"Warning: {error}. The sweep continues; start it again to log the missing trials to MLflow."
             )
 
     def _begin(self, store: Store) -> None:
@@ -90,18 +90,18 @@ class SweepTracker:
         store.client.set_tag(self._parent, PROCESS_TAG, this_process())
         store.client.update_run(self._parent, status="RUNNING")
         nested = store.nested(self._parent)
-        for half_told in [run for run in nested if run.info.status in ("RUNNING", "KILLED")]:
-            if is_gone(half_told.data.tags.get(PROCESS_TAG, "")):
-                store.client.delete_run(half_told.info.run_id)
-                nested.remove(half_told)
-        told = {run.data.tags["mlflow.runName"] for run in nested}
+        for unfinished in [run for run in nested if run.info.status in ("RUNNING", "KILLED")]:
+            if is_gone(unfinished.data.tags.get(PROCESS_TAG, "")):
+                store.client.delete_run(unfinished.info.run_id)
+                nested.remove(unfinished)
+        logged = {run.data.tags["mlflow.runName"] for run in nested}
         for trial in study.trials():
-            # A process that is there tells of its trials itself.
+            # Living processes log their trials themselves.
             done = trial.state in ("complete", "fail") and is_gone(trial.notes.get("worker", ""))
-            if done and _name(trial) not in told:
+            if done and _name(trial) not in logged:
                 self._log_trial(store, trial, dict(trial.per_seed))
 
-    def _log_trial(self, store: Store, trial: Trial, figures: Mapping[str, Sequence[float | None]]) -> None:
+    def _log_trial(self, store: Store, trial: Trial, measures: Mapping[str, Sequence[float | None]]) -> None:
         from mlflow.entities import Metric, Param
 
         client, now = store.client, int(time.time() * 1000)
@@ -111,15 +111,15 @@ class SweepTracker:
             PROCESS_TAG: this_process(),
         } | {f"fairall.{key}": str(trial.notes[key]) for key in ("reason", "run") if key in trial.notes}
         nested = client.create_run(store.experiment, tags=tags).info.run_id
-        known = {name: np.array(values, float) for name, values in figures.items()}
+        known = {name: np.array(values, float) for name, values in measures.items()}
         known = {name: values for name, values in known.items() if np.isfinite(values).all()}
         means = {name: values.mean() for name, values in known.items()}
         spread = {f"{name}.std": values.std(ddof=1) for name, values in known.items() if len(values) > 1}
         metrics = [Metric(allowed(name), float(value), now, 0) for name, value in (means | spread).items()]
         metrics += [
-            Metric(allowed(f"{objective.figure}.by_seed"), float(value), now, k)
+            Metric(allowed(f"{objective.measure}.by_seed"), float(value), now, k)
             for objective in self._study.objectives
-            for k, value in enumerate(trial.per_seed.get(objective.figure, ()))
+            for k, value in enumerate(trial.per_seed.get(objective.measure, ()))
         ]
         params = [Param(allowed(key), str(value)) for key, value in trial.point.items()]
         client.log_batch(nested, metrics=metrics, params=params)
@@ -128,7 +128,7 @@ class SweepTracker:
     def _log_selected(self, store: Store, chosen: Judged) -> None:
         store.client.set_tag(self._parent, "fairall.selected_trial", str(chosen.number))
         for objective in self._study.objectives:
-            name = f"selected.{allowed(objective.figure)}"
+            name = f"selected.{allowed(objective.measure)}"
             store.client.log_metric(self._parent, name, chosen.mean(objective))
 
     def _create_parent(self, store: Store) -> str:
@@ -144,7 +144,7 @@ class SweepTracker:
         return parent
 
     def _end(self, status: str) -> None:
-        self._telling(lambda store: store.client.set_terminated(self._parent, status))
+        self._log(lambda store: store.client.set_terminated(self._parent, status))
 
 
 def _name(trial: Trial) -> str:

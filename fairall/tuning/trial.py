@@ -14,22 +14,22 @@ from fairall.config.messages import USER_ERRORS, message
 from fairall.metrics import Measure, summaries
 from fairall.results.selection import LATENT_SELECTION, SELECTION
 
-Figures = dict[str, list[float | None]]
-"""By name one value per seed."""
+Measures = dict[str, list[float | None]]
+"""One value per seed, by name."""
 
 
 def outcome(composed: DictConfig) -> dict[str, Any]:
-    """Run a trial; never raises, so that no trial ends the others.
+    """Run a trial; return errors instead of raising them, so that the other trials run.
 
     Args:
         composed: by Hydra, of type `Config`; `sweep.trial` says what to run.
 
     Returns:
-        `figures` (measures by name, one value per seed), `notes` and `seconds`; or `failed`, the reason.
+        `measures` (by name, one value per seed), `notes` and `seconds`; or `failed`, the reason.
     """
     started = time.monotonic()
     try:
-        figures, notes = TRIALS[composed.sweep.trial].do(composed)
+        measures, notes = TRIALS[composed.sweep.trial].do(composed)
     except USER_ERRORS as error:
         return {"failed": message(error, [])}
     except Exception as error:
@@ -37,11 +37,11 @@ def outcome(composed: DictConfig) -> dict[str, Any]:
         return {
             "failed": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
         }
-    return {"figures": figures, "notes": notes, "seconds": round(time.monotonic() - started, 1)}
+    return {"measures": measures, "notes": notes, "seconds": round(time.monotonic() - started, 1)}
 
 
-def _whole_run(composed: DictConfig) -> tuple[Figures, dict[str, Any]]:
-    """A whole run, measured on validation people and kept like any other."""
+def _whole_run(composed: DictConfig) -> tuple[Measures, dict[str, Any]]:
+    """Measures of a whole run on validation people, and its folder."""
     from fairall.experiment import run
     from fairall.results.terminal import Display
 
@@ -51,11 +51,11 @@ def _whole_run(composed: DictConfig) -> tuple[Figures, dict[str, Any]]:
     return figures, {"run": str(folder)}
 
 
-def _phase1(composed: DictConfig) -> tuple[Figures, dict[str, Any]]:
+def _phase1(composed: DictConfig) -> tuple[Measures, dict[str, Any]]:
     """Phase I alone."""
-    from fairall.tuning.phase1 import phase1_figures
+    from fairall.tuning.phase1 import phase1_measures
 
-    return phase1_figures(composed), {}
+    return phase1_measures(composed), {}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Kind:
         objectives: names of its measures that can be objectives, from the measures of the configuration.
     """
 
-    do: Callable[[DictConfig], tuple[Figures, dict[str, Any]]]
+    do: Callable[[DictConfig], tuple[Measures, dict[str, Any]]]
     objectives: Callable[[Sequence[Measure]], list[str]]
 
 
@@ -75,4 +75,4 @@ TRIALS = {
     "run": Kind(_whole_run, lambda measures: [*(one.name for one in summaries(measures)), *SELECTION]),
     "phase1": Kind(_phase1, lambda _: [*LATENT_SELECTION, "phase1_validation_loss"]),
 }
-"""What `sweep.trial` can be."""
+"""Kinds of trial by value of `sweep.trial`."""

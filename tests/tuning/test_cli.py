@@ -45,8 +45,8 @@ def trials(folder: Path, name: str = "unfairlog_credit") -> list[Trial]:
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which a sweep was killed, and then ended by two processes at once."""
     folder = tmp_path_factory.mktemp("swept")
-    with (folder / "killed.txt").open("w") as told:
-        killed = subprocess.Popen(command(*QUICK), cwd=folder, stdout=told, stderr=told)
+    with (folder / "killed.txt").open("w") as output:
+        killed = subprocess.Popen(command(*QUICK), cwd=folder, stdout=output, stderr=output)
         deadline = time.monotonic() + 120
         while (folder / "killed.txt").read_text().count(" of 8  trial ") < 2:
             assert killed.poll() is None, (folder / "killed.txt").read_text()

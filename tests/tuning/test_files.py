@@ -130,9 +130,9 @@ def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
     checked(config)
     assert config.evaluation.split == "validation"
     for words in config.sweep.objectives:
-        direction, figure = words.split()
-        assert figure in TRIALS[config.sweep.trial].objectives(STANDARD)
-        assert (direction == "maximize") == ("utility" in figure)
+        direction, measure = words.split()
+        assert measure in TRIALS[config.sweep.trial].objectives(STANDARD)
+        assert (direction == "maximize") == ("utility" in measure)
 
 
 def test_a_preset_makes_sweeps_quick_and_the_command_line_wins(compose_config: ComposeConfig) -> None:

@@ -12,15 +12,15 @@ def judged(number: int, loss: list[float], dpu: list[float]) -> Judged:
     return Judged(number, {"loss": loss, "dpu": dpu})
 
 
-FIGURES = st.lists(st.integers(0, 5).map(float), min_size=3, max_size=3)
+VALUES = st.lists(st.integers(0, 5).map(float), min_size=3, max_size=3)
 
 
-@given(st.lists(st.tuples(FIGURES, FIGURES, FIGURES), min_size=1, max_size=12), st.integers(1, 3))
+@given(st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=12), st.integers(1, 3))
 def test_what_is_selected_is_never_beaten(drawn: list[tuple[list[float], ...]], n_objectives: int) -> None:
     objectives = [
         Objective("a", "minimize"), Objective("b", "maximize"), Objective("c", "minimize")
     ][:n_objectives]  # fmt: skip
-    trials = [Judged(k, dict(zip("abc", figures, strict=True))) for k, figures in enumerate(drawn)]
+    trials = [Judged(k, dict(zip("abc", values, strict=True))) for k, values in enumerate(drawn)]
     chosen, front = selected(trials, objectives), pareto_set(trials, objectives)
     assert chosen in front
     for one in front:
@@ -52,5 +52,5 @@ def test_of_equals_the_first_is_selected_and_of_none_none() -> None:
 
 @pytest.mark.parametrize("words", ["loss", "minimise loss", "minimize", ""])
 def test_an_objective_has_a_direction(words: str) -> None:
-    with pytest.raises(FairAllError, match="minimize FIGURE or maximize FIGURE"):
+    with pytest.raises(FairAllError, match="minimize MEASURE or maximize MEASURE"):
         Objective.parse(words)

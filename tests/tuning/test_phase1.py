@@ -47,24 +47,24 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     source = type("Guarded", (), {"prepare": lambda self, scaler: guarded})
     monkeypatch.setattr(phase1, "dataset", lambda config: source())
     composed = compose_config(*WORDS, f"outputs_dir={tmp_path}")
-    figures = phase1.phase1_figures(composed)
-    assert {len(values) for values in figures.values()} == {2}
+    measures = phase1.phase1_measures(composed)
+    assert {len(values) for values in measures.values()} == {2}
     (cached,) = (tmp_path / "cache" / "phase1").glob("*.pt")
     monkeypatch.undo()
 
-    # A whole run with the same Phase I finds it, and the figures are those of the weights that it finds.
+    # A whole run with the same Phase I finds it, and the measures are those of the cached weights.
     config = compose_config(*WORDS, f"outputs_dir={tmp_path}", "model.alpha=15")
     came = outcome(config)
-    assert came["figures"]["phase1_validation_loss"] == pytest.approx(figures["phase1_validation_loss"])
+    assert came["measures"]["phase1_validation_loss"] == pytest.approx(measures["phase1_validation_loss"])
     assert [*(tmp_path / "cache" / "phase1").glob("*.pt")] == [cached]
     config.sweep.trial = "run"
     config.tracking.enabled = False
     whole = outcome(config)
     assert "failed" not in whole
     assert [*(tmp_path / "cache" / "phase1").glob("*.pt")] == [cached]
-    assert whole["figures"]["phase1_validation_loss"] == pytest.approx(figures["phase1_validation_loss"])
+    assert whole["measures"]["phase1_validation_loss"] == pytest.approx(measures["phase1_validation_loss"])
     for name in ("classification_loss", "reconstruction_loss", "latent_s_dependence"):
-        assert all(value >= 0 for value in whole["figures"][name])
+        assert all(value >= 0 for value in whole["measures"][name])
 
     kept = torch.load(cached, weights_only=True)["result"]["vae"]
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
@@ -75,7 +75,7 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     vae.load_state_dict(kept)
     again = latent_selection_metrics(vae, vae.encode, credit.train, credit.validation, [0, 1])
     # The frame that groups are matched in changes what z is called, not what comes back.
-    assert again["reconstruction_loss"] == pytest.approx(figures["reconstruction_loss"], rel=0.02)
+    assert again["reconstruction_loss"] == pytest.approx(measures["reconstruction_loss"], rel=0.02)
 
 
 def test_a_trial_that_cannot_be_says_why(tmp_path: Path) -> None:
@@ -95,14 +95,14 @@ def test_classification_loss_is_the_cost_sensitive_cross_entropy(
     learner: Learner, credit: PreparedData
 ) -> None:
     people, cost = credit.validation, 0.3
-    figures = selection_metrics(learner, credit.train, people, cost)
-    assert list(figures) == ["classification_loss"]
+    measures = selection_metrics(learner, credit.train, people, cost)
+    assert list(measures) == ["classification_loss"]
     propensity = learner.propensity(
         people.x.expand(2, -1, -1), people.s.expand(2, -1), SeedStreams([0, 1], "any")
     ).double()  # fmt: skip
     good, bad = propensity.log(), (1 - propensity).log()
     expected = -((1 - cost) * people.label * good + cost * (1 - people.label) * bad).mean(-1)
-    assert figures["classification_loss"] == pytest.approx(expected.numpy(), rel=1e-4)
+    assert measures["classification_loss"] == pytest.approx(expected.numpy(), rel=1e-4)
 
 
 def test_a_method_without_a_classifier_is_judged_by_its_policy(
@@ -113,14 +113,14 @@ def test_a_method_without_a_classifier_is_judged_by_its_policy(
     assert torch.allclose(of_policy, classifier_logit(learner, x, s).detach(), atol=0.01)
 
 
-@pytest.mark.parametrize(("told", "expected"), [(0.0, 0.0), (5.0, 1.0)])
+@pytest.mark.parametrize(("shift", "expected"), [(0.0, 0.0), (5.0, 1.0)])
 def test_dependence_on_s_is_nought_of_noise_and_one_of_a_giveaway(
-    told: float, expected: float, credit: PreparedData
+    shift: float, expected: float, credit: PreparedData
 ) -> None:
     vae = ConditionalVAE(credit.schema, 2, [8], SeedStreams([0], "any"), utility=False, group_blind=True)
 
     def posterior(x: torch.Tensor, s: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return told * s.unsqueeze(-1).expand(-1, -1, 2), torch.ones(*s.shape, 2)
+        return shift * s.unsqueeze(-1).expand(-1, -1, 2), torch.ones(*s.shape, 2)
 
-    figures = latent_selection_metrics(vae, posterior, credit.train, credit.validation, [0])
-    assert figures["latent_s_dependence"] == pytest.approx([expected], abs=0.1)
+    measures = latent_selection_metrics(vae, posterior, credit.train, credit.validation, [0])
+    assert measures["latent_s_dependence"] == pytest.approx([expected], abs=0.1)

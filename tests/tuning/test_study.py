@@ -53,9 +53,9 @@ def rules(sampler: str = "grid", target: int = 6, **changes: Any) -> Rules:
     return Rules(SAMPLERS[sampler], target, **{**known, **changes})
 
 
-def finished(study: SharedStudy, loss: float, asked: Rules) -> bool:
+def finished(study: SharedStudy, loss: float, rules: Rules) -> bool:
     """Claims a trial and finishes it; whether there was one."""
-    trial = study.claim(asked)
+    trial = study.claim(rules)
     if trial is not None:
         study.finish(trial, {"loss": [loss, loss + 1], "dpu": [0.1, 0.3]}, NOTES)
     return trial is not None
@@ -184,7 +184,7 @@ def test_a_process_of_another_machine_is_given_time(begin: Begin, monkeypatch: p
     assert begin().trials()[0].per_seed["loss"] == [1.0]
 
 
-def test_failures_keep_their_reason_and_are_tried_again_only_when_asked(begin: Begin) -> None:
+def test_failures_keep_their_reason_and_are_tried_again_only_when_requested(begin: Begin) -> None:
     study = begin()
     trial = study.claim(rules())
     assert trial is not None

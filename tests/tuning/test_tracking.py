@@ -32,8 +32,8 @@ def test_trials_of_all_processes_are_nested_in_one_run(tmp_path: Path) -> None:
             trial = study.claim(rules)
             assert trial is not None
             notes = {"reason": "it diverged"} if ended is None else {"run": "runs/x", "seconds": 1.0}
-            figures = {} if ended is None else {**ended, "mean_cfu": [None, None]}
-            tracker.log_trial(study.finish(trial, ended, notes), figures)  # type: ignore[arg-type]
+            measures = {} if ended is None else {**ended, "mean_cfu": [None, None]}
+            tracker.log_trial(study.finish(trial, ended, notes), measures)  # type: ignore[arg-type]
             tracker.log_selected(selected(study.judged(), OBJECTIVES))
 
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
@@ -93,11 +93,11 @@ def test_what_mlflow_missed_while_it_was_away_is_told_when_the_sweep_is_started_
     assert capsys.readouterr().out.count("Warning: tracking.uri: cannot use") == 1
 
     there = compose_config(f"outputs_dir={tmp_path}")
-    for _ in range(2):  # told once
+    for _ in range(2):  # logged once
         with SweepTracker.following(there, begun()):
             pass
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
     nested = [run for run in found if "mlflow.parentRunId" in run.data.tags]
-    told = [(run.data.tags["mlflow.runName"], run.data.metrics["loss"]) for run in nested]
-    assert (told, len(found)) == ([("trial 0", 2.0)], 2)
+    logged = [(run.data.tags["mlflow.runName"], run.data.metrics["loss"]) for run in nested]
+    assert (logged, len(found)) == ([("trial 0", 2.0)], 2)
