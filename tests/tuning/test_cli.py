@@ -113,7 +113,7 @@ def test_studies_are_shown_exported_and_compared(
     assert "hyperparameters: selected by the sweep unfairlog_credit" in used.stdout
     (swept / "tuned" / "hparams" / "unfairlog_credit.yaml").write_text("mine: 1\n")
     assert main(["export", "unfairlog_credit", "tuned"]) == 1
-    assert "no sweep has written it" in capsys.readouterr().err
+    assert "was not written by an export" in capsys.readouterr().err
     assert main(["show", "nonsense"]) == 1
     assert "nonsense: no such study in sqlite:" in capsys.readouterr().err
 
