@@ -9,8 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import fairall
-
 # Keys that say where results are kept, how they are shown and where the data came from.
 IRRELEVANT = (
     "outputs_dir", "force", "checkpoint_seconds", "tracking", "sweep", "objective", "hyperparameters",
@@ -31,7 +29,7 @@ NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
 def code_and_versions() -> str:
     """Hash of the code that computes and of the versions of the numeric libraries beneath it."""
     versions = [version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")]
-    return hashlib.sha256(f"{versions} {code_hash(Path(fairall.__file__).parent)}".encode()).hexdigest()
+    return hashlib.sha256(f"{versions} {code_hash(Path(__file__).parents[1])}".encode()).hexdigest()
 
 
 def code_hash(package: Path) -> str:
