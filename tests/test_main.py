@@ -206,7 +206,7 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
             [*LOANS, "dataset.kinds={age: number}"],
             "dataset.kinds.age=number is not possible: it must be real or",
         ),
-        (["model=opt_fair"], "model=opt_fair reads K, and the data set shows month, "),
+        (["model=opt_fair"], "model=opt_fair reads K, and the data set has month, "),
         (["dataset.name=../../x"], "dataset.name=../../x is not possible: it must be a plain name"),
         (["cost.value=nan"], "cost.value=nan is not possible: it must be a finite number"),
         (
