@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -32,12 +31,6 @@ thorough = settings(
     max_examples=examples(300),
     suppress_health_check=[HealthCheck.too_slow],
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _subnormal_numbers() -> None:
-    """Keep subnormal numbers, which a run earlier in this process may have switched off."""
-    torch.set_flush_denormal(False)
 
 
 ROLES = "yspdc"
