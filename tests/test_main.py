@@ -15,7 +15,10 @@ from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.summary import columns
 
-QUICK = ["model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false"]
+QUICK = [
+    "model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false",
+    "checkpoint_seconds=600",  # a slow machine would leave a previous checkpoint too
+]  # fmt: skip
 
 LOANS = [
     "dataset=csv", f"dataset.path={Path(__file__).parent / 'data' / 'loans.csv'}", "dataset.label=repaid",
