@@ -19,7 +19,7 @@ MAIN = ("model", "dataset", "initial_policy", "cost", "protocol", "preset", "swe
 def help_text(overrides: Sequence[str], own: str | None = None) -> str:
     """Groups with their choices, and every key with its value.
 
-    Hydra's own help takes a second longer and also lists its own groups and choices that only hold types.
+    Hydra's own help takes a second longer and lists its own groups too.
 
     Args:
         overrides: KEY=VALUE of the command line, which determine the values shown.
