@@ -10,17 +10,18 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from fairall.config.schema import Config, ScalerRows
+from fairall.config.checks import one_of
+from fairall.config.schema import Config, ScalerRows, objectives_of
 from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
-from fairall.errors import FairAllError
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training
 from fairall.results.paper import paper_metrics
+from fairall.results.selection import SELECTION
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
 from fairall.results.write import write_result
@@ -77,10 +78,9 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     config, plain = checked(composed)
     measures = load_measures(config.evaluation.measures)
     possible = [quantity.name for quantity in summaries(measures)]
-    if config.objective not in possible:
-        raise FairAllError(
-            f"objective={config.objective} is not possible: it must be one of {', '.join(possible)}"
-        )
+    possible += SELECTION if config.evaluation.split == "validation" else []
+    for objective in objectives_of(config.objective):
+        one_of("objective", objective, possible)
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
     policy: InitialPolicy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)

@@ -20,10 +20,11 @@ from fairall.config.compose import register
 from fairall.config.help import help_text, list_text
 from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
 from fairall.config.paths import configuration_root
+from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.runtime.setup import prepare_process, run_command
 from fairall.tuning.sweeper import TARGET as STUDY_SWEEPER
-from fairall.tuning.sweeper import register_sweeper
+from fairall.tuning.sweeper import directions_of, register_sweeper
 
 
 class JobFailedError(Exception):
@@ -31,8 +32,8 @@ class JobFailedError(Exception):
 
 
 @hydra.main(version_base="1.3", config_path=str(configuration_root() / "conf"), config_name="config")
-def main(composed: DictConfig) -> float | dict[str, Any]:
-    """Run one job and return what its sweeper needs: the outcome of a trial, or the objective."""
+def main(composed: DictConfig) -> float | list[float] | dict[str, Any]:
+    """Run one job and return what its sweeper needs: the outcome of a trial, or the objectives."""
     prepare_process()  # again, since a launcher may have started a process for the job
     hydra_config = HydraConfig.get()
     if hydra_config.mode == RunMode.MULTIRUN:
@@ -50,7 +51,9 @@ def main(composed: DictConfig) -> float | dict[str, Any]:
         raise SystemExit(report_error(error, sys.argv[1:])) from None
 
 
-def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: list[str]) -> float | dict[str, Any]:
+def _job_of_several(
+    composed: DictConfig, sweeper: DictConfig, words: list[str]
+) -> float | list[float] | dict[str, Any]:
     """A job of `--multirun`; a failing one does not end the others."""
     if sweeper._target_ == STUDY_SWEEPER:
         from fairall.tuning.trial import outcome
@@ -62,19 +65,24 @@ def _job_of_several(composed: DictConfig, sweeper: DictConfig, words: list[str])
         report_error(error, words)
     except Exception:
         traceback.print_exc()
-    if "direction" in sweeper:  # an optimiser, which goes on after a bad trial
-        return math.inf if sweeper.direction == "minimize" else -math.inf
-    raise JobFailedError
+    if "direction" not in sweeper:
+        raise JobFailedError
+    # An optimiser, which goes on after a bad trial.
+    worst = [math.inf if direction == "minimize" else -math.inf for direction in directions_of(sweeper)]
+    return worst if len(worst) > 1 else worst[0]
 
 
-def _objective(composed: DictConfig, words: list[str]) -> float:
+def _objective(composed: DictConfig, words: list[str]) -> float | list[float]:
     from fairall.experiment import run
 
     summary, _ = run(composed, command=shlex.join(["python", "-m", "fairall", *words]))
-    measured = summary["aggregate"][composed.objective]
-    if measured is None:
-        raise FairAllError(f"objective={composed.objective} has no value in this run: see its summary.json")
-    return measured["mean"]
+    values = []
+    for objective in objectives_of(composed.objective):
+        measured = summary["aggregate"].get(objective)
+        if measured is None:
+            raise FairAllError(f"objective={objective} has no value in this run: see its summary.json")
+        values.append(measured["mean"])
+    return values[0] if isinstance(composed.objective, str) else values
 
 
 def cli() -> int:

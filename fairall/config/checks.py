@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 
 from fairall.errors import FairAllError
 
@@ -14,7 +15,7 @@ def require(holds: bool, key: str, value: object, allowed: str) -> None:
         raise FairAllError(f"{key}={value} is not possible: it must be {allowed}")
 
 
-def one_of(key: str, value: str, allowed: tuple[str, ...]) -> None:
+def one_of(key: str, value: str, allowed: Sequence[str]) -> None:
     """Raise as `require` unless `value` is one of `allowed`."""
     require(value in allowed, key, value, " or ".join(allowed))
 

@@ -6,6 +6,7 @@ is a dataclass derived from `ModelConfig`, `DatasetConfig` or `InitialPolicyConf
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -224,18 +225,13 @@ class TrackingConfig:
 
 @dataclass
 class SweepConfig:
-    """Search method, objectives and storage of a sweep (docs/sweeps.md)."""
+    """What a sweep adds to the keys of `hydra.sweeper` (docs/sweeps.md)."""
 
-    study: str | None = MISSING
-    storage: str | None = MISSING
     trial: str = MISSING
-    objectives: list[str] = MISSING
-    sampler: str = MISSING
-    trials: int | None = MISSING
-    batch: int | None = MISSING
     attempts: int = MISSING
     retry_failed: bool = MISSING
     grace_seconds: float = MISSING
+    grid: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -254,12 +250,17 @@ class Config:
     seed: int = MISSING
     seeds: int = MISSING
     threads: int = MISSING
-    objective: str = MISSING
+    objective: Any = MISSING
     hyperparameters: str = MISSING
     preset: str | None = MISSING
     outputs_dir: str = MISSING
     force: bool = MISSING
     checkpoint_seconds: float = MISSING
+
+
+def objectives_of(objective: str | Sequence[str]) -> list[str]:
+    """The measures of `objective`, which is one or a list of them."""
+    return [objective] if isinstance(objective, str) else list(objective)
 
 
 GROUPS = {"model": ModelConfig, "dataset": DatasetConfig, "initial_policy": InitialPolicyConfig}

@@ -21,6 +21,7 @@ from fairall.tuning.storage import shown, storage_url
 from fairall.tuning.study import SharedStudy, Trial, study_names
 
 FAILURES = 5  # printed with their reason
+STORAGE = "hydra.sweeper.storage="
 FILE_WIDTH = 160  # columns of a table when the output is not a terminal
 
 
@@ -150,10 +151,11 @@ def _importance_table(shares: dict[str, dict[str, float]], objectives: Sequence[
     return table
 
 
-def _place(overrides: Sequence[str]) -> tuple[str, Path]:
+def _place(words: Sequence[str]) -> tuple[str, Path]:
     """The database of the studies, and the folder of outputs."""
-    composed = compose_config(*overrides)
-    return storage_url(composed.sweep.storage, composed.outputs_dir), Path(composed.outputs_dir)
+    given = [word.removeprefix(STORAGE) for word in words if word.startswith(STORAGE)]
+    composed = compose_config(*(word for word in words if not word.startswith(STORAGE)))
+    return storage_url(given[-1] if given else None, composed.outputs_dir), Path(composed.outputs_dir)
 
 
 def _judged(trial: Trial) -> Judged:

@@ -1,70 +1,69 @@
-"""Samplers: which untried point of the grid is next, by `sweep.sampler`."""
+"""Points that Optuna's samplers propose, without those that are tried already."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
 
-from fairall.tuning.space import Point, Space
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+from fairall.tuning.space import Key, Point, Space, key_of
 
 if TYPE_CHECKING:
     from optuna import Study
 
-STARTUP_TRIALS = 10  # random trials before TPE is used, at most half of all
-PATIENCE = 20  # proposals of tried points by TPE before a random one is taken
+GRID = "optuna.samplers.GridSampler"
 
-Key = frozenset
-"""Hashable form of a point."""
+SAMPLERS = (GRID, "optuna.samplers.RandomSampler", "optuna.samplers.TPESampler")
+"""Possible `hydra.sweeper.sampler._target_`."""
 
-Sampler = Callable[["Study", Space, Collection[Key], int], Point | None]
-"""Next point for a study, its space, the points that are taken and the number of points to try."""
+PATIENCE = 20  # proposals of tried points before a random one of the remaining is taken
 
 
-def key_of(point: Point) -> Key:
-    """Hashable form of a point."""
-    return frozenset(point.items())
+def is_grid(config: DictConfig) -> bool:
+    """Whether `hydra.sweeper.sampler` is that of a grid."""
+    return config._target_ == GRID
 
 
-def in_order(study: Study, space: Space, taken: Collection[Key], target: int) -> Point | None:
-    """The first remaining point."""
-    return next((point for point in space.points() if key_of(point) not in taken), None)
+def next_point(study: Study, space: Space, taken: Collection[Key], config: DictConfig) -> Point:
+    """The point of a grid to try next.
 
+    Args:
+        study: with the results so far.
+        space: the grid.
+        taken: points that are tried or claimed, not all of the grid.
+        config: `hydra.sweeper.sampler`. Its seed is increased by the number of points that are taken: what is
+            proposed depends on the state of the study alone, not on interruptions.
 
-def in_random_order(study: Study, space: Space, taken: Collection[Key], target: int) -> Point | None:
-    """A random remaining point; the same in every process for the same state of the study."""
-    left = [point for point in space.points() if key_of(point) not in taken]
-    return random.Random(f"{study.study_name} {len(taken)}").choice(left) if left else None
-
-
-def by_tpe(study: Study, space: Space, taken: Collection[Key], target: int) -> Point | None:
-    """The remaining point that the tree-structured Parzen estimator prefers.
-
-    For one objective, running trials count as bad ones, so that processes try different regions; for several,
-    Optuna 2 ignores them.
+    Returns:
+        The first remaining point in the order of the grid; or the one that another sampler proposes, and a
+        random one where it proposes only tried ones.
     """
-    from optuna.distributions import CategoricalDistribution
-    from optuna.samplers import TPESampler
-    from optuna.trial import TrialState, create_trial
-
-    sampler = TPESampler(
-        n_startup_trials=min(STARTUP_TRIALS, target // 2),
-        multivariate=True,
-        constant_liar=True,
-        seed=len(taken),
-    )
-    distributions = {key: CategoricalDistribution(values) for key, values in space.values.items()}
-    running = create_trial(state=TrialState.RUNNING)
-    results = [trial.values for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))]
-    # Optuna 2 divides by the range of each of several objectives.
-    differ = all(len(set(of_objective)) > 1 for of_objective in zip(*results, strict=True))
-    for _ in range(PATIENCE if differ else 0):
-        point = sampler.sample_relative(study, running, distributions)
-        if not point:
-            break  # too few trials to learn from
+    left = [point for point in space.points() if key_of(point) not in taken]
+    if is_grid(config):
+        return left[0]
+    for point in _proposed(study, space, instantiate(config, seed=(config.seed or 0) + len(taken))):
         if key_of(point) not in taken:
             return point
-    return in_random_order(study, space, taken, target)
+    return random.Random(f"{study.study_name} {len(taken)}").choice(left)
 
 
-SAMPLERS: dict[str, Sampler] = {"grid": in_order, "random": in_random_order, "tpe": by_tpe}
+def _proposed(study: Study, space: Space, sampler: Any) -> Iterator[Point]:
+    """Points that a sampler proposes."""
+    from optuna.distributions import CategoricalDistribution
+    from optuna.trial import TrialState, create_trial
+
+    results = [trial.values for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))]
+    if any(len(set(of_objective)) == 1 for of_objective in zip(*results, strict=True)):
+        return  # TPE divides by the range of each of several objectives
+    running = create_trial(state=TrialState.RUNNING)
+    grid = {key: CategoricalDistribution(values) for key, values in space.values.items()}
+    jointly = sampler.infer_relative_search_space(study, running)
+    for _ in range(PATIENCE):
+        point = sampler.sample_relative(study, running, jointly)
+        yield {
+            key: point[key] if key in point else sampler.sample_independent(study, running, key, values)
+            for key, values in grid.items()
+        }

@@ -16,6 +16,14 @@ Value = str | int | float | bool | None
 Point = dict[str, Value]
 """A value for each key of a space, spelt as on the command line."""
 
+Key = frozenset
+"""Hashable form of a point."""
+
+
+def key_of(point: Point) -> Key:
+    """Hashable form of a point."""
+    return frozenset(point.items())
+
 
 @dataclass(frozen=True)
 class Space:
@@ -64,6 +72,11 @@ class Space:
         """Every point, the last key varying fastest."""
         for chosen in itertools.product(*self.values.values()):
             yield dict(zip(self.values, chosen, strict=True))
+
+    def words(self) -> dict[str, str]:
+        """By key, a sweep as on the command line."""
+        words = {key: ",".join(map(_word, values)) for key, values in self.values.items()}
+        return {key: word if len(self.values[key]) > 1 else f"choice({word})" for key, word in words.items()}
 
 
 def words_of(point: Point) -> list[str]:

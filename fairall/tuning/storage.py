@@ -32,7 +32,7 @@ SERVER_LOCKS = {
 
 
 def storage_url(given: str | None, outputs_dir: str) -> str:
-    """`sweep.storage`, or sqlite inside `outputs_dir`."""
+    """The address given, or sqlite inside `outputs_dir`."""
     return given or f"sqlite:///{Path(outputs_dir).resolve() / 'sweeps' / 'studies.db'}"
 
 
@@ -66,6 +66,13 @@ def open_storage(url: str) -> RDBStorage:
         raise _out_of_reach(url, error) from error
 
 
+def release(storage: RDBStorage, trial_id: int, *, failed: bool) -> None:
+    """Set the state of a running trial to failed, or else to waiting."""
+    from optuna.trial import TrialState
+
+    storage.set_trial_state(trial_id, TrialState.FAIL if failed else TrialState.WAITING)
+
+
 @contextmanager
 def exclusive(url: str) -> Iterator[None]:
     """Hold the database's lock of studies until the block ends; other processes wait for it.
@@ -82,7 +89,7 @@ def exclusive(url: str) -> Iterator[None]:
         return
     if backend not in SERVER_LOCKS:
         raise FairAllError(
-            f"sweep.storage: a {backend} database cannot be shared by sweeps; use sqlite, postgresql or mysql"
+            f"hydra.sweeper.storage: a {backend} database cannot be shared; use sqlite, postgresql or mysql"
         )
     take, give_back = SERVER_LOCKS[backend]
     try:
@@ -102,14 +109,16 @@ def _address(url: str) -> URL:
         address = make_url(url)
     except ArgumentError as error:
         raise FairAllError(
-            "sweep.storage: not the address of a database; it looks like postgresql://user@host/name "
+            "hydra.sweeper.storage: not the address of a database; it looks like postgresql://user@host/name "
             "or sqlite:////folder/studies.db"
         ) from error
     if address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:"):
-        raise FairAllError(f"sweep.storage={url}: a sweep is kept in a file, as sqlite:////folder/studies.db")
+        raise FairAllError(
+            f"hydra.sweeper.storage={url}: a sweep is kept in a file, as sqlite:////folder/studies.db"
+        )
     return address
 
 
 def _out_of_reach(url: str, error: Exception) -> FairAllError:
     reason = str(error).strip().split("\n")[0][:200]
-    return FairAllError(f"sweep.storage: cannot use {shown(url)} ({reason})")
+    return FairAllError(f"hydra.sweeper.storage: cannot use {shown(url)} ({reason})")

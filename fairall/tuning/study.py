@@ -6,44 +6,30 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import is_gone, this_process
 from fairall.tuning.objectives import Judged, Objective
-from fairall.tuning.samplers import Sampler, key_of
-from fairall.tuning.space import Point, Space
-from fairall.tuning.storage import exclusive, open_storage, shown
+from fairall.tuning.samplers import next_point
+from fairall.tuning.space import Key, Point, Space, key_of
+from fairall.tuning.storage import exclusive, open_storage, release, shown
 
 if TYPE_CHECKING:
+    from omegaconf import DictConfig
     from optuna import Study
+    from optuna.storages import RDBStorage
     from optuna.trial import FrozenTrial
-    from optuna.trial import Trial as Handle
 
-BEATS_PER_GRACE = 5  # heartbeats within `grace_seconds`
+    from fairall.config.schema import SweepConfig
+
+BEATS_PER_GRACE = 5  # heartbeats within `sweep.grace_seconds`
 
 
-@dataclass(frozen=True)
-class Rules:
-    """Rules by which trials are claimed.
-
-    Attributes:
-        sampler: proposes the next point.
-        target: number of points to try.
-        attempts: number of starts after which a trial counts as failed.
-        grace_seconds: without a heartbeat after which a trial of another machine is taken over.
-        retry_failed: whether points that failed before this process started are tried again.
-        first: the point to begin with; empty for none.
-    """
-
-    sampler: Sampler
-    target: int
-    attempts: int
-    grace_seconds: float
-    retry_failed: bool
-    first: Point = field(default_factory=dict)
+class TakenOverError(Exception):
+    """Another process has taken over a trial, since this one had no heartbeat for too long."""
 
 
 @dataclass(frozen=True)
@@ -70,27 +56,26 @@ class SharedStudy:
 
     Args:
         name: of an existing study.
-        url: of the database.
+        storage: the database.
 
     Attributes:
         objectives: the most important first.
         space: its grid.
+        url: of the database.
     """
 
-    def __init__(self, name: str, url: str) -> None:
+    def __init__(self, name: str, storage: RDBStorage) -> None:
         self.name = name
-        self.url = url
-        self._storage = open_storage(url)
+        self.storage = storage
+        self.url = str(storage.url)
         known = self.optuna_study.user_attrs
         self.objectives = [Objective.parse(words) for words in known["objectives"]]
         self.space = Space(known["space"])
-        self._mine: set[int] = set()
-        self._failed_before = {trial.number for trial in self.trials() if trial.state == "fail"}
 
     @classmethod
     def begin(
         cls,
-        url: str,
+        storage: RDBStorage,
         name: str,
         *,
         space: Space,
@@ -101,7 +86,7 @@ class SharedStudy:
         """Load the study of that name, or begin it.
 
         Args:
-            url: of the database.
+            storage: the database.
             name: of the study.
             space: its grid.
             objectives: of its trials.
@@ -113,12 +98,12 @@ class SharedStudy:
         """
         import optuna
 
-        storage = open_storage(url)
         described = {
             "objectives": [str(objective) for objective in objectives],
             "space": {key: list(values) for key, values in space.values.items()},
             "settings": dict(settings),
         }
+        url = str(storage.url)
         with exclusive(url):
             try:
                 study = optuna.load_study(study_name=name, storage=storage)
@@ -132,10 +117,10 @@ class SharedStudy:
             if differs:
                 raise FairAllError(
                     f"the study {name} in {shown(url)} was begun with {differs}; "
-                    "give this sweep another name with sweep.study=NAME"
+                    "give this sweep another name with hydra.sweeper.study_name=NAME"
                 )
             study.set_user_attr("target", target)
-        return cls(name, url)
+        return cls(name, storage)
 
     @classmethod
     def load(cls, url: str, name: str) -> SharedStudy:
@@ -144,16 +129,16 @@ class SharedStudy:
         if name not in names:
             listed = f"there are {', '.join(names)}" if names else "there are none yet"
             raise FairAllError(f"{name}: no such study in {shown(url)}; {listed}")
-        return cls(name, url)
+        return cls(name, open_storage(url))
 
     @property
     def optuna_study(self) -> Study:
-        """The study loaded anew, since Optuna 2 caches trials that other processes finish."""
+        """The study loaded anew, since Optuna caches trials that other processes finish."""
         import optuna
 
-        # Points come from `Rules.sampler`; Optuna's default sampler would add attributes to every trial.
+        # The points are in the queue; Optuna's default sampler would add attributes to every trial.
         sampler = optuna.samplers.RandomSampler()
-        return optuna.load_study(study_name=self.name, storage=self._storage, sampler=sampler)
+        return optuna.load_study(study_name=self.name, storage=self.storage, sampler=sampler)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -177,59 +162,111 @@ class SharedStudy:
         """All trials in order."""
         return [_seen(trial, self.space) for trial in self.optuna_study.get_trials(deepcopy=False)]
 
+    def trial(self, number: int) -> Trial:
+        """A trial by its number."""
+        return _seen(self.storage.get_trial(self._id(number)), self.space)
+
     def judged(self) -> list[Judged]:
         """The finished trials."""
         return [Judged(trial.number, trial.per_seed) for trial in self.trials() if trial.state == "complete"]
 
-    def claim(self, rules: Rules) -> Trial | None:
-        """Claim a trial for this process; None where nothing remains.
+    def taken(self) -> set[Key]:
+        """Points that are finished, failed, running or waiting."""
+        return {key_of(trial.point) for trial in self.trials()}
 
-        Trials of killed processes come first, then the next point.
-        """
-        with exclusive(self.url):
-            abandoned = self._abandoned(rules)
-            if abandoned is not None:
-                return self._own(abandoned)
-            trials = self.trials()
-            waiting = any(trial.state == "waiting" for trial in trials)  # its process died while claiming it
-            taken = {key_of(trial.point) for trial in trials if not self._tried_again(trial, rules)}
-            if not waiting:
-                if len(taken) >= rules.target:
-                    return None
-                point: Point | None = rules.first
-                if not point or key_of(point) in taken:
-                    point = rules.sampler(self.optuna_study, self.space, taken, rules.target)
-                if point is None:
-                    return None
-                self.optuna_study.enqueue_trial(point)
-            return self._own(self.optuna_study.ask().number)
-
-    def finish(
-        self, trial: Trial, per_seed: Mapping[str, Sequence[float]] | None, notes: Mapping[str, Any]
-    ) -> Trial:
-        """Record the result of a trial and return its new state.
+    def enqueue_once(self, point: Point, *, failed: bool) -> None:
+        """Have a point tried before others, unless it is taken; an empty one is ignored.
 
         Args:
-            trial: a claimed trial.
-            per_seed: by objective one finite value per seed; None where the trial has failed.
-            notes: stored with it, such as the `reason` of a failure.
+            point: of the grid.
+            failed: whether points that have failed are tried once more, too.
         """
         with exclusive(self.url):
-            # A trial without heartbeats may have been taken over and finished by another process.
-            if self._trial(trial.number).state == "running":
-                self._record(trial.number, per_seed, notes)
-        return self._trial(trial.number)
+            trials = self.trials()
+            others = {key_of(trial.point) for trial in trials if trial.state != "fail"}
+            again = {key_of(trial.point): trial.point for trial in trials if failed and trial.state == "fail"}
+            first = [point] if point and key_of(point) not in self.taken() else []
+            for one in first + [again[key] for key in again if key not in others]:
+                self.optuna_study.enqueue_trial(one)
+
+    def release_abandoned(self, rules: SweepConfig) -> None:
+        """Make the trials of processes that have ended wait again; the caller holds the lock of the study.
+
+        Args:
+            rules: `attempts` after which a trial counts as failed, and `grace_seconds` without a heartbeat
+                after which a process of another machine counts as ended.
+        """
+        for trial in self.trials():
+            if trial.state == "running" and _is_abandoned(trial, rules.grace_seconds):
+                ended = trial.notes.get("attempts", 0) >= rules.attempts
+                if ended:
+                    reason = f"its process ended {rules.attempts} times before it was done"
+                    self._note_of(trial.number, reason=reason)
+                release(self.storage, self._id(trial.number), failed=ended)
+
+    def enqueue_up_to(self, number: int, sampler: DictConfig) -> int:
+        """Have up to `number` trials wait; the caller holds the lock of the study.
+
+        Args:
+            number: of trials.
+            sampler: `hydra.sweeper.sampler`, which proposes the points.
+
+        Returns:
+            How many wait, at most `number`; 0 where nothing remains.
+        """
+        waiting = sum(trial.state == "waiting" for trial in self.trials())
+        while waiting < number and len(taken := self.taken()) < self.target:
+            study = self.optuna_study
+            study.enqueue_trial(next_point(study, self.space, taken, sampler))
+            waiting += 1
+        return min(waiting, number)
+
+    def own(self, number: int) -> None:
+        """Note that this process runs a trial."""
+        attempts = self.trial(number).notes.get("attempts", 0) + 1
+        self._note_of(number, attempts=attempts, heartbeat=time.time(), worker=this_process())
+
+    def record(
+        self, number: int, per_seed: Mapping[str, Sequence[float]] | None, notes: Mapping[str, Any]
+    ) -> float | list[float] | None:
+        """Record the result of a trial of this process, but for its state.
+
+        Args:
+            number: of the trial.
+            per_seed: by objective one finite value per seed; None where the trial has failed.
+            notes: stored with it, such as the `reason` of a failure.
+
+        Returns:
+            The value for the only objective, or one for each; None where the trial has failed.
+
+        Raises:
+            TakenOverError: if the trial belongs to another process now.
+        """
+        with exclusive(self.url):
+            trial = self.trial(number)
+            if (trial.state, trial.notes["worker"]) != ("running", this_process()):
+                raise TakenOverError
+            kept = dict(notes)
+            if per_seed is not None:
+                judged = Judged(number, per_seed)
+                kept["per_seed"] = dict(per_seed)
+                kept["std"] = {objective.measure: judged.std(objective) for objective in self.objectives}
+            self._note_of(number, **kept)
+        if per_seed is None:
+            return None
+        values = [judged.mean(objective) for objective in self.objectives]
+        return values if len(values) > 1 else values[0]
 
     @contextmanager
-    def kept_alive(self, trials: Sequence[Trial], rules: Rules) -> Iterator[None]:
+    def kept_alive(self, numbers: Sequence[int], grace_seconds: float) -> Iterator[None]:
         """Update the heartbeat of trials while the block runs."""
         ended = threading.Event()
 
         def beat() -> None:
-            while not ended.wait(rules.grace_seconds / BEATS_PER_GRACE):
+            while not ended.wait(grace_seconds / BEATS_PER_GRACE):
                 with exclusive(self.url):
-                    for trial in trials:
-                        self._handle(trial.number).set_user_attr("heartbeat", time.time())
+                    for number in numbers:
+                        self._note_of(number, heartbeat=time.time())
 
         beating = threading.Thread(target=beat, daemon=True)
         beating.start()
@@ -239,60 +276,13 @@ class SharedStudy:
             ended.set()
             beating.join()
 
-    def _abandoned(self, rules: Rules) -> int | None:
-        """Number of a running trial whose process has ended, unless it was started too often."""
-        for trial in self.trials():
-            if trial.state != "running" or trial.number in self._mine:
-                continue
-            if not _is_abandoned(trial, rules.grace_seconds):
-                continue
-            if trial.notes.get("attempts", 0) < rules.attempts:
-                return trial.number
-            reason = f"its process ended {rules.attempts} times before it was done"
-            self._record(trial.number, None, {"reason": reason})
-        return None
-
-    def _record(
-        self, number: int, per_seed: Mapping[str, Sequence[float]] | None, notes: Mapping[str, Any]
-    ) -> None:
-        from optuna.trial import TrialState
-
-        kept, values, state = dict(notes), None, TrialState.FAIL
-        if per_seed is not None:
-            judged, state = Judged(number, per_seed), TrialState.COMPLETE
-            kept["per_seed"] = dict(per_seed)
-            kept["std"] = {objective.measure: judged.std(objective) for objective in self.objectives}
-            values = [judged.mean(objective) for objective in self.objectives]
-        handle = self._handle(number)
-        for key, value in kept.items():
-            handle.set_user_attr(key, value)
-        self.optuna_study.tell(number, values, state)
-
-    def _own(self, number: int) -> Trial:
-        handle = self._handle(number)
-        # For a trial that is taken over, Optuna returns the values that it has.
-        for key, values in self.space.values.items():
-            handle.suggest_categorical(key, values)
-        attempts = handle.user_attrs.get("attempts", 0) + 1
-        for key, value in (("attempts", attempts), ("heartbeat", time.time()), ("worker", this_process())):
-            handle.set_user_attr(key, value)
-        self._mine.add(number)
-        return self._trial(number)
-
-    def _tried_again(self, trial: Trial, rules: Rules) -> bool:
-        return rules.retry_failed and trial.number in self._failed_before
-
-    def _trial(self, number: int) -> Trial:
-        return _seen(self._storage.get_trial(self._id(number)), self.space)
-
-    def _handle(self, number: int) -> Handle:
-        from optuna.trial import Trial as OptunaTrial
-
-        return OptunaTrial(self.optuna_study, self._id(number))
+    def _note_of(self, number: int, **notes: Any) -> None:
+        for key, value in notes.items():
+            self.storage.set_trial_user_attr(self._id(number), key, value)
 
     def _id(self, number: int) -> int:
-        study_id = self._storage.get_study_id_from_name(self.name)
-        return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
+        study_id = self.storage.get_study_id_from_name(self.name)
+        return self.storage.get_trial_id_from_study_id_trial_number(study_id, number)
 
 
 def study_names(url: str) -> list[str]:
@@ -318,7 +308,7 @@ def _is_abandoned(trial: Trial, grace_seconds: float) -> bool:
     worker = trial.notes.get("worker")
     if worker is None or time.time() - trial.notes["heartbeat"] > grace_seconds:
         return True
-    # A trial of this process id that this process has not claimed is of an earlier process.
+    # Between two batches this process runs none: its own name is that of an earlier process.
     return worker == this_process() or is_gone(worker)
 
 

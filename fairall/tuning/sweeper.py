@@ -1,101 +1,74 @@
-"""The sweeper of `--multirun sweeps=NAME`: trials of a shared study, done by Hydra's launchers.
+"""The sweeper of `--multirun sweeps=NAME`: Hydra's Optuna sweeper on a study that several processes share.
 
-Hydra's Optuna plugin keeps its list of trials in one process: restarted, it begins a grid anew, and two
-processes on one study run points twice. Here the remaining points are read from the database.
+The plugin reads the keys of `hydra.sweeper` and runs its loop of ask, launch and tell, one batch a call.
+Added are points that are tried once whichever process works on the study, trials of killed processes that
+are run again, values per seed, and reasons of failures. Of the plugin's `sweeper` only public attributes are
+set, which its releases 1.3 and 1.4 have in common.
 """
 
 from __future__ import annotations
 
+import logging
 import math
-import os
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 from hydra.core.plugins import Plugins
-from hydra.plugins.sweeper import Sweeper
+from hydra.core.utils import JobReturn, JobStatus
 from hydra.types import HydraContext, TaskFunction
-from omegaconf import DictConfig, OmegaConf
+from hydra_plugins.hydra_optuna_sweeper.optuna_sweeper import OptunaSweeper
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from fairall.config.checks import at_least, one_of, positive
-from fairall.config.schema import SweepConfig
+from fairall.config.checks import at_least, one_of, plain_name, positive
+from fairall.config.schema import SweepConfig, objectives_of
 from fairall.errors import FairAllError, count
 from fairall.tuning.objectives import Objective, selected
 from fairall.tuning.space import Space, words_of
 
 if TYPE_CHECKING:
-    from fairall.tuning.study import Rules, SharedStudy, Trial
+    from optuna.trial import Trial as OptunaTrial
+
+    from fairall.tuning.study import SharedStudy
+
 
 TARGET = "hydra_plugins.fairall.StudySweeper"
-"""Name of the sweeper; Hydra instantiates only plugins whose name starts with `hydra_plugins.`."""
+"""`hydra.sweeper._target_` in sweeps/_study.yaml; Hydra instantiates only names below `hydra_plugins`."""
 
 
-class StudySweeper(Sweeper):
-    """Runs the trials of a study until none remains; configured by `sweep`.
-
-    Args:
-        params: swept values by key as on the command line, `choice(1, 5, 10)`.
-    """
-
-    def __init__(self, params: DictConfig | None = None) -> None:
-        self.params = cast(dict[str, str], OmegaConf.to_container(params) if params else {})
+class StudySweeper(OptunaSweeper):
+    """Runs the trials of a study until none remains; configured by `hydra.sweeper` and `sweep`."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Called by Hydra."""
-        self.config = config
-        self.hydra_context = hydra_context
-        self.launcher = Plugins.instance().instantiate_launcher(
-            hydra_context=hydra_context, task_function=task_function, config=config
-        )
+        super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
+        self._config, self._keys = config, config.hydra.sweeper
+        self._loader = hydra_context.config_loader
+        self._launcher = self.sweeper.launcher
 
     def sweep(self, arguments: list[str]) -> None:
         """Called by Hydra with the overrides of the command line.
 
         Raises:
-            FairAllError: if a value of `sweep` is invalid, or no trial succeeded.
+            FairAllError: if a value of `sweep` or `hydra.sweeper` is invalid, or no trial succeeded.
         """
-        from fairall.tuning.paper import paper_point
         from fairall.tuning.progress import Progress
-        from fairall.tuning.samplers import SAMPLERS
-        from fairall.tuning.storage import storage_url
-        from fairall.tuning.study import Rules, SharedStudy
         from fairall.tuning.tracking import SweepTracker
 
-        space, fixed = Space.parse(self.params, arguments)
-        first = self._composed([*fixed, *words_of(next(space.points()))])
-        requested = cast(SweepConfig, OmegaConf.to_object(first.sweep))
-        objectives = validated(requested, first)
-        target = space.size if requested.trials is None else min(requested.trials, space.size)
-        name = requested.study or self.config.hydra.runtime.choices.get("sweeps") or "sweep"
-        study = SharedStudy.begin(
-            storage_url(requested.storage, first.outputs_dir),
-            name,
-            space=space,
-            objectives=objectives,
-            settings=_settings(first, space),
-            target=target,
-        )
-        rules = Rules(
-            SAMPLERS[requested.sampler],
-            target,
-            requested.attempts,
-            requested.grace_seconds,
-            requested.retry_failed,
-            # A part of a grid begins with the paper's point, to compare with; a whole grid contains it.
-            first={} if requested.sampler == "grid" else paper_point(study),
-        )
+        logging.getLogger(OptunaSweeper.__module__).parent.setLevel(logging.CRITICAL)  # type: ignore[union-attr]
+        params = OmegaConf.to_container(self._keys.params or OmegaConf.create(), resolve=True)
+        space, self._fixed = Space.parse(cast(dict[str, str], params), arguments)
+        first = self._composed([*self._fixed, *words_of(next(space.points()))])
+        self._rules = cast(SweepConfig, OmegaConf.to_object(first.sweep))
+        objectives = validated(self._rules, self._keys, first)
+        self._study = study = self._begun(first, space, objectives)
         progress = Progress(study)
         progress.begin()
         with SweepTracker.following(first, study) as tracker:
-            done = 0
-            batch = requested.batch or _at_once(self.config.hydra.launcher)
-            while trials := _claimed(study, rules, batch):
-                words = [[*fixed, *words_of(trial.point), "tracking.enabled=false"] for trial in trials]
-                with study.kept_alive(trials, rules):
-                    outcomes = self._launched(words, done)
-                done += len(trials)
-                for trial, outcome in zip(trials, outcomes, strict=True):
-                    ended = study.finish(trial, *judged(outcome, objectives))
+            while outcomes := self._next_batch():
+                for number, outcome in outcomes.items():
+                    ended = study.trial(number)
                     progress.log(ended)
                     tracker.log_trial(ended, outcome.get("measures", {}))
             tracker.log_selected(selected(study.judged(), objectives))
@@ -107,10 +80,86 @@ class StudySweeper(Sweeper):
                     f"no trial of {study.name} succeeded; the first: {failed[0].notes['reason']}"
                 )
 
-    def _launched(self, words: Sequence[Sequence[str]], done: int) -> list[dict[str, Any]]:
+    def _begun(self, first: DictConfig, space: Space, objectives: Sequence[Objective]) -> SharedStudy:
+        """The study, which the plugin is set to work on."""
+        from fairall.tuning.paper import paper_point
+        from fairall.tuning.samplers import is_grid
+        from fairall.tuning.storage import open_storage, storage_url
+        from fairall.tuning.study import SharedStudy
+
+        plugin = self.sweeper
+        storage: Any = plugin.storage  # an object where the configuration has a `_target_`
+        if storage is None or isinstance(storage, str):
+            storage = open_storage(storage_url(storage, first.outputs_dir))
+        study = SharedStudy.begin(
+            storage,
+            self._keys.study_name,
+            space=space,
+            objectives=objectives,
+            settings=_settings(first, space),
+            target=min(plugin.n_trials, space.size),
+        )
+        # A part of a grid begins with the paper's point, to compare with; a whole grid contains it.
+        study.enqueue_once(
+            {} if is_grid(self._keys.sampler) else paper_point(study), failed=self._rules.retry_failed
+        )
+        plugin.params = OmegaConf.create(space.words())
+        plugin.storage, plugin.sampler = storage, study.optuna_study.sampler
+        plugin.direction = ListConfig([objective.direction for objective in objectives])
+        plugin.max_failure_rate = 1.0
+        plugin.custom_search_space_extender = self._asked
+        plugin.launcher = self
+        return study
+
+    def _next_batch(self) -> dict[int, dict[str, Any]]:
+        """Run some trials; returns their outcomes by number, none where nothing remains."""
+        from fairall.tuning.storage import exclusive
+        from fairall.tuning.study import TakenOverError
+
+        study, plugin = self._study, self.sweeper
+        self._outcomes: dict[int, dict[str, Any]] = {}
+        with ExitStack() as self._turn:
+            self._turn.enter_context(exclusive(study.url))
+            study.release_abandoned(self._rules)
+            plugin.n_jobs = plugin.n_trials = study.enqueue_up_to(self._keys.n_jobs, self._keys.sampler)
+            try:
+                if plugin.n_trials:
+                    super().sweep([])
+            except TakenOverError:
+                return self._next_batch()
+            except ValueError:  # Optuna has no best trial to print where none has succeeded
+                if study.judged():
+                    raise
+        return self._outcomes
+
+    def _asked(self, config: DictConfig, trial: OptunaTrial) -> None:
+        """Called by the plugin for each trial of a batch, once it has its point."""
+        self._study.own(trial.number)
+        self._outcomes[trial.number] = {}
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
+        """Called by the plugin as its launcher: run the trials of a batch, and record all but their values.
+
+        Raises:
+            study.TakenOverError: if another process has taken over one of the trials.
+        """
+        self._turn.close()  # other processes may take their points now
+        study, numbers = self._study, list(self._outcomes)
+        words = [
+            [*self._fixed, *words_of(study.trial(number).point), "tracking.enabled=false"]
+            for number in numbers
+        ]
+        with study.kept_alive(numbers, self._rules.grace_seconds):
+            self._outcomes = dict(zip(numbers, self._launched(words, initial_job_idx), strict=True))
+        returns = [JobReturn(status=JobStatus.COMPLETED) for _ in numbers]
+        for returned, (number, outcome) in zip(returns, self._outcomes.items(), strict=True):
+            returned.return_value = study.record(number, *judged(outcome, study.objectives))
+        return returns
+
+    def _launched(self, words: list[list[str]], initial_job_idx: int) -> list[dict[str, Any]]:
         """Outcomes of trials run by the launcher; an exception of the launcher fails all of them."""
         try:
-            returns = self.launcher.launch([list(of_trial) for of_trial in words], initial_job_idx=done)
+            returns = self._launcher.launch(words, initial_job_idx=initial_job_idx)
             return [job.return_value for job in returns]
         except Exception as error:
             traceback.print_exc()
@@ -119,7 +168,7 @@ class StudySweeper(Sweeper):
 
     def _composed(self, words: Sequence[str]) -> DictConfig:
         """Configuration of a trial without the hydra node."""
-        composed = self.hydra_context.config_loader.load_sweep_config(self.config, list(words)).copy()
+        composed = self._loader.load_sweep_config(self._config, list(words)).copy()
         OmegaConf.set_struct(composed, False)
         del composed["hydra"]
         return composed
@@ -155,58 +204,51 @@ def judged(
     return per_seed, {"seconds": outcome["seconds"], **outcome["notes"]}
 
 
-def _claimed(study: SharedStudy, rules: Rules, batch: int) -> list[Trial]:
-    """Claim up to `batch` trials; none where nothing remains."""
-    trials: list[Trial] = []
-    while len(trials) < batch and (trial := study.claim(rules)):
-        trials.append(trial)
-    return trials
+def validated(requested: SweepConfig, sweeper: DictConfig, first: DictConfig) -> list[Objective]:
+    """The objectives; raises FairAllError naming the key if a value is invalid.
 
-
-def _at_once(launcher: DictConfig) -> int:
-    """Number of trials a launcher runs at once: all cores for joblib and ray, submitit's jobs, else 1."""
-    configured = {
-        "n_jobs": OmegaConf.select(launcher, "n_jobs"),
-        "array_parallelism": OmegaConf.select(launcher, "array_parallelism"),
-        "ray": -1 if "ray" in launcher else None,
-    }
-    known = [number for number in configured.values() if number is not None]
-    return 1 if not known else known[0] if known[0] > 0 else os.cpu_count() or 1
-
-
-def validated(asked: SweepConfig, first: DictConfig) -> list[Objective]:
-    """The objectives; raises FairAllError naming the key if a value is invalid."""
-    from fairall.config.checks import plain_name
+    Args:
+        requested: `sweep`.
+        sweeper: `hydra.sweeper`.
+        first: configuration of a trial.
+    """
     from fairall.metrics import load_measures
     from fairall.tuning.samplers import SAMPLERS
     from fairall.tuning.trial import TRIALS
 
-    if asked.study is not None:
-        plain_name("sweep.study", asked.study)
-    one_of("sweep.sampler", asked.sampler, tuple(SAMPLERS))
-    one_of("sweep.trial", asked.trial, tuple(TRIALS))
-    if asked.batch is not None:
-        at_least("sweep.batch", asked.batch, 1)
-    at_least("sweep.attempts", asked.attempts, 1)
-    positive("sweep.grace_seconds", asked.grace_seconds)
-    if asked.trials is not None:
-        at_least("sweep.trials", asked.trials, 1)
-    if not asked.objectives:
-        raise FairAllError("sweep.objectives is empty: it needs at least one, as [maximize mean_utility]")
+    plain_name("hydra.sweeper.study_name", sweeper.study_name)
+    one_of("hydra.sweeper.sampler", sweeper.sampler._target_, SAMPLERS)
+    one_of("sweep.trial", requested.trial, tuple(TRIALS))
+    at_least("sweep.attempts", requested.attempts, 1)
+    positive("sweep.grace_seconds", requested.grace_seconds)
+    at_least("hydra.sweeper.n_trials", sweeper.n_trials, 1)
+    at_least("hydra.sweeper.n_jobs", sweeper.n_jobs, 1)
     if first.evaluation.split != "validation":
         raise FairAllError(
             f"evaluation.split={first.evaluation.split}: a sweep looks at validation people only; "
             "add evaluation.split=validation"
         )
-    objectives = [Objective.parse(words) for words in asked.objectives]
-    known = TRIALS[asked.trial].objectives(load_measures(first.evaluation.measures))
-    for objective in objectives:
-        if objective.measure not in known:
+    measures, directions = objectives_of(first.objective), directions_of(sweeper)
+    if len(directions) != len(measures):
+        raise FairAllError(
+            f"hydra.sweeper.direction={directions} does not match objective={measures}: "
+            "it must be minimize or maximize for each, as [minimize,maximize]"
+        )
+    for direction in directions:
+        one_of("hydra.sweeper.direction", direction, ("minimize", "maximize"))
+    known = TRIALS[requested.trial].objectives(load_measures(first.evaluation.measures))
+    for measure in measures:
+        if measure not in known:
             raise FairAllError(
-                f"sweep.objectives: sweep.trial={asked.trial} has no {objective.measure}; "
-                f"there are {', '.join(known)}"
+                f"objective: sweep.trial={requested.trial} has no {measure}; there are {', '.join(known)}"
             )
-    return objectives
+    return [Objective(*pair) for pair in zip(measures, directions, strict=True)]
+
+
+def directions_of(sweeper: DictConfig) -> list[str]:
+    """The directions of `hydra.sweeper`, which has one or a list of them, as words or of an Enum."""
+    given = sweeper.direction if isinstance(sweeper.direction, ListConfig) else [sweeper.direction]
+    return [getattr(direction, "name", direction) for direction in given]
 
 
 def _settings(first: DictConfig, space: Space) -> dict[str, str]:

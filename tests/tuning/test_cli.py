@@ -13,17 +13,17 @@ from typing import cast
 import pytest
 from omegaconf import OmegaConf
 
-from fairall.config.compose import compose_config
 from fairall.config.schema import SweepConfig
 from fairall.errors import FairAllError
-from fairall.tuning.samplers import key_of
+from fairall.tuning.space import key_of
 from fairall.tuning.storage import storage_url
 from fairall.tuning.study import SharedStudy, Trial
 from fairall.tuning.sweeper import validated
+from tests.tuning.composed import composed
 
 # Eight points, in seconds.
 QUICK = [
-    "sweeps=unfairlog_credit", "preset=quick", "model.clf_dropout=0.1", "schedule.time_steps=4",
+    "sweeps=unfairlog", "preset=quick", "model.clf_dropout=0.1", "schedule.time_steps=4",
     "evaluation.window=[1,4]", "tracking.enabled=false",
 ]  # fmt: skip
 
@@ -130,7 +130,7 @@ def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    ended = typed(*command("sweeps=unfairlog_credit", "model.alhpa=1,2"), cwd=tmp_path)
+    ended = typed(*command("sweeps=unfairlog", "model.alhpa=1,2"), cwd=tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
     assert "model.alhpa: no such key" in ended.stderr
     assert not [*tmp_path.iterdir()]
@@ -140,18 +140,20 @@ def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> 
     ("override", "said"),
     [
         ("evaluation.split=test", "a sweep looks at validation people only"),
-        ("sweep.sampler=best", "it must be grid or random or tpe"),
+        ("hydra/sweeper/sampler=nsgaii", "it must be optuna.samplers.GridSampler or optuna.samplers.Random"),
         ("sweep.trial=half", "it must be run or phase1"),
-        ("sweep.trials=0", "sweep.trials=0 is not possible: it must be at least 1"),
-        ("sweep.objectives=[minimize fun]", "sweep.trial=run has no fun; there are effective_utility, "),
-        ("sweep.objectives=[]", "it needs at least one"),
-        ("sweep.study=../x", "it must be a plain name"),
+        ("hydra.sweeper.n_trials=0", "hydra.sweeper.n_trials=0 is not possible: it must be at least 1"),
+        ("hydra.sweeper.direction=minimize", "does not match objective=['classification_loss', 'mean_dpu']"),
+        ("hydra.sweeper.direction=[minimise,minimize]", "it must be minimize or maximize"),
+        ("objective=[classification_loss,fun]", "sweep.trial=run has no fun; there are effective_utility, "),
+        ("objective=[]", "does not match objective=[]"),
+        ("hydra.sweeper.study_name=../x", "it must be a plain name"),
     ],
 )
 def test_impossible_sweeps_are_named(override: str, said: str) -> None:
-    composed = compose_config("sweeps=unfairlog_credit", override)
+    config = composed("sweeps=unfairlog", override)
     with pytest.raises(FairAllError) as error:
-        validated(cast(SweepConfig, OmegaConf.to_object(composed.sweep)), composed)
+        validated(cast(SweepConfig, OmegaConf.to_object(config.sweep)), config.hydra.sweeper, config)
     assert said in str(error.value)
 
 
@@ -161,8 +163,9 @@ def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:
         "@measure(label='rejection rate', unit='share', higher_is_better=None)\n"
         "def rejection(propensity): return 1 - propensity.mean(-1)\n"
     )
-    words = ["evaluation.measures=[my_measures.rejection]", "sweep.objectives=[minimize mean_rejection]"]
-    ended = typed(*command(*QUICK, *words, "sweep.trials=1"), cwd=tmp_path)
+    words = ["evaluation.measures=[my_measures.rejection]", "objective=mean_rejection"]
+    words += ["hydra.sweeper.direction=minimize", "hydra.sweeper.n_trials=1"]
+    ended = typed(*command(*QUICK, *words), cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     (trial,) = trials(tmp_path)
     assert all(0 < value < 1 for value in trial.per_seed["mean_rejection"])
@@ -172,13 +175,13 @@ def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("package", "launcher"),
     [
-        ("joblib", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2"]),
-        ("submitit", ["hydra/launcher=submitit_local", "sweep.batch=2"]),
-        ("ray", ["hydra/launcher=ray"]),
+        ("joblib", ["hydra/launcher=joblib", "hydra.launcher.n_jobs=2", "hydra.sweeper.n_jobs=2"]),
+        ("submitit", ["hydra/launcher=submitit_local", "hydra.sweeper.n_jobs=2"]),
+        ("ray", ["hydra/launcher=ray", "hydra.sweeper.n_jobs=2"]),
     ],
 )
 def test_launchers_of_many_processes(package: str, launcher: list[str], tmp_path: Path) -> None:
     pytest.importorskip(f"hydra_plugins.hydra_{package}_launcher")
-    ended = typed(*command(*QUICK, *launcher, "sweep.trials=3"), cwd=tmp_path)
+    ended = typed(*command(*QUICK, *launcher, "hydra.sweeper.n_trials=3"), cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert [trial.state for trial in trials(tmp_path)] == ["complete"] * 3

@@ -19,7 +19,7 @@ from fairall.tuning.trial import outcome
 from tests.conftest import ComposeConfig
 
 WORDS = [
-    "sweeps=phase1_credit", "preset=quick", "schedule.phase1_epochs=2", "schedule.time_steps=2",
+    "sweeps=phase1", "preset=quick", "schedule.phase1_epochs=2", "schedule.time_steps=2",
     "evaluation.window=[0,2]",
 ]  # fmt: skip
 

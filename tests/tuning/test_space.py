@@ -28,6 +28,7 @@ def test_values_survive_the_way_to_a_trial() -> None:
     space, _ = Space.parse({}, ["a=true,null,1e-3,'x y'"])
     assert [words_of(point) for point in space.points()] == [["a=true"], ["a=null"], ["a=0.001"], ["a='x y'"]]
     assert list(Space.parse({}, ["a=range(1,4)"])[0].values["a"]) == [1, 2, 3]
+    assert Space.parse(space.words(), [])[0] == space
 
 
 @pytest.mark.parametrize(

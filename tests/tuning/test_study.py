@@ -1,4 +1,4 @@
-"""Studies without runs: who gets which trial, and what is left of a process that dies."""
+"""Studies without runs: which process gets which trial, and what becomes of the trials of a killed one."""
 
 import os
 import random
@@ -14,15 +14,17 @@ from typing import Any
 
 import optuna
 import pytest
+from omegaconf import DictConfig, OmegaConf
 
+from fairall.config.schema import SweepConfig
 from fairall.errors import FairAllError
 from fairall.runtime.process import this_process
 from fairall.tuning import study as of_study
 from fairall.tuning.objectives import Objective
-from fairall.tuning.samplers import SAMPLERS, by_tpe, key_of
-from fairall.tuning.space import Space
-from fairall.tuning.storage import exclusive, storage_url
-from fairall.tuning.study import Rules, SharedStudy
+from fairall.tuning.samplers import SAMPLERS, next_point
+from fairall.tuning.space import Space, key_of
+from fairall.tuning.storage import exclusive, open_storage, storage_url
+from fairall.tuning.study import SharedStudy, TakenOverError
 
 SPACE = Space({"model.alpha": [1, 5, 10], "model.arch": ["[32,32]", "[64,64]"]})
 OBJECTIVES = [Objective("loss", "minimize"), Objective("dpu", "minimize")]
@@ -37,28 +39,55 @@ def begin(tmp_path: Path) -> Begin:
 
     def begun(**changes: Any) -> SharedStudy:
         known = {"space": SPACE, "objectives": OBJECTIVES, "settings": {"seeds": "2"}, "target": 6}
-        return SharedStudy.begin(storage_url(None, str(tmp_path)), "study", **{**known, **changes})
+        storage = open_storage(storage_url(None, str(tmp_path)))
+        return SharedStudy.begin(storage, "study", **{**known, **changes})
 
     return begun
 
 
 @pytest.fixture(autouse=True)
 def _quiet() -> None:
-    # What `open_storage` does where there is a storage to open.
+    # As `open_storage` does.
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
 
 
-def rules(sampler: str = "grid", target: int = 6, **changes: Any) -> Rules:
-    known = {"attempts": 2, "grace_seconds": 60.0, "retry_failed": False}
-    return Rules(SAMPLERS[sampler], target, **{**known, **changes})
+def sampler(target: str) -> DictConfig:
+    """`hydra.sweeper.sampler`."""
+    return OmegaConf.create({"_target_": target, "seed": None})
 
 
-def finished(study: SharedStudy, loss: float, rules: Rules) -> bool:
-    """Claims a trial and finishes it; whether there was one."""
-    trial = study.claim(rules)
-    if trial is not None:
-        study.finish(trial, {"loss": [loss, loss + 1], "dpu": [0.1, 0.3]}, NOTES)
-    return trial is not None
+def rules(**changes: Any) -> SweepConfig:
+    return SweepConfig(**{"attempts": 2, "grace_seconds": 60.0, "retry_failed": False, **changes})
+
+
+def claim(study: SharedStudy, target: str = SAMPLERS[0], **changes: Any) -> int | None:
+    """Number of a trial that is claimed as the sweeper does; None where nothing remains."""
+    with exclusive(study.url):
+        study.release_abandoned(rules(**changes))
+        if not study.enqueue_up_to(1, sampler(target)):
+            return None
+        trial = study.optuna_study.ask()
+        for key, values in study.space.values.items():
+            trial.suggest_categorical(key, values)
+        study.own(trial.number)
+    return trial.number
+
+
+def finish(
+    study: SharedStudy, number: int, per_seed: dict[str, list[float]] | None, notes: Any = NOTES
+) -> None:
+    """Tell a result as the plugin does."""
+    value = study.record(number, per_seed, notes)
+    state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
+    study.optuna_study.tell(number, value, state)
+
+
+def finished(study: SharedStudy, loss: float, target: str = SAMPLERS[0]) -> bool:
+    """Claim a trial and finish it; whether there was one."""
+    number = claim(study, target)
+    if number is not None:
+        finish(study, number, {"loss": [loss, loss + 1], "dpu": [0.1, 0.3]})
+    return number is not None
 
 
 def points(study: SharedStudy) -> Counter[Any]:
@@ -72,11 +101,16 @@ def dead_process() -> str:
     return f"{this_process().rpartition(':')[0]}:{gone.pid}"
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_several_at_once_try_every_point_once(sampler: str, begin: Begin) -> None:
+@pytest.mark.parametrize("target", SAMPLERS)
+def test_several_at_once_try_every_point_once(
+    target: str, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each thread as a process of its own.
+    monkeypatch.setattr(of_study, "this_process", lambda: f"elsewhere:{threading.get_ident()}")
+
     def work() -> None:
         study, k = begin(), 0.0
-        while finished(study, k := k + 1, rules(sampler)):
+        while finished(study, k := k + 1, target):
             pass
 
     at_work = [threading.Thread(target=work) for _ in range(3)]
@@ -88,26 +122,36 @@ def test_several_at_once_try_every_point_once(sampler: str, begin: Begin) -> Non
     assert {trial.state for trial in begin().trials()} == {"complete"}
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_the_point_to_begin_with_is_tried_first_and_once(sampler: str, begin: Begin) -> None:
+def test_the_point_to_begin_with_is_tried_first_and_once(begin: Begin) -> None:
     first = list(SPACE.points())[3]
-    while finished(begin(), 1.0, rules(sampler, first=first)):
+    for _ in range(2):  # each process that joins asks for it
+        begin().enqueue_once(first, failed=False)
+    while finished(begin(), 1.0, SAMPLERS[1]):
         pass
     assert begin().trials()[0].point == first
     assert points(begin()) == Counter(key_of(point) for point in SPACE.points())
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_part_of_a_grid_can_be_gone_on_with(sampler: str, begin: Begin) -> None:
-    while finished(begin(), 1.0, rules(sampler, target=4)):
+@pytest.mark.parametrize("target", SAMPLERS)
+def test_part_of_a_grid_can_be_continued(target: str, begin: Begin) -> None:
+    while finished(begin(target=4), 1.0, target):
         pass
     assert len(begin().trials()) == 4
-    while finished(begin(), 1.0, rules("grid")):
+    while finished(begin(), 1.0):
         pass
     assert points(begin()) == Counter(key_of(point) for point in SPACE.points())
 
 
-def test_tpe_looks_where_trials_were_good() -> None:
+def test_a_batch_is_no_larger_than_what_remains(begin: Begin) -> None:
+    study = begin(target=4)
+    assert finished(study, 1.0)
+    with exclusive(study.url):
+        assert [study.enqueue_up_to(2, sampler(SAMPLERS[0])) for _ in range(2)] == [2, 2]
+        assert study.enqueue_up_to(9, sampler(SAMPLERS[0])) == 3
+    assert points(study) == Counter(key_of(point) for point in list(SPACE.points())[:4])
+
+
+def test_tpe_proposes_points_where_trials_were_good() -> None:
     space = Space({"a": list(range(8)), "b": list(range(8))})
     distributions = {
         key: optuna.distributions.CategoricalDistribution(values) for key, values in space.values.items()
@@ -119,92 +163,80 @@ def test_tpe_looks_where_trials_were_good() -> None:
             optuna.trial.create_trial(params=point, distributions=distributions, value=float(point["b"] != 7))
         )
     taken = {key_of(point) for point in tried}
-    proposed = []
-    for k in range(10):
-        # What else is taken only makes it draw anew.
-        others = {frozenset({("other", i)}) for i in range(k)}
-        proposed.append(by_tpe(study, space, taken | others, 40))
-    assert not taken & {key_of(point) for point in proposed if point}
-    assert sum(point["b"] == 7 for point in proposed if point) >= 5  # chance: 1.25
+    # What else is taken changes only the seed.
+    proposed = [
+        next_point(study, space, taken | {frozenset({("other", i)}) for i in range(k)}, sampler(SAMPLERS[2]))
+        for k in range(10)
+    ]
+    assert not taken & {key_of(point) for point in proposed}
+    assert sum(point["b"] == 7 for point in proposed) >= 5  # chance: 1.25
 
 
-def test_what_a_killed_process_has_left_is_taken_over(
+def test_the_trial_of_a_killed_process_is_taken_over(
     begin: Begin, dead_process: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert finished(begin(), 1.0, rules())
+    assert finished(begin(), 1.0)
     monkeypatch.setattr(of_study, "this_process", lambda: dead_process)
-    left = begin().claim(rules())
+    left = claim(begin())
+    monkeypatch.setattr(of_study, "this_process", lambda: f"elsewhere:{os.getpid()}")
+    point = begin().trials()[1].point
+    assert claim(begin()) == left == 1
+    assert (begin().trials()[1].point, begin().trials()[1].notes["attempts"]) == (point, 2)
     monkeypatch.undo()
-    assert left is not None
-    study = begin()
-    again = study.claim(rules())
-    assert again is not None
-    assert (again.number, again.point) == (left.number, left.point)
-    assert again.notes["attempts"] == 2
-    # It is ours now, and nobody else's.
-    others = begin().claim(rules())
-    assert others is not None
-    assert others.number == left.number + 1
+    assert claim(begin()) == 2, "the other is its new process's"
 
 
 def test_a_trial_that_kills_its_process_again_and_again_has_failed(
     begin: Begin, dead_process: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(of_study, "this_process", lambda: dead_process)
-    first = [begin().claim(rules()) for _ in range(2)]
+    assert [claim(begin()) for _ in range(2)] == [0, 0]
     monkeypatch.undo()
-    assert [trial.number for trial in first if trial] == [0, 0]
-    following = begin().claim(rules())
-    assert following is not None
-    assert following.number == 1
+    assert claim(begin()) == 1
     poison = begin().trials()[0]
     assert poison.state == "fail"
     assert poison.notes["reason"] == "its process ended 2 times before it was done"
 
 
 def test_a_process_of_another_machine_is_given_time(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_study, "this_process", lambda: f"elsewhere:{os.getpid()}")
     far = begin()
-    trial = far.claim(rules(grace_seconds=1.0))
+    monkeypatch.setattr(of_study, "this_process", lambda: f"elsewhere:{os.getpid()}")
+    assert claim(far, grace_seconds=1.0) == 0
     monkeypatch.undo()
-    assert trial is not None
-    with far.kept_alive([trial], rules(grace_seconds=1.0)):
+    with far.kept_alive([0], 1.0):
         time.sleep(1.5)
-        another = begin().claim(rules(grace_seconds=1.0))
-    assert another is not None
-    assert another.number == 1
+        assert claim(begin(), grace_seconds=1.0) == 1
     time.sleep(1.1)
     study = begin()
-    taken_over = study.claim(rules(grace_seconds=1.0))
-    assert taken_over is not None
-    assert taken_over.number == 0
-    study.finish(taken_over, {"loss": [1.0], "dpu": [1.0]}, NOTES)
-    # Too late: the result that is there stays.
-    far.finish(trial, {"loss": [9.0], "dpu": [9.0]}, NOTES)
+    assert claim(study, grace_seconds=1.0) == 0
+    # Too late: the trial is another process's.
+    monkeypatch.setattr(of_study, "this_process", lambda: f"elsewhere:{os.getpid()}")
+    with pytest.raises(TakenOverError):
+        far.record(0, {"loss": [9.0], "dpu": [9.0]}, NOTES)
+    monkeypatch.undo()
+    finish(study, 0, {"loss": [1.0], "dpu": [1.0]})
     assert begin().trials()[0].per_seed["loss"] == [1.0]
 
 
 def test_failures_keep_their_reason_and_are_tried_again_only_when_requested(begin: Begin) -> None:
     study = begin()
-    trial = study.claim(rules())
-    assert trial is not None
-    assert (
-        study.finish(trial, None, {"reason": "loss is not a number"}).notes["reason"]
-        == "loss is not a number"
-    )
-    while finished(begin(), 1.0, rules()):
+    assert claim(study) == 0
+    finish(study, 0, None, {"reason": "loss is not a number"})
+    assert study.trials()[0].notes["reason"] == "loss is not a number"
+    while finished(begin(), 1.0):
         pass
     assert Counter(trial.state for trial in begin().trials()) == {"fail": 1, "complete": 5}
-    study = begin()
-    again = study.claim(rules(retry_failed=True))
-    assert again is not None
-    assert again.point == trial.point
-    study.finish(again, None, {"reason": "still"})
-    assert study.claim(rules(retry_failed=True)) is None
+    for _ in range(2):
+        study.enqueue_once({}, failed=True)
+    again = claim(study)
+    assert again == 6
+    assert study.trial(6).point == study.trial(0).point
+    finish(study, 6, None, {"reason": "still"})
+    assert claim(study) is None
 
 
 def test_results_have_their_spread_over_seeds(begin: Begin) -> None:
-    assert finished(begin(), 1.0, rules())
+    assert finished(begin(), 1.0)
     (trial,) = begin().trials()
     assert trial.per_seed == {"loss": [1.0, 2.0], "dpu": [0.1, 0.3]}
     assert trial.notes["std"]["loss"] == pytest.approx(0.5**0.5)
@@ -233,7 +265,7 @@ def test_trials_that_cannot_be_compared_are_kept_apart(
     [
         ("nonsense", "not the address of a database"),
         ("sqlite://", "a sweep is kept in a file"),
-        ("oracle://host/name", "cannot be shared by sweeps"),
+        ("oracle://host/name", "database cannot be shared"),
         ("postgresql+nothing://user:secret@127.0.0.1:9/name", "cannot use postgresql"),
         ("sqlite:////dev/null/studies.db", "cannot write to /dev/null"),
     ],

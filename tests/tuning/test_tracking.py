@@ -10,30 +10,30 @@ import pytest
 from fairall.config.compose import compose_config
 from fairall.runtime.process import this_process
 from fairall.tuning.objectives import Objective, selected
-from fairall.tuning.samplers import SAMPLERS
 from fairall.tuning.space import Space
-from fairall.tuning.storage import storage_url
-from fairall.tuning.study import Rules, SharedStudy
+from fairall.tuning.storage import open_storage, storage_url
+from fairall.tuning.study import SharedStudy
 from fairall.tuning.tracking import SweepTracker
+from tests.tuning.test_study import claim, finish
 
 OBJECTIVES = [Objective("loss", "minimize"), Objective("dpu", "minimize")]
 
 
 def test_trials_of_all_processes_are_nested_in_one_run(tmp_path: Path) -> None:
     config = compose_config(f"outputs_dir={tmp_path}")
-    rules = Rules(SAMPLERS["grid"], 2, attempts=3, grace_seconds=60.0, retry_failed=False)
     for ended in ({"loss": [1.0, 3.0], "dpu": [0.1, 0.1]}, None):
         # As another process would come to it.
         study = SharedStudy.begin(
-            storage_url(None, str(tmp_path)), "study",
+            open_storage(storage_url(None, str(tmp_path))), "study",
             space=Space({"model.alpha": [1, 5]}), objectives=OBJECTIVES, settings={"seeds": "2"}, target=2,
         )  # fmt: skip
         with SweepTracker.following(config, study) as tracker:
-            trial = study.claim(rules)
-            assert trial is not None
+            number = claim(study)
+            assert number is not None
             notes = {"reason": "it diverged"} if ended is None else {"run": "runs/x", "seconds": 1.0}
             measures = {} if ended is None else {**ended, "mean_cfu": [None, None]}
-            tracker.log_trial(study.finish(trial, ended, notes), measures)  # type: ignore[arg-type]
+            finish(study, number, ended, notes)
+            tracker.log_trial(study.trial(number), measures)  # type: ignore[arg-type]
             tracker.log_selected(selected(study.judged(), OBJECTIVES))
 
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
@@ -59,7 +59,7 @@ def test_trials_of_all_processes_are_nested_in_one_run(tmp_path: Path) -> None:
 
 def test_without_tracking_nothing_is_recorded(tmp_path: Path) -> None:
     study = SharedStudy.begin(
-        storage_url(None, str(tmp_path)), "study",
+        open_storage(storage_url(None, str(tmp_path))), "study",
         space=Space({"a": [1]}), objectives=OBJECTIVES, settings={}, target=1,
     )  # fmt: skip
     config = compose_config(f"outputs_dir={tmp_path}", "tracking.enabled=false")
@@ -71,11 +71,10 @@ def test_without_tracking_nothing_is_recorded(tmp_path: Path) -> None:
 def test_what_mlflow_missed_while_it_was_away_is_told_when_the_sweep_is_started_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rules = Rules(SAMPLERS["grid"], 2, attempts=3, grace_seconds=60.0, retry_failed=False)
 
     def begun() -> SharedStudy:
         return SharedStudy.begin(
-            storage_url(None, str(tmp_path)), "study",
+            open_storage(storage_url(None, str(tmp_path))), "study",
             space=Space({"model.alpha": [1, 5]}), objectives=OBJECTIVES, settings={}, target=2,
         )  # fmt: skip
 
@@ -87,9 +86,9 @@ def test_what_mlflow_missed_while_it_was_away_is_told_when_the_sweep_is_started_
     study = begun()
     known: dict[str, list[float]] = {"loss": [1.0, 3.0], "dpu": [0.1, 0.1]}
     with SweepTracker.following(away, study) as tracker:
-        trial = study.claim(rules)
-        assert trial is not None
-        tracker.log_trial(study.finish(trial, known, {}), {name: [*values] for name, values in known.items()})
+        assert claim(study) == 0
+        finish(study, 0, known, {})
+        tracker.log_trial(study.trial(0), {name: [*values] for name, values in known.items()})
     assert capsys.readouterr().out.count("Warning: tracking.uri: cannot use") == 1
 
     there = compose_config(f"outputs_dir={tmp_path}")
