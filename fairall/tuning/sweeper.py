@@ -87,7 +87,7 @@ class StudySweeper(OptunaSweeper):
         from fairall.tuning.storage import open_storage, storage_url
         from fairall.tuning.study import SharedStudy
 
-        plugin = self.sweeper
+        plugin, settings = self.sweeper, _settings(first, space)  # raises before a database is made
         storage: Any = plugin.storage  # an object where the configuration has a `_target_`
         if storage is None or isinstance(storage, str):
             storage = open_storage(storage_url(storage, first.outputs_dir))
@@ -96,7 +96,7 @@ class StudySweeper(OptunaSweeper):
             self._keys.study_name,
             space=space,
             objectives=objectives,
-            settings=_settings(first, space),
+            settings=settings,
             target=min(plugin.n_trials, space.size),
         )
         # A part of a grid begins with the paper's point, to compare with; a whole grid contains it.
