@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
@@ -60,6 +61,8 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
             urls={name: download.url},
             retry_if_failed=RETRIES,
         )
+        pooch.get_logger().setLevel("WARNING")  # its messages go to the standard error of its import
+        print(f"fetching {download.url} to {folder / name}", file=sys.stderr)
         store.fetch(name, downloader=receive)
     except (OSError, ValueError) as error:  # those of requests are OSErrors, that of a checksum a ValueError
         raise FairAllError(f"cannot fetch {download.url} to {folder}: {_reason(error)}") from error

@@ -96,6 +96,7 @@ def _fetched(config: RawTableConfig) -> Path:
         return fetch(download, cache_folder(config.name))
     except FairAllError as error:
         raise FairAllError(
-            f"{error}; try again, cache elsewhere with XDG_CACHE_HOME=FOLDER, or download it by hand and give "
-            f"it with dataset.raw_file=FILE or as {names} in $FAIRALL_DATA/{config.name}; searched: {searched}"
+            f"{error}; try again, cache elsewhere with XDG_CACHE_HOME=FOLDER, or download it by hand and "
+            f"give it with dataset.raw_file=FILE or as {names} in $FAIRALL_DATA/{config.name}; "
+            f"searched: {searched}"
         ) from error
