@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fairall.data.raw.config import DownloadConfig
 from fairall.errors import FairAllError
+
+if TYPE_CHECKING:
+    from requests import Response
 
 RETRIES = 2
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and between bytes
@@ -42,7 +46,7 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
                 progressbar=bar,
                 timeout=TIMEOUT,
                 headers={"Accept-Encoding": "identity"},  # the bar's total is the file's size
-                hooks={"response": lambda response, **_: _refuse_in_the_clear(response.url)},
+                hooks={"response": _check},
             )
             get(url, output, None)
         size = Path(output).stat().st_size
@@ -67,6 +71,16 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
     except (OSError, ValueError) as error:  # those of requests are OSErrors, that of a checksum a ValueError
         raise FairAllError(f"cannot fetch {download.url} to {folder}: {_reason(error)}") from error
     return folder / name
+
+
+def _check(response: Response, **_: object) -> None:
+    """Close a response that is not used, which pooch leaves to the garbage collector, and raise its error."""
+    try:
+        _refuse_in_the_clear(response.url)
+        response.raise_for_status()
+    except (OSError, FairAllError):
+        response.close()
+        raise
 
 
 def _refuse_in_the_clear(url: str) -> None:

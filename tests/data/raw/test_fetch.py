@@ -19,9 +19,6 @@ from fairall.data.raw.fetch import RETRIES, fetch
 from fairall.data.raw.files import cache_folder, find, raw_file, searched_folders, verified
 from fairall.errors import FairAllError
 
-# Pooch leaves the connection of a refused request to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-
 CONTENT = random.Random(0).randbytes(200_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 NAME = "people.csv"
