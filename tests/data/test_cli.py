@@ -146,25 +146,20 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["-cd", "nowhere", "describe", "credit"], "-cd nowhere: there is no such folder"),
         (["list", "-cd", str(LOANS)], "loans.csv: there is no such folder"),
         (["describe", "credit", "dataset.nam=mine"], "did you mean dataset.name?"),
-        (
-            ["fetch", "compas", "dataset.download.url=http://127.0.0.1:9/compas.csv"],
-            "cannot reach 127.0.0.1:9",
-        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_one_line(words: list[str], said: str, data: Path, fairall_data: FairAllData) -> None:
     ended = fairall_data(*words)
     assert ended.returncode == 1
-    *before, line = ended.stderr.splitlines()
-    assert all(told.startswith("fetching ") for told in before)
+    (line,) = ended.stderr.splitlines()
     assert line.startswith("fairall: ")
-    assert said in ended.stderr
+    assert said in line
 
 
 def test_fetching_is_refused_without_terms_and_leaves_nothing(data: Path, fairall_data: FairAllData) -> None:
     assert fairall_data("fetch", "meps").returncode == 1
-    assert not [*data.rglob("*.zip"), *data.rglob("*.part")]
+    assert not list(data.rglob("fairall/meps"))
 
 
 MINE = f"""\

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
-
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from pathlib import Path
 
 from fairall.data.raw.config import RawTableConfig
-from fairall.data.raw.fetch import Arrived, fetch, sha256
+from fairall.data.raw.fetch import fetch
 from fairall.errors import FairAllError
-from fairall.storage.files import why_no_file
+from fairall.storage.files import sha256, why_no_file
 
 
 def raw_file(config: RawTableConfig) -> Path:
@@ -99,44 +92,11 @@ def _fetched(config: RawTableConfig) -> Path:
             f"that you accept its terms ({' '.join(download.terms.split())}); "
             "or give the file with dataset.raw_file=FILE"
         )
-    target = cache_folder(config.name) / _last_component(download.url)
-    print(f"fetching {download.url} to {target}", file=sys.stderr)
     try:
-        with _bar(target.name) as advance:
-            return fetch(download, target, advance)
+        return fetch(download, cache_folder(config.name))
     except FairAllError as error:
-        # Each message of `fetch` ends with BY_HAND.
         raise FairAllError(
-            f"{error}, or as {names} in $FAIRALL_DATA/{config.name}; searched: {searched}"
+            f"{error}; try again, cache elsewhere with XDG_CACHE_HOME=FOLDER, or download it by hand and "
+            f"give it with dataset.raw_file=FILE or as {names} in $FAIRALL_DATA/{config.name}; "
+            f"searched: {searched}"
         ) from error
-
-
-def _last_component(url: str) -> str:
-    try:
-        name = PurePosixPath(urlsplit(url).path).name
-    except ValueError as error:
-        raise FairAllError(f"dataset.download.url={url}: {error}") from error
-    if not name:
-        raise FairAllError(f"dataset.download.url={url}: names no file; it must end with a file's name")
-    return name
-
-
-@contextmanager
-def _bar(name: str) -> Iterator[Arrived]:
-    """Progress bar on standard error, hidden unless that is a terminal."""
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    with progress:
-        task = progress.add_task(name, total=None)
-
-        def advance(arrived: int, total: int | None) -> None:
-            progress.update(task, completed=arrived, total=total)
-
-        yield advance
