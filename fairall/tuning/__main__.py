@@ -24,8 +24,8 @@ def _main(given: Sequence[str] | None) -> int:
         epilog=EPILOGUE,
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("list", help="every study and where it stands (the default)")
     for command, positionals, text in (
+        ("list", [], "every study and where it stands (the default)"),
         ("show", ["name"], "progress, what is selected so far, Pareto set, importances, and a figure"),
         ("export", ["name", "folder"], "what is selected as a file for hparams=NAME"),
         ("compare", [], "what is selected beside what the paper selected; of all studies unless named"),
@@ -33,7 +33,7 @@ def _main(given: Sequence[str] | None) -> int:
         subparser = commands.add_parser(command, help=text, epilog=EPILOGUE)
         for positional in positionals:
             subparser.add_argument(positional, metavar=positional.upper())
-        wanted = "KEY=VALUE" if positionals else "NAME or KEY=VALUE"
+        wanted = "NAME or KEY=VALUE" if command == "compare" else "KEY=VALUE"
         subparser.add_argument("words", metavar=wanted, nargs="*")
     arguments = parser.parse_args(given)
 

@@ -33,10 +33,10 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
         FairAllError: if the URL is not https or names no file, the server cannot be reached, refuses or
             disconnects, the file does not match `download`, or the folder cannot be written to.
     """
-    import pooch  # type: ignore[import-untyped]  # slow to import, rarely needed
+    import pooch  # slow to import, rarely needed
 
     def receive(url: str, output: str, _: object) -> None:
-        from tqdm import tqdm  # type: ignore[import-untyped]
+        from tqdm import tqdm
 
         # Pooch's temporary file is for its owner alone; the one that replaces it follows the umask.
         Path(output).unlink()

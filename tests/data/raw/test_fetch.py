@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import cast
 
-import pooch  # type: ignore[import-untyped]
+import pooch
 import pytest
 
 from fairall.data.__main__ import main
