@@ -127,7 +127,7 @@ def test_commands_on_runs(typed: Typed, runs: list[str]) -> None:
 
 
 def test_sweep(typed: Typed) -> None:
-    words = ["sweeps=fairlog_credit", "sweep.trials=1", *RUN, "tracking.enabled=false"]
+    words = ["sweeps=fairlog", "hydra.sweeper.n_trials=1", *RUN, "tracking.enabled=false"]
     typed(sys.executable, "-m", "fairall", "--multirun", *words)
     assert "fairlog_credit" in typed(sys.executable, "-m", "fairall.tuning", "show", "fairlog_credit").stdout
 

@@ -51,19 +51,15 @@ def next_point(study: Study, space: Space, taken: Collection[Key], config: DictC
 
 
 def _proposed(study: Study, space: Space, sampler: Any) -> Iterator[Point]:
-    """Points that a sampler proposes."""
-    from optuna.distributions import CategoricalDistribution
-    from optuna.trial import TrialState, create_trial
+    """Points that a sampler proposes, asked in a copy of the study."""
+    import optuna
 
-    results = [trial.values for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))]
-    if any(len(set(of_objective)) == 1 for of_objective in zip(*results, strict=True)):
+    finished = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+    values = zip(*(trial.values for trial in finished), strict=True)
+    if any(len(set(of_objective)) == 1 for of_objective in values):
         return  # TPE divides by the range of each of several objectives
-    running = create_trial(state=TrialState.RUNNING)
-    grid = {key: CategoricalDistribution(values) for key, values in space.values.items()}
-    jointly = sampler.infer_relative_search_space(study, running)
+    copy = optuna.create_study(directions=study.directions, sampler=sampler)
+    copy.add_trials(finished)
+    grid = {key: optuna.distributions.CategoricalDistribution(known) for key, known in space.values.items()}
     for _ in range(PATIENCE):
-        point = sampler.sample_relative(study, running, jointly)
-        yield {
-            key: point[key] if key in point else sampler.sample_independent(study, running, key, values)
-            for key, values in grid.items()
-        }
+        yield copy.ask(grid).params

@@ -21,7 +21,7 @@ from tests.test_fuzz import typed
         (["outputs_dir=~/x y"], f"write 'outputs_dir={Path.home()}/x y'\n"),
         (["dataset.kinds.größe=real"], "a key on the command line has letters a to z"),
         (["credit"], "cannot read 'credit': did you mean dataset=credit?"),
-        (["unfairlog_credit"], "did you mean --multirun sweeps=unfairlog_credit?"),
+        (["phase1"], "did you mean --multirun sweeps=phase1?"),
         (["fairlgo"], "did you mean model=fairlog?"),
         (["nonsense"], "it is no KEY=VALUE; `python -m fairall list` shows what there is"),
         (["report"], "that is a command of its own, python -m fairall.report"),

@@ -1,5 +1,6 @@
 """Sweeps as a user types them."""
 
+import math
 import os
 import shlex
 import signal
@@ -169,6 +170,18 @@ def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
     (trial,) = trials(tmp_path)
     assert all(0 < value < 1 for value in trial.per_seed["mean_rejection"])
+
+
+def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
+    words = ["model=unfairlog", *QUICK[1:], "hydra/sweeper=optuna", "hydra/sweeper/sampler=grid"]
+    words += ["objective=[mean_utility,mean_dpu]", "hydra.sweeper.direction=[maximize,minimize]"]
+    words += ["model.learning_rate=choice(-1,0.01)", "hydra.sweeper.n_jobs=1", "hydra.sweep.dir=swept"]
+    ended = typed(*command(*words), cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "model.learning_rate=-1.0 is not possible" in ended.stderr
+    (best,) = OmegaConf.load(tmp_path / "swept" / "optimization_results.yaml").solutions
+    assert best.params == {"model.learning_rate": 0.01}
+    assert all(math.isfinite(value) for value in best["values"])
 
 
 @pytest.mark.slow
