@@ -1,65 +1,122 @@
-"""The figures of the report: what each shows, and how it is drawn."""
+"""Figures of the report: what each shows, how it is drawn, and its files."""
 
 from __future__ import annotations
 
+import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import grouped
-from fairall.report.figure import (
-    COLOURS,
-    COLUMN,
-    LINES,
-    MARKS,
-    OLIVE,
-    OTHERS,
-    ROSE,
-    STYLES,
-    TEAL,
-    WINE,
-    ReportFigure,
-    handles_of,
-    legend_below,
-)
-from fairall.report.latent_space import Space, latent_space
-from fairall.report.references import ACCEPT_ALL, accept_all
-from fairall.report.tables import Requested
+from fairall.report.plan import Lacking, Requested
+from fairall.report.tables import ACCEPT_ALL, accept_all
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE, principal
 from fairall.results.finished import Run
 from fairall.results.paper import synthetic_readings
-from fairall.results.style import GREY
+from fairall.storage.files import atomic
 
+COLUMN = 3.4  # inches, width of a column of the paper
+DPI = 300
+VERMILION, SKY = "#D55E00", "#56B4E9"
+# Palette of Okabe and Ito; distinct lines for readers who see no colours.
+COLOURS = {
+    "fairall_I_II": BLUE, "fairall_II": SKY, "fairlab_I_II": GREEN, "fairlog": ORANGE, "unfairlog": VERMILION,
+    "opt_fair": GREY, "opt_unfair": GREY,
+    "z_dec": BLUE,  # the default policy of FairAll (I+II)
+}  # fmt: skip
+LINES = {
+    "fairall_I_II": "-", "fairall_II": "--", "fairlab_I_II": "-.", "fairlog": (0, (4, 1, 1, 1, 1, 1)),
+    "unfairlog": ":", "opt_fair": (0, (6, 2)), "opt_unfair": (0, (1, 2)),
+}  # fmt: skip
+MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
+# Tol's muted palette, equally safe, for all that is no method.
+ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
+OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, "#88CCEE", "#117733", "#882255"]
+STYLES = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
+BASE = STYLE | {
+    "font.size": 7, "axes.titlesize": 7, "legend.fontsize": 6, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
+    "pdf.fonttype": 42,
+}  # fmt: skip
+LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
+INK, NIGHT = "#d7dae0", "#15181d"
+DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
 BAND = "Mean over seeds; the band is one standard deviation."
 EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
-EXPECTED = "Measured on test people from acceptance probabilities."
+CURVES = f"Measured on test people from acceptance probabilities. {BAND} {EVERYBODY}"
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
 UTILITY_AND_DPU = labels.measures("utility", "dpu")
 # Labels as matplotlib typesets them.
 POLICIES = {
-    "z_dec": r"$\pi^Z_\mathrm{dec}$",
-    "z_clf": r"$\pi^Z_\mathrm{clf}$",
-    "z_label": r"$\pi^Z_\mathrm{label}$",
-    "clf": r"$\pi_\mathrm{clf}$",
-    "dec": r"$\pi_\mathrm{dec}$",
-}
+    "z_dec": r"$\pi^Z_\mathrm{dec}$", "z_clf": r"$\pi^Z_\mathrm{clf}$", "z_label": r"$\pi^Z_\mathrm{label}$",
+    "clf": r"$\pi_\mathrm{clf}$", "dec": r"$\pi_\mathrm{dec}$",
+}  # fmt: skip
+
+Space = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Latent means of shape (N, Z), s in {−1, +1} of shape (N,), and labels in {0, 1} of shape (N,)."""
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure of the report.
+
+    Attributes:
+        key: name of its files.
+        title: one line.
+        text: caption and alternative text.
+        section: of the page.
+        draw: creates the figure; None where all runs are missing.
+        lacking: missing runs.
+    """
+
+    key: str
+    title: str
+    text: str
+    section: str
+    draw: Callable[[], Figure] | None
+    lacking: Lacking = field(default_factory=lambda: Lacking([], 0))
+
+
+def save(figure: ReportFigure, folder: Path) -> tuple[bytes, bytes]:
+    """Write PNG and PDF; return a light and a dark PNG for the page."""
+    assert figure.draw is not None
+    with mpl.rc_context(BASE | LIGHT):
+        drawn = figure.draw()
+        with atomic(folder / f"{figure.key}.pdf") as temporary:
+            drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        light = _png(drawn)
+    with atomic(folder / f"{figure.key}.png") as temporary:
+        temporary.write_bytes(light)
+    with mpl.rc_context(BASE | DARK):
+        return light, _png(figure.draw())
+
+
+def _png(figure: Figure) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(
+        content, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Software": None}
+    )
+    return content.getvalue()
 
 
 def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str) -> ReportFigure:
     """Figure of utility and DPU over time of every method on a data set."""
     own = [one for one in requested if one.dataset == dataset]
-    return _drawing(
+    return _figure(
         f"{dataset}_{initial_policy}",
         f"{labels.dataset(dataset)}, {initial_policy} initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
-        f"{EXPECTED} {BAND} {EVERYBODY}",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
         "Figures: methods over time",
         own,
         lambda: draw_over_time(_by_model(own), UTILITY_AND_DPU),
@@ -79,68 +136,56 @@ def synthetic(
                 lines[one.model] = (label, levels(one.run, labels.SYNTHETIC))
             else:
                 readings = synthetic_readings(initial_policy, one.model)
-                lines[one.model] = (
-                    f"{label} (printed)",
-                    {key: (low + high) / 2 for key, (low, high) in readings.items()},
-                )
+                heights = {key: (low + high) / 2 for key, (low, high) in readings.items()}
+                lines[one.model] = (f"{label} (printed)", heights)
         return lines
 
-    return _drawing(
+    return _figure(
         f"synthetic_{initial_policy}",
         f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
-        "unfairness over time steps, and the levels of the optimal fair and unfair policies. "
-        f"{EXPECTED} {BAND} {EVERYBODY}",
+        f"unfairness over time steps, and the levels of the optimal fair and unfair policies. {CURVES}",
         "Figures: synthetic data",
         requested,
         lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=optimal_levels()),
-        also_missing=[one for one in optimal if one.run is None],
+        besides=optimal,
     )
 
 
 def costs(requested: Sequence[Requested]) -> ReportFigure:
     """Figure of effective utility and DPU of FairAll against the cost of a positive decision."""
-
-    def draw() -> Figure:
-        by_dataset: dict[str, list[Run]] = {}
-        for one in requested:
-            if one.run is not None:
-                by_dataset.setdefault(one.dataset, []).append(one.run)
-        return draw_against_cost(by_dataset, labels.EFFECTIVE)
-
-    return _drawing(
+    runs: dict[str, list[Run]] = {}
+    for one in requested:
+        if one.run is not None:
+            runs.setdefault(one.dataset, []).append(one.run)
+    return _figure(
         "costs",
         "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds.",
         "Figures: costs and policies",
         requested,
-        draw,
+        lambda: draw_against_cost(runs, labels.EFFECTIVE),
     )
 
 
 def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
     """Figure of utility and DPU over time of FairAll with each of its policies on a data set."""
     own = [one for one in requested if one.dataset == dataset]
-
-    def draw() -> Figure:
-        runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
-        return draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs})
-
-    return _drawing(
+    runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
+    return _figure(
         f"policies_{dataset}",
         f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
-        f"{EXPECTED} {BAND} {EVERYBODY}",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
         "Figures: costs and policies",
         own,
-        draw,
+        lambda: draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs}),
     )
 
 
 def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
     """Figure of every method's mean utility and DPU with intervals, a panel per data set."""
-    return _drawing(
+    return _figure(
         f"plane_{initial_policy}",
         f"Utility against unfairness, {initial_policy} initial policy",
         "Means over the time steps of evaluation.window on test people, with 95 % intervals over "
@@ -159,7 +204,7 @@ def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFig
         else Requested(one.planned, None)
         for one in requested
     ]
-    return _drawing(
+    return _figure(
         f"acceptance_{initial_policy}",
         f"Acceptance by group, {initial_policy} initial policy",
         "Share of each step's applicants of either group who were accepted, averaged over "
@@ -171,18 +216,15 @@ def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFig
 
 
 def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
-    """Figure of the latent spaces of methods that have one, on a data set."""
-    own = [
-        one for one in requested if one.dataset == dataset and "latent_size" in one.planned.config["model"]
-    ]
+    """Figure of the latent spaces of methods that have one; runs without a usable policy count as missing."""
     spaces: dict[str, Space] = {}
     seen = []
-    for one in own:
-        space = None if one.run is None else latent_space(one.run)
-        if space is not None:
-            spaces[one.model] = space
-        seen.append(one if space is not None else Requested(one.planned, None))
-    return _drawing(
+    for one in requested:
+        if one.dataset == dataset and "latent_size" in one.planned.config["model"]:
+            space = None if one.run is None else latent_space(one.run)
+            seen.append(one if space is not None else Requested(one.planned, None))
+            spaces |= {} if space is None else {one.model: space}
+    return _figure(
         f"latents_{dataset}",
         f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
         "Latent means of test people by the first seed's policy at the end, on their two leading principal "
@@ -194,7 +236,42 @@ def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
     )
 
 
-def _drawing(
+def latent_space(run: Run) -> Space | None:
+    """Latent means of the people of `evaluation.split` by the first seed's policy, their s and labels.
+
+    None for a method without a latent, a policy that is missing or of another version, missing data, and a
+    seed that has diverged.
+    """
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from fairall.config.compose import compose_config
+    from fairall.config.schema import ScalerRows
+    from fairall.config.target import typed_node
+    from fairall.data.dataset import dataset
+    from fairall.policy import Policy
+    from fairall.results.latent_quality import latent
+
+    folder: Path = run.path / "policy"
+    if not (folder / "weights.pt").exists():
+        return None
+    try:
+        policy = Policy.load(folder)
+        composed = compose_config(f"dataset={run.name('dataset')}").dataset
+        merged = typed_node(OmegaConf.merge(composed, run.config["dataset"]), "dataset")
+        node: Any = OmegaConf.to_object(merged)
+        data = dataset(node).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
+    except (FairAllError, HydraException, OmegaConfBaseException, KeyError, RuntimeError):
+        return None
+    people = getattr(data, run.config["evaluation"]["split"])
+    z = latent(policy.learner, people, len(run.seeds))
+    if z is None or not np.isfinite(z[0]).all():
+        return None
+    return z[0], people.s.numpy(), people.label.numpy()
+
+
+def _figure(
     key: str,
     title: str,
     text: str,
@@ -202,11 +279,11 @@ def _drawing(
     requested: Sequence[Requested],
     draw: Callable[[], Figure],
     *,
-    also_missing: Sequence[Requested] = (),
+    besides: Sequence[Requested] = (),
 ) -> ReportFigure:
-    missing = [one.planned.command for one in (*requested, *also_missing) if one.run is None]
     there = any(one.run is not None for one in requested)
-    return ReportFigure(key, title, text, section, draw if there else None, missing)
+    lacking = Lacking.of([*requested, *besides])
+    return ReportFigure(key, title, text, section, draw if there else None, lacking)
 
 
 def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
@@ -214,11 +291,8 @@ def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
 
 
 def _by_dataset(requested: Sequence[Requested]) -> dict[str, dict[str, Run]]:
-    runs: dict[str, dict[str, Run]] = {}
-    for one in requested:
-        if one.run is not None:
-            runs.setdefault(one.dataset, {})[one.model] = one.run
-    return runs
+    datasets = dict.fromkeys(one.dataset for one in requested if one.run is not None)
+    return {name: _by_model([one for one in requested if one.dataset == name]) for name in datasets}
 
 
 def draw_over_time(
@@ -257,7 +331,7 @@ def draw_over_time(
                     axes.axhline(
                         100 * heights[measure.name], color=GREY, ls=LINES[reference], lw=1, label=label
                     )
-            everybody = accept_all(group.runs.values(), f"mean_{measure.name}")
+            everybody = accept_all(list(group.runs.values()), f"mean_{measure.name}")
             if measure.higher_is_better and everybody is not None:
                 axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
             axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
@@ -393,7 +467,7 @@ def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
     figure = Figure(figsize=(COLUMN, 1.5 * len(spaces) + 0.5), layout="constrained")
     panels = figure.subplots(len(spaces), 2, squeeze=False)
     for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
-        points = principal(z)
+        points, _ = principal(z)
         for axes, positive, words, hues in (
             (left, s > 0, ("S = −1", "S = +1"), (ROSE, TEAL)),
             (right, label > 0, ("ỹ = 0", "ỹ = 1"), (OLIVE, WINE)),
@@ -410,14 +484,6 @@ def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
     for axes in panels[-1]:
         axes.set_xlabel("first axis of z")
     return figure
-
-
-def principal(z: np.ndarray) -> np.ndarray:
-    """Points on their two leading principal axes, shape (N, 2)."""
-    centred = z - z.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    points = centred @ axes[:2].T
-    return points if points.shape[1] == 2 else np.column_stack([points, np.zeros(len(points))])
 
 
 def _look(name: str, i: int, named: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
@@ -437,5 +503,39 @@ def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
 
 def levels(run: Run, measures: Sequence[Quantity]) -> dict[str, float]:
     """Measures of a run at the last time step, averaged over seeds, plain units."""
-    last: dict[str, pd.Series] = {measure.name: run.last(measure.name) for measure in measures}
+    last = {measure.name: run.last(measure.name) for measure in measures}
     return {key: float(values.mean()) for key, values in last.items() if len(values)}
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
+    """Add one legend for all panels below them; the figure grows by its height.
+
+    Args:
+        figure: with a constrained layout.
+        handles: matplotlib's artists, by label.
+        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
+            column are wrapped.
+    """
+    labels = list(handles)
+    widest = max(map(len, labels))
+    while True:
+        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
+        extent = legend.get_window_extent()
+        if extent.width <= figure.bbox.width or widest == 1:
+            break
+        legend.remove()
+        if columns > 1:
+            columns -= 1
+        else:
+            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
+            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
+
+
+def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:
+    """Artists of some panels by label, each label once."""
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    return handles

@@ -1,4 +1,8 @@
-"""Make the runs that the paper needs, several at once, skipping finished ones."""
+"""Make the runs that the paper needs, several at once, skipping finished ones.
+
+Hydra's joblib launcher is not used: it is an optional extra, and neither starts the longest runs first nor says
+how much time is left, nor ends its processes together with the command.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import IO
 
 from rich.console import Console
@@ -25,135 +27,110 @@ from fairall.errors import FairAllError, count
 from fairall.report.durations import Durations
 from fairall.report.plan import Planned, added, plan, sweeps_of
 from fairall.results.time_left import in_words
+from fairall.runtime import signals
 
 GRACE = 20.0  # seconds for an interrupted run to close its MLflow run
 LOOK_EVERY = 1.0  # seconds
 
+Failures = list[tuple[Planned, str]]
+
+
+class Child:
+    """A run in a process of its own, started at once."""
+
+    def __init__(self, planned: Planned) -> None:
+        self.planned = planned
+        self.started = time.monotonic()
+        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - read when the process has ended
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fairall", *planned.words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self.errors,
+            start_new_session=True,  # so that Ctrl-C reaches it once, through this process
+        )
+
+    def cpu_seconds(self) -> float | None:
+        """CPU time of the process when it has ended; None while it runs."""
+        # Popen.poll would not give the CPU time of this child alone.
+        pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
+        if pid == 0:
+            return None
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return usage.ru_utime + usage.ru_stime
+
+    def reason(self) -> str:
+        """Why it failed: the last line of its standard error."""
+        self.errors.seek(0)
+        lines = self.errors.read().decode(errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("fairall: ") if lines else f"ended with code {self.process.returncode}"
+
 
 @dataclass
-class Child:
-    """A run in a process of its own.
-
-    Attributes:
-        planned: the run.
-        process: of the run.
-        errors: standard error of the process.
-        started: seconds on the monotonic clock.
-    """
-
-    planned: Planned
-    process: subprocess.Popen[bytes]
-    errors: IO[bytes]
-    started: float
-
-
 class Reproduction:
     """Runs to be made, and running ones.
 
-    Args:
-        to_do: runs in order.
+    Attributes:
+        waiting: runs in order.
         jobs: number of runs at once.
-        durations: measured ones; those of finished runs are added.
+        durations: expected ones, to which those of finished runs are added.
+        running: started runs.
     """
 
-    def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
-        self._to_do = list(to_do)
-        self._jobs = jobs
-        self._durations = durations
-        self._running: list[Child] = []
-        self._total = len(to_do)
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self.failed: list[tuple[Planned, str]] = []
+    waiting: list[Planned]
+    jobs: int
+    durations: Durations
+    running: list[Child] = field(default_factory=list)
 
-    def run(self) -> None:
-        """Make all runs; failures are reported and do not stop the others."""
-        with self._bar() as show:
+    def run(self) -> Failures:
+        """Make all runs; return those that failed, which do not stop the others."""
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
+        total, began, failures = len(self.waiting), time.monotonic(), Failures()
+        with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+            task = bar.add_task("", total=1.0)
             try:
-                while self._to_do or self._running:
-                    while self._to_do and len(self._running) < self._jobs:
-                        self._running.append(_start(self._to_do.pop(0)))
-                    time.sleep(LOOK_EVERY)
-                    for child in list(self._running):
-                        usage = _ended(child)
-                        if usage is not None:
-                            self._running.remove(child)
-                            self._account(child, usage)
-                    show()
+                while self.waiting or self.running:
+                    with signals.deferred():
+                        while self.waiting and len(self.running) < self.jobs:
+                            self.running.append(Child(self.waiting.pop(0)))
+                        ended = [(child, child.cpu_seconds()) for child in self.running]
+                        self.running = [child for child, cpu in ended if cpu is None]
+                    for child, cpu in ended:
+                        if cpu is not None:
+                            outcome = self._outcome(child, cpu, failures)
+                            console.print(f"{self._done(total)}: {outcome}{self._left()}", markup=False)
+                    left, past = self.seconds_left(), time.monotonic() - began
+                    bar.update(task, completed=past / (past + left or 1.0))
+                    bar.update(task, description=f"{self._done(total)}{self._left()}")
+                    time.sleep(LOOK_EVERY if self.running else 0.0)
             finally:
-                _stop(self._running)
+                _stop(self.running)
+        return failures
 
     def seconds_left(self) -> float:
         """Expected seconds until the last run ends."""
         now = time.monotonic()
-        waiting = [self._expected(planned) for planned in self._to_do]
-        ending = [max(0.0, self._expected(child.planned) - (now - child.started)) for child in self._running]
-        everything = waiting + ending
-        return max(sum(everything) / self._jobs, max(everything, default=0.0))
+        left = [self.durations.expected(planned) for planned in self.waiting]
+        left += [max(0.0, self.durations.expected(one.planned) - now + one.started) for one in self.running]
+        return max(sum(left) / self.jobs, max(left, default=0.0))
 
-    def _expected(self, planned: Planned) -> float:
-        return self._durations.expected(planned.name("model"), planned.name("dataset"))
+    def _outcome(self, child: Child, cpu_seconds: float, failures: Failures) -> str:
+        wall, command = time.monotonic() - child.started, " ".join(child.planned.words)
+        if child.process.returncode == 0:
+            self.durations.add(child.planned, wall, cpu_seconds)
+            return f"{command}: {in_words(wall)}, {cpu_seconds:.0f} s of CPU"
+        failures.append((child.planned, child.reason()))
+        return f"{command}: FAILED: {child.reason()}"
 
-    def _account(self, child: Child, cpu_seconds: float) -> None:
-        wall = time.monotonic() - child.started
-        planned, code = child.planned, child.process.returncode
-        if code == 0:
-            names = planned.name("model"), planned.name("dataset")
-            self._durations.add(planned.words, *names, wall, cpu_seconds)
-            outcome = f"{in_words(wall)}, {cpu_seconds:.0f} s of CPU"
-        else:
-            reason = _last_line(child.errors) or f"ended with code {code}"
-            self.failed.append((planned, reason))
-            outcome = f"FAILED: {reason}"
-        child.errors.close()
-        done = self._total - len(self._to_do) - len(self._running)
-        left = "" if done == self._total else f"; about {in_words(self.seconds_left())} left"
-        self._console.print(
-            f"{done} of {self._total}: {' '.join(planned.words)}: {outcome}{left}", markup=False
-        )
+    def _done(self, total: int) -> str:
+        return f"{total - len(self.waiting) - len(self.running)} of {count(total, 'run')}"
 
-    @contextmanager
-    def _bar(self) -> Iterator[Callable[[], None]]:
-        """A bar over all runs by expected time, on a terminal only; yields a function that updates it."""
-        progress = Progress(
-            TextColumn("{task.fields[runs]}"),
-            BarColumn(bar_width=None),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-        )
-        began = time.monotonic()
-        task = progress.add_task("", total=1.0, runs="", left="")
-
-        def show() -> None:
-            left, past = self.seconds_left(), time.monotonic() - began
-            done = self._total - len(self._to_do) - len(self._running)
-            progress.update(
-                task,
-                completed=past / (past + left) if past + left else 1.0,
-                runs=f"{done} of {self._total} runs",
-                left=f"about {in_words(left)} left",
-            )
-
-        with progress:
-            yield show
+    def _left(self) -> str:
+        everything = self.waiting or self.running
+        return f"; about {in_words(self.seconds_left())} left" if everything else ""
 
 
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C, so that no run is left without its parent."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@_terminated_as_interrupted()
 def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | None, dry_run: bool) -> bool:
     """Make the runs of some parts; return whether all of them are finished in the end.
 
@@ -167,38 +144,37 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
         FairAllError: where there is no such part.
     """
     planned = plan(sweeps_of(parts), overrides)
-    jobs = jobs or _cores()
-    outputs = Path(planned[0].config["outputs_dir"])
-    durations = Durations(outputs / "reproduction.csv", added(overrides))
-    to_do, finished, impossible = _split(planned)
-    to_do = _longest_first(to_do, durations)
-    reproduction = Reproduction(to_do, jobs, durations)
-    expected = in_words(reproduction.seconds_left())
+    durations = Durations(Path(planned[0].config["outputs_dir"]) / "reproduction.csv", added(overrides))
+    to_do, failures = _to_do(planned)
+    expected = {one.key: durations.expected(one) for one in to_do}
+    sweeps = list(dict.fromkeys(one.sweep for one in planned))
+    # Within a sweep the longest first, so that no core idles at the end.
+    to_do.sort(key=lambda one: (sweeps.index(one.sweep), -expected[one.key]))
+    reproduction = Reproduction(list(to_do), jobs or _cores(), durations)
+    finished = len(planned) - len(to_do) - len(failures)
+    time_needed = f"about {in_words(reproduction.seconds_left())}, {reproduction.jobs} at once"
     print(
         f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do; "
-        + (f"about {expected}, {jobs} at once" if to_do else "nothing to wait for"),
+        + (time_needed if to_do else "nothing to wait for"),
         flush=True,
     )
     if dry_run:
         for one in to_do:
-            print(f"{in_words(durations.expected(one.name('model'), one.name('dataset'))):>8}  {one.command}")
+            print(f"{in_words(expected[one.key]):>8}  {one.command}")
     else:
-        reproduction.run()
-    failed = impossible + reproduction.failed
-    for one, reason in failed:
+        failures += reproduction.run()
+    for one, reason in failures:
         print(f"fairall: {one.command}: {reason}", file=sys.stderr)
-    return not failed
+    return not failures
 
 
 def _cores() -> int:
     """Number of cores that this process may use, or of all cores on systems that do not say."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[Planned, str]]]:
-    """Runs to do, number of finished ones, and runs that cannot be made with the reason."""
+def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
+    """Runs that are not finished, and runs that cannot be made with the reason."""
     from fairall.experiment import job, prepare
 
     met: dict[str, PreparedData | FairAllError] = {}
@@ -216,51 +192,16 @@ def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[P
             raise found
         return found
 
-    to_do, finished = [], 0
-    impossible: list[tuple[Planned, str]] = []
+    to_do, impossible = [], Failures()
     for one in planned:
         try:
             requested = job(one.composed, people)
         except FairAllError as error:
             impossible.append((one, str(error)))
             continue
-        if requested.folder.done and not requested.config.force:
-            finished += 1
-        else:
+        if requested.config.force or not requested.folder.done:
             to_do.append(one)
-    return to_do, finished, impossible
-
-
-def _longest_first(to_do: Sequence[Planned], durations: Durations) -> list[Planned]:
-    """Sweeps in order, and within each the longest runs first, so that no core idles at the end."""
-    sweeps = list(dict.fromkeys(one.sweep for one in to_do))
-    return sorted(
-        to_do,
-        key=lambda one: (
-            sweeps.index(one.sweep),
-            -durations.expected(one.name("model"), one.name("dataset")),
-        ),
-    )
-
-
-def _start(planned: Planned) -> Child:
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when the child has ended
-    command = [sys.executable, "-m", "fairall", *planned.words]
-    # In a session of its own, so that Ctrl-C reaches it once, through this process.
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-    )
-    return Child(planned, process, errors, time.monotonic())
-
-
-def _ended(child: Child) -> float | None:
-    """CPU seconds of a child that has ended; None while it runs."""
-    # process.poll() would not give the CPU time of this child alone.
-    pid, status, usage = os.wait4(child.process.pid, os.WNOHANG)
-    if pid == 0:
-        return None
-    child.process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_utime + usage.ru_stime
+    return to_do, impossible
 
 
 def _stop(children: Sequence[Child]) -> None:
@@ -274,10 +215,3 @@ def _stop(children: Sequence[Child]) -> None:
         except subprocess.TimeoutExpired:
             child.process.kill()
             child.process.wait()
-        child.errors.close()
-
-
-def _last_line(errors: IO[bytes]) -> str:
-    errors.seek(0)
-    lines = errors.read().decode(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("fairall: ") if lines else ""
