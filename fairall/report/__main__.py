@@ -63,9 +63,8 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     print("\n".join(shown.opening))
     others = shown.others
     if others is not None and shown.shown:
-        print(
-            f"{count(len(others.rows), 'other run')}, listed at the end of the page; to compare runs: {COMPARE}"
-        )
+        n = count(len(others.rows), "other run")
+        print(f"{n}, listed at the end of the page; to compare runs: {COMPARE}")
     elif others is not None:
         print(f"\n{others.title}\n{others.note}\n\n{plain(replace(others, rows=others.rows[:LISTED]))}")
         print(f"{len(others.rows) - LISTED} more, listed on the page.\n" if len(others.rows) > LISTED else "")

@@ -26,7 +26,7 @@ from fairall.storage.files import atomic
 
 LIBRARIES = ("torch", "numpy", "pandas", "scipy", "matplotlib")
 IN_DOCUMENTATION = ("compas_harsh", "synthetic_harsh", "plane_harsh")  # figures
-EMPTY: Mapping[str, Sequence[str]] = {"opening": (), "left_out": (), "passed_over": ()}
+EMPTY: dict[str, Sequence[str]] = {"opening": (), "left_out": (), "passed_over": ()}
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
     """
     shown = contents(collection, overrides)
     tables = [table for table in shown.tables if table.rows]
-    figures = [figure for figure in shown.figures if figure.draw is not None]
+    figures = [figure for figure in shown.figures if figure.possible]
     sections = [
         Section(
             name,
@@ -80,7 +80,7 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
         # First where there is nothing else to show.
         sections.insert(len(sections) if folded else 0, Section("Other runs", [shown.others], folded=folded))
     not_run: list[Table | ReportFigure] = [table for table in shown.tables if not table.rows]
-    not_run += [figure for figure in shown.figures if figure.draw is None]
+    not_run += [figure for figure in shown.figures if not figure.possible]
     sections.append(Section("Not run", not_run=[item for item in not_run if item.lacking.commands]))
     shown_tables = [table.key for section in sections for table in section.tables]
     write_page(
@@ -133,9 +133,7 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
         path: of the page.
         outputs: folder of reproduction.csv.
     """
-    figures = [
-        figure for figure in shown.figures if figure.key in IN_DOCUMENTATION and figure.draw is not None
-    ]
+    figures = [one for one in shown.figures if one.key in IN_DOCUMENTATION and one.possible]
     for figure in figures:
         (path.parent / "figures").mkdir(parents=True, exist_ok=True)
         name = f"figures/{figure.key}.png"

@@ -12,7 +12,6 @@ from fairall.report.statistics import LEVEL, holm, paired_p
 from fairall.report.table import Cell, Row, Table
 from fairall.report.tables import signed
 
-
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 MEANING = (
     f"{REPRODUCED}: our means are in the order that the paper claims and differ beyond chance (two-sided "
@@ -44,27 +43,26 @@ class Claim:
 
 
 FAIRALL, FAIRALL_II, FAIRLAB, FAIRLOG, UNFAIRLOG = labels.METHODS
+UTILITY, DPU = "effective_utility", "effective_dpu"
 REAL = (
-    Claim("FairAll (I+II) accumulates more utility than FairLog", FAIRALL, FAIRLOG, "effective_utility"),
-    Claim("FairAll (I+II) accumulates less unfairness than FairLog", FAIRALL, FAIRLOG, "effective_dpu"),
-    Claim("FairAll (I+II) accumulates no less utility than UnfairLog", FAIRALL, UNFAIRLOG, "effective_utility", True),
-    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", FAIRALL, UNFAIRLOG, "effective_dpu"),
-    Claim("Phase I helps: more utility than FairAll (II)", FAIRALL, FAIRALL_II, "effective_utility"),
-    Claim("unlabelled data help: FairAll (II) earns more than FairLab", FAIRALL_II, FAIRLAB, "effective_utility"),
+    Claim("FairAll (I+II) accumulates more utility than FairLog", FAIRALL, FAIRLOG, UTILITY),
+    Claim("FairAll (I+II) accumulates less unfairness than FairLog", FAIRALL, FAIRLOG, DPU),
+    Claim("FairAll (I+II) accumulates no less utility than UnfairLog", FAIRALL, UNFAIRLOG, UTILITY, True),
+    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", FAIRALL, UNFAIRLOG, DPU),
+    Claim("Phase I helps: more utility than FairAll (II)", FAIRALL, FAIRALL_II, UTILITY),
+    Claim("unlabelled data help: FairAll (II) earns more than FairLab", FAIRALL_II, FAIRLAB, UTILITY),
     Claim("deployed, FairAll (I+II) earns more than FairLog", FAIRALL, FAIRLOG, "mean_utility"),
     Claim("deployed, its unfairness is no greater than FairLog's", FAIRALL, FAIRLOG, "mean_dpu", True),
     Claim("its utility varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_utility"),
     Claim("its unfairness varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_dpu"),
-)  # fmt: skip
+)
+BY_GROUND_TRUTH = "by the ground truth FairAll (I+II) earns no less than UnfairLog"
 SYNTHETIC = (
     Claim("FairAll (I+II) treats groups more alike than FairLog (DPU)", FAIRALL, FAIRLOG, "mean_dpu"),
     Claim("FairAll (I+II) is counterfactually fairer than FairLog (CFU)", FAIRALL, FAIRLOG, "mean_cfu"),
     Claim("Phase I helps: less counterfactual unfairness than FairAll (II)", FAIRALL, FAIRALL_II, "mean_cfu"),
-    Claim(
-        "by the ground truth FairAll (I+II) earns no less than UnfairLog",
-        FAIRALL, UNFAIRLOG, "mean_ground_truth_utility", True,
-    ),
-)  # fmt: skip
+    Claim(BY_GROUND_TRUTH, FAIRALL, UNFAIRLOG, "mean_ground_truth_utility", True),
+)
 
 
 @dataclass(frozen=True)
@@ -114,11 +112,7 @@ def _words(claim: Claim, values: Sequence[Any], p: float | None) -> str:
 def claims_table(verdicts: Sequence[Verdict], requested: Sequence[Requested], key: str, title: str) -> Table:
     """A row per claim and a column per data set, those without any verdict left out."""
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
-    datasets = list(
-        dict.fromkeys(
-            verdict.dataset for verdict in verdicts if verdict.dataset in {v.dataset for v in judged}
-        )
-    )
+    datasets = [name for name in labels.DATASETS if any(verdict.dataset == name for verdict in judged)]
     rows = []
     for claim in dict.fromkeys(verdict.claim for verdict in judged):
         words = {verdict.dataset: verdict.words for verdict in judged if verdict.claim == claim}

@@ -34,7 +34,7 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
         folder: to write to.
 
     Raises:
-        FairAllError: where there are fewer than two, one is missing or not usable, or `folder` is not writable.
+        FairAllError: where there are fewer than two, one is not usable, or `folder` cannot be written.
     """
     words = [word for word in chosen if not (word.endswith(".lock") and Path(word).is_file())]
     if len(words) < 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -35,17 +35,16 @@ class Durations:
         one = pd.DataFrame([line], columns=COLUMNS)
         one.to_csv(self._path, mode="a", header=not self._path.exists(), index=False)
 
-    def expected(self, planned: Planned) -> float:
-        """Expected elapsed seconds of a run: the mean of such runs, or the reference duration scaled."""
+    def expected(self, planned: Iterable[Planned]) -> dict[str, float]:
+        """Expected elapsed seconds by key: the mean of such runs, else the reference duration scaled."""
         measured = read(self._path)
         measured = measured[measured["overrides"] == self._overrides]
-        names = planned.name("model"), planned.name("dataset")
-        pairs = list(zip(measured["model"], measured["dataset"], strict=True))
-        own = measured["wall_seconds"][[pair == names for pair in pairs]]
-        if len(own):
-            return float(own.mean())
-        there = sum(self._reference_seconds(*pair) for pair in pairs)
-        return self._reference_seconds(*names) * (measured["wall_seconds"].sum() / there if there else 1.0)
+        seconds = measured.groupby(["model", "dataset"])["wall_seconds"]
+        there = sum(self._reference_seconds(*names) * len(own) for names, own in seconds)
+        ratio = measured["wall_seconds"].sum() / there if there else 1.0
+        means = seconds.mean().to_dict()
+        names = {one.key: (one.name("model"), one.name("dataset")) for one in planned}
+        return {key: means.get(pair, self._reference_seconds(*pair) * ratio) for key, pair in names.items()}
 
     def _reference_seconds(self, model: str, dataset: str) -> float:
         """Reference duration; the longest one for an unknown method or data set."""

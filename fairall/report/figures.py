@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -76,21 +76,32 @@ class ReportFigure:
         title: one line.
         text: caption and alternative text.
         section: of the page.
-        draw: creates the figure; None where all runs are missing.
-        lacking: missing runs.
+        draw: creates the figure.
+        requested: its runs.
+        besides: further runs, without which it can be drawn.
     """
 
     key: str
     title: str
     text: str
     section: str
-    draw: Callable[[], Figure] | None
-    lacking: Lacking = field(default_factory=lambda: Lacking([], 0))
+    draw: Callable[[], Figure]
+    requested: Sequence[Requested] = ()
+    besides: Sequence[Requested] = ()
+
+    @property
+    def possible(self) -> bool:
+        """Whether any of its runs is finished."""
+        return any(one.run is not None for one in self.requested)
+
+    @property
+    def lacking(self) -> Lacking:
+        """Its missing runs."""
+        return Lacking.of([*self.requested, *self.besides])
 
 
 def save(figure: ReportFigure, folder: Path) -> tuple[bytes, bytes]:
     """Write PNG and PDF; return a light and a dark PNG for the page."""
-    assert figure.draw is not None
     with mpl.rc_context(BASE | LIGHT):
         drawn = figure.draw()
         with atomic(folder / f"{figure.key}.pdf") as temporary:
@@ -113,13 +124,13 @@ def _png(figure: Figure) -> bytes:
 def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str) -> ReportFigure:
     """Figure of utility and DPU over time of every method on a data set."""
     own = [one for one in requested if one.dataset == dataset]
-    return _figure(
+    return ReportFigure(
         f"{dataset}_{initial_policy}",
         f"{labels.dataset(dataset)}, {initial_policy} initial policy",
         f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
         "Figures: methods over time",
-        own,
         lambda: draw_over_time(_by_model(own), UTILITY_AND_DPU),
+        own,
     )
 
 
@@ -140,15 +151,15 @@ def synthetic(
                 lines[one.model] = (f"{label} (printed)", heights)
         return lines
 
-    return _figure(
+    return ReportFigure(
         f"synthetic_{initial_policy}",
         f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
         f"unfairness over time steps, and the levels of the optimal fair and unfair policies. {CURVES}",
         "Figures: synthetic data",
-        requested,
         lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=optimal_levels()),
-        besides=optimal,
+        requested,
+        optimal,
     )
 
 
@@ -158,14 +169,14 @@ def costs(requested: Sequence[Requested]) -> ReportFigure:
     for one in requested:
         if one.run is not None:
             runs.setdefault(one.dataset, []).append(one.run)
-    return _figure(
+    return ReportFigure(
         "costs",
         "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds.",
         "Figures: costs and policies",
-        requested,
         lambda: draw_against_cost(runs, labels.EFFECTIVE),
+        requested,
     )
 
 
@@ -173,26 +184,26 @@ def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
     """Figure of utility and DPU over time of FairAll with each of its policies on a data set."""
     own = [one for one in requested if one.dataset == dataset]
     runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
-    return _figure(
+    return ReportFigure(
         f"policies_{dataset}",
         f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
         f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
         "Figures: costs and policies",
-        own,
         lambda: draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs}),
+        own,
     )
 
 
 def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
     """Figure of every method's mean utility and DPU with intervals, a panel per data set."""
-    return _figure(
+    return ReportFigure(
         f"plane_{initial_policy}",
         f"Utility against unfairness, {initial_policy} initial policy",
         "Means over the time steps of evaluation.window on test people, with 95 % intervals over "
         "seeds (Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
         "Figures: utility against unfairness",
-        requested,
         lambda: draw_plane(_by_dataset(requested)),
+        requested,
     )
 
 
@@ -204,14 +215,14 @@ def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFig
         else Requested(one.planned, None)
         for one in requested
     ]
-    return _figure(
+    return ReportFigure(
         f"acceptance_{initial_policy}",
         f"Acceptance by group, {initial_policy} initial policy",
         "Share of each step's applicants of either group who were accepted, averaged over "
         f"{SMOOTH} steps. {BAND}",
         "Figures: acceptance by group",
-        measured,
         lambda: draw_acceptance(_by_dataset(measured)),
+        measured,
     )
 
 
@@ -224,15 +235,15 @@ def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
             space = None if one.run is None else latent_space(one.run)
             seen.append(one if space is not None else Requested(one.planned, None))
             spaces |= {} if space is None else {one.model: space}
-    return _figure(
+    return ReportFigure(
         f"latents_{dataset}",
         f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
         "Latent means of test people by the first seed's policy at the end, on their two leading principal "
         "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
         "the left.",
         "Figures: latent spaces",
-        seen,
         partial(draw_latents, spaces),
+        seen,
     )
 
 
@@ -269,21 +280,6 @@ def latent_space(run: Run) -> Space | None:
     if z is None or not np.isfinite(z[0]).all():
         return None
     return z[0], people.s.numpy(), people.label.numpy()
-
-
-def _figure(
-    key: str,
-    title: str,
-    text: str,
-    section: str,
-    requested: Sequence[Requested],
-    draw: Callable[[], Figure],
-    *,
-    besides: Sequence[Requested] = (),
-) -> ReportFigure:
-    there = any(one.run is not None for one in requested)
-    lacking = Lacking.of([*requested, *besides])
-    return ReportFigure(key, title, text, section, draw if there else None, lacking)
 
 
 def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:

@@ -1,7 +1,7 @@
 """Make the runs that the paper needs, several at once, skipping finished ones.
 
-Hydra's joblib launcher is not used: it is an optional extra, and neither starts the longest runs first nor says
-how much time is left, nor ends its processes together with the command.
+Hydra's joblib launcher is not used: it is an optional extra, neither starts the longest runs first nor says how
+much time is left, and measures no processor time of a run.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -27,108 +26,104 @@ from fairall.errors import FairAllError, count
 from fairall.report.durations import Durations
 from fairall.report.plan import Planned, added, plan, sweeps_of
 from fairall.results.time_left import in_words
-from fairall.runtime import signals
 
 GRACE = 20.0  # seconds for an interrupted run to close its MLflow run
-LOOK_EVERY = 1.0  # seconds
+LOOK_EVERY = 1.0  # seconds between two updates of the time left
 
 Failures = list[tuple[Planned, str]]
 
 
-class Child:
-    """A run in a process of its own, started at once."""
-
-    def __init__(self, planned: Planned) -> None:
-        self.planned = planned
-        self.started = time.monotonic()
-        self.errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - read when the process has ended
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "fairall", *planned.words],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=self.errors,
-            start_new_session=True,  # so that Ctrl-C reaches it once, through this process
-        )
-
-    def cpu_seconds(self) -> float | None:
-        """CPU time of the process when it has ended; None while it runs."""
-        # Popen.poll would not give the CPU time of this child alone.
-        pid, status, usage = os.wait4(self.process.pid, os.WNOHANG)
-        if pid == 0:
-            return None
-        self.process.returncode = os.waitstatus_to_exitcode(status)
-        return usage.ru_utime + usage.ru_stime
-
-    def reason(self) -> str:
-        """Why it failed: the last line of its standard error."""
-        self.errors.seek(0)
-        lines = self.errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1].removeprefix("fairall: ") if lines else f"ended with code {self.process.returncode}"
-
-
-@dataclass
 class Reproduction:
-    """Runs to be made, and running ones.
+    """Runs to be made, each in a process of its own.
 
-    Attributes:
-        waiting: runs in order.
+    Args:
+        to_do: runs in order.
         jobs: number of runs at once.
-        durations: expected ones, to which those of finished runs are added.
-        running: started runs.
+        durations: measured ones; those of finished runs are added.
     """
 
-    waiting: list[Planned]
-    jobs: int
-    durations: Durations
-    running: list[Child] = field(default_factory=list)
+    def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
+        self._to_do, self._jobs, self._durations = to_do, jobs, durations
+        self._expected = durations.expected(to_do)
+        self._started: dict[str, float] = {}
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._stopping = False
 
     def run(self) -> Failures:
         """Make all runs; return those that failed, which do not stop the others."""
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
-        total, began, failures = len(self.waiting), time.monotonic(), Failures()
-        with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        failures, total, began = Failures(), len(self._to_do), time.monotonic()
+        with (
+            ThreadPoolExecutor(self._jobs) as pool,
+            Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+        ):
             task = bar.add_task("", total=1.0)
+            pending: dict[Future[str], Planned] = {pool.submit(self._make, one): one for one in self._to_do}
             try:
-                while self.waiting or self.running:
-                    with signals.deferred():
-                        while self.waiting and len(self.running) < self.jobs:
-                            self.running.append(Child(self.waiting.pop(0)))
-                        ended = [(child, child.cpu_seconds()) for child in self.running]
-                        self.running = [child for child, cpu in ended if cpu is None]
-                    for child, cpu in ended:
-                        if cpu is not None:
-                            outcome = self._outcome(child, cpu, failures)
-                            console.print(f"{self._done(total)}: {outcome}{self._left()}", markup=False)
-                    left, past = self.seconds_left(), time.monotonic() - began
-                    bar.update(task, completed=past / (past + left or 1.0))
-                    bar.update(task, description=f"{self._done(total)}{self._left()}")
-                    time.sleep(LOOK_EVERY if self.running else 0.0)
+                while pending:
+                    left = self.seconds_left(list(pending.values()))
+                    said = f"{total - len(pending)} of {count(total, 'run')}; about {in_words(left)} left"
+                    past = time.monotonic() - began
+                    bar.update(task, completed=past / (past + left or 1.0), description=said)
+                    for future in wait(pending, LOOK_EVERY, FIRST_COMPLETED).done:
+                        one = pending.pop(future)
+                        if error := future.exception():
+                            failures.append((one, str(error)))
+                        outcome = f"FAILED: {error}" if error else future.result()
+                        self._expected = self._durations.expected(pending.values())
+                        left = self.seconds_left(list(pending.values()))
+                        then = f"; about {in_words(left)} left" if pending else ""
+                        done = f"{total - len(pending)} of {total}: {' '.join(one.words)}"
+                        console.print(f"{done}: {outcome}{then}", markup=False)
             finally:
-                _stop(self.running)
+                self._stopping = True
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._signal(signal.SIGINT)
+                wait(pending, GRACE if pending else 0.0)
+                self._signal(signal.SIGKILL)
         return failures
 
-    def seconds_left(self) -> float:
-        """Expected seconds until the last run ends."""
+    def seconds_left(self, pending: Sequence[Planned]) -> float:
+        """Expected seconds until the last of some runs ends."""
         now = time.monotonic()
-        left = [self.durations.expected(planned) for planned in self.waiting]
-        left += [max(0.0, self.durations.expected(one.planned) - now + one.started) for one in self.running]
-        return max(sum(left) / self.jobs, max(left, default=0.0))
+        left = [max(0.0, self._expected[one.key] - now + self._started.get(one.key, now)) for one in pending]
+        return max(sum(left) / self._jobs, max(left, default=0.0))
 
-    def _outcome(self, child: Child, cpu_seconds: float, failures: Failures) -> str:
-        wall, command = time.monotonic() - child.started, " ".join(child.planned.words)
-        if child.process.returncode == 0:
-            self.durations.add(child.planned, wall, cpu_seconds)
-            return f"{command}: {in_words(wall)}, {cpu_seconds:.0f} s of CPU"
-        failures.append((child.planned, child.reason()))
-        return f"{command}: FAILED: {child.reason()}"
+    def _make(self, planned: Planned) -> str:
+        """Make one run; return the time it took in words.
 
-    def _done(self, total: int) -> str:
-        return f"{total - len(self.waiting) - len(self.running)} of {count(total, 'run')}"
+        Raises:
+            FairAllError: with the last line that the run wrote to standard error, where it failed.
+        """
+        self._started[planned.key] = began = time.monotonic()
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fairall", *planned.words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,  # so that Ctrl-C reaches it once, through this process
+            )
+            self._processes.add(process)
+            if self._stopping:
+                process.send_signal(signal.SIGINT)
+            # Popen.wait would not give the processor time of this process alone.
+            _, status, usage = os.wait4(process.pid, 0)
+            self._processes.discard(process)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                errors.seek(0)
+                lines = errors.read().decode(errors="replace").strip().splitlines()
+                reason = lines[-1] if lines else f"ended with code {process.returncode}"
+                raise FairAllError(reason.removeprefix("fairall: "))
+        wall, cpu = time.monotonic() - began, usage.ru_utime + usage.ru_stime
+        self._durations.add(planned, wall, cpu)
+        return f"{in_words(wall)}, {cpu:.0f} s of CPU"
 
-    def _left(self) -> str:
-        everything = self.waiting or self.running
-        return f"; about {in_words(self.seconds_left())} left" if everything else ""
+    def _signal(self, number: int) -> None:
+        for process in list(self._processes):
+            os.kill(process.pid, number)
 
 
 def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | None, dry_run: bool) -> bool:
@@ -146,13 +141,14 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
     planned = plan(sweeps_of(parts), overrides)
     durations = Durations(Path(planned[0].config["outputs_dir"]) / "reproduction.csv", added(overrides))
     to_do, failures = _to_do(planned)
-    expected = {one.key: durations.expected(one) for one in to_do}
+    expected = durations.expected(to_do)
     sweeps = list(dict.fromkeys(one.sweep for one in planned))
     # Within a sweep the longest first, so that no core idles at the end.
     to_do.sort(key=lambda one: (sweeps.index(one.sweep), -expected[one.key]))
-    reproduction = Reproduction(list(to_do), jobs or _cores(), durations)
+    jobs = jobs or _cores()
+    reproduction = Reproduction(to_do, jobs, durations)
     finished = len(planned) - len(to_do) - len(failures)
-    time_needed = f"about {in_words(reproduction.seconds_left())}, {reproduction.jobs} at once"
+    time_needed = f"about {in_words(reproduction.seconds_left(to_do))}, {jobs} at once"
     print(
         f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do; "
         + (time_needed if to_do else "nothing to wait for"),
@@ -202,16 +198,3 @@ def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
         if requested.config.force or not requested.folder.done:
             to_do.append(one)
     return to_do, impossible
-
-
-def _stop(children: Sequence[Child]) -> None:
-    """Interrupt running children, and kill those that have not ended after `GRACE`."""
-    for child in children:
-        child.process.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + GRACE
-    for child in children:
-        try:
-            child.process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            child.process.kill()
-            child.process.wait()

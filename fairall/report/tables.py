@@ -173,7 +173,7 @@ def group_rows(
         cells = [Cell(str(len(run.seeds)))]
         for measure in measures:
             standing = columns[measure.name].get(name)
-            beside, further = printed(name, measure, standing and standing["mean"])
+            beside, further = printed(name, measure, standing["mean"] if standing else None)
             cells.append(Cell.of(standing, beside))
             if standing:
                 who = {"model": run.name("model"), "run": run.path.name, "measure": measure.name}
