@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -165,17 +166,13 @@ def synthetic(
 
 def costs(requested: Sequence[Requested]) -> ReportFigure:
     """Figure of effective utility and DPU of FairAll against the cost of a positive decision."""
-    runs: dict[str, list[Run]] = {}
-    for one in requested:
-        if one.run is not None:
-            runs.setdefault(one.dataset, []).append(one.run)
     return ReportFigure(
         "costs",
         "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds.",
         "Figures: costs and policies",
-        lambda: draw_against_cost(runs, labels.EFFECTIVE),
+        lambda: draw_against_cost(requested, labels.EFFECTIVE),
         requested,
     )
 
@@ -321,12 +318,13 @@ def draw_over_time(
         panels = part.subplots(rows, columns, squeeze=False).ravel()
         for axes, measure in zip(panels, measures, strict=False):
             for name, run in group.runs.items():
-                _curve(axes, run, measure, *looks[name])
+                label, look = looks[name]
+                curve, lowest = 100 * run.curve(measure.name), 100 * measure.bounds[0]
+                _band(axes, curve, lowest, label=label, **look)
             for reference, (label, heights) in (optimal or {}).items():
                 if measure.name in heights:
-                    axes.axhline(
-                        100 * heights[measure.name], color=GREY, ls=LINES[reference], lw=1, label=label
-                    )
+                    height = 100 * heights[measure.name]
+                    axes.axhline(height, color=GREY, ls=LINES[reference], lw=1, label=label)
             everybody = accept_all(list(group.runs.values()), f"mean_{measure.name}")
             if measure.higher_is_better and everybody is not None:
                 axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
@@ -338,36 +336,27 @@ def draw_over_time(
     return figure
 
 
-def _curve(axes: Axes, run: Run, measure: Quantity, label: str, look: dict[str, Any]) -> None:
-    curve = 100 * run.curve(measure.name)
+def _band(axes: Axes, curve: pd.DataFrame, lowest: float, **look: Any) -> None:
+    """Draw the mean of a curve over seeds and a band of one standard deviation, from `lowest` on."""
     mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
-    low = (mean - std).clip(lower=100 * measure.bounds[0])
-    axes.plot(mean.index, mean, label=label, **look)
+    axes.plot(mean.index, mean, **look)
+    low = (mean - std).clip(lower=lowest)
     axes.fill_between(mean.index, low, mean + std, color=look["color"], alpha=0.15, lw=0)
 
 
-def draw_against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Quantity]) -> Figure:
+def draw_against_cost(requested: Sequence[Requested], measures: Sequence[Quantity]) -> Figure:
     """Draw measures at the last step against c, a line per data set, with standard deviations."""
     figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
     panels = figure.subplots(1, len(measures))
     for axes, measure in zip(panels, measures, strict=True):
-        for i, (dataset, runs) in enumerate(by_dataset.items()):
+        for i, dataset in enumerate(dict.fromkeys(one.dataset for one in requested if one.run is not None)):
+            runs = [one.run for one in requested if one.dataset == dataset and one.run is not None]
             ordered = sorted(runs, key=lambda run: run.cost)
-            values = [100 * run.per_seed(measure.name) for run in ordered]
-            means, stds = ([getattr(value, part)() for value in values] for part in ("mean", "std"))
-            lowest = 100 * measure.bounds[0]
-            below = [min(mean - lowest, std) for mean, std in zip(means, stds, strict=True)]
-            axes.errorbar(
-                [run.cost for run in ordered],
-                means,
-                [below, stds],
-                color=OTHERS[i],
-                ls=STYLES[i],
-                marker="osD"[i % 3],
-                ms=2.5,
-                capsize=1.5,
-                label=labels.dataset(dataset),
-            )
+            values = pd.DataFrame({run.cost: 100 * run.per_seed(measure.name) for run in ordered})
+            means, stds = values.mean(), values.std()
+            reach = [np.fmin(means - 100 * measure.bounds[0], stds), stds]
+            look: dict[str, Any] = {"color": OTHERS[i], "ls": STYLES[i], "marker": "osD"[i % 3], "ms": 2.5}
+            axes.errorbar(means.index, means, reach, capsize=1.5, label=labels.dataset(dataset), **look)
         axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
     legend_below(figure, handles_of(panels[:1]), 3)
     return figure
@@ -384,22 +373,12 @@ def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
             dpu, utility = (run.summary["aggregate"][f"mean_{measure}"] for measure in ("dpu", "utility"))
             x, y = 100 * dpu["mean"], 100 * utility["mean"]
             points.append((x, y))
+            look: dict[str, Any] = {"color": COLOURS[name], "marker": MARKS[name], "ms": 4, "ls": "none"}
             handles[labels.method(name)] = axes.errorbar(
-                x,
-                y,
-                xerr=_reach(dpu),
-                yerr=_reach(utility),
-                color=COLOURS[name],
-                marker=MARKS[name],
-                ms=4,
-                capsize=1.5,
-                lw=0.9,
-                ls="none",
+                x, y, xerr=_reach(dpu), yerr=_reach(utility), capsize=1.5, lw=0.9, **look
             )
-        front = pareto(points)
-        (handles["Pareto front"],) = axes.plot(
-            *zip(*front, strict=True), color=GREY, ls="--", lw=0.9, zorder=0
-        )
+        front = zip(*pareto(points), strict=True)
+        (handles["Pareto front"],) = axes.plot(*front, color=GREY, ls="--", lw=0.9, zorder=0)
         axes.set(title=labels.dataset(dataset), ylabel="mean test utility (×100)")
         axes.set_xlim(left=0)
     panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
@@ -426,40 +405,28 @@ def draw_acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
     figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.3), layout="constrained")
     panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
-    for axes, name in zip(panels[0], methods, strict=True):
-        axes.set_title(labels.method(name))
+    sides = (("", "S = +1", TEAL, "-"), ("dis", "S = −1", ROSE, "--"))
     for row, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
         row[0].set_ylabel(f"{labels.dataset(dataset)}\naccepted (%)")
         for axes, name in zip(row, methods, strict=True):
             if name not in runs:
                 axes.set_axis_off()
                 continue
-            _groups(axes, runs[name])
+            for side, label, colour, line in sides:
+                curve = 100 * runs[name].curve(f"acceptance_rate_{side}advantaged")
+                smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
+                _band(axes, smooth, -np.inf, label=label, color=colour, ls=line)
+            axes.set_ylim(0, 100)
+    for axes, name in zip(panels[0], methods, strict=True):
+        axes.set_title(labels.method(name))
     for axes in panels[-1]:
         axes.set_xlabel("time step t")
     legend_below(figure, handles_of([next(axes for axes in panels[0] if axes.axison)]), 2)
     return figure
 
 
-def _groups(axes: Axes, run: Run) -> None:
-    for group, label, colour, line in (
-        ("advantaged", "S = +1", TEAL, "-"),
-        ("disadvantaged", "S = −1", ROSE, "--"),
-    ):
-        curve = 100 * run.curve(f"acceptance_rate_{group}")
-        smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
-        mean, std = smooth.mean(axis=1), smooth.std(axis=1).fillna(0.0)
-        axes.plot(mean.index, mean, color=colour, ls=line, label=label)
-        axes.fill_between(mean.index, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
-    axes.set_ylim(0, 100)
-
-
-def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
-    """Draw latent means of the first seed on their two leading principal axes, by s and by the label.
-
-    Args:
-        spaces: by method: z of shape (N, Z), s in {−1, +1} of shape (N,), and label in {0, 1} of shape (N,).
-    """
+def draw_latents(spaces: Mapping[str, Space]) -> Figure:
+    """Draw latent means of the first seed on their two leading principal axes, by s and by the label."""
     figure = Figure(figsize=(COLUMN, 1.5 * len(spaces) + 0.5), layout="constrained")
     panels = figure.subplots(len(spaces), 2, squeeze=False)
     for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):

@@ -1,7 +1,7 @@
 """Make the runs that the paper needs, several at once, skipping finished ones.
 
-Hydra's joblib launcher is not used: it is an optional extra, neither starts the longest runs first nor says how
-much time is left, and measures no processor time of a run.
+Hydra's joblib launcher is not used: it is an optional extra, neither starts the longest runs first nor says
+how much time is left, and measures no processor time of a run.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ OTHERS = (*labels.EFFECTIVE, *labels.measures("mean_utility", "mean_dpu"))
 GROUPS = ("everybody", "S = +1", "S = −1")
 SAME_RATE = 5e-5  # the paper prints percentages with two digits
 
-Printed = Callable[[str, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]
-"""What the paper has for a method and a measure, beside our mean: as shown, and as fields of a record."""
+Printed = Callable[[Run, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]
+"""What the paper has for a run and a measure, beside our mean: as shown, and as fields of a record."""
 
 
 def effective_table(requested: Sequence[Requested], initial_policy: str, protocol: str) -> Table:
@@ -74,8 +74,9 @@ def synthetic_table(requested: Sequence[Requested], initial_policy: str, *, from
     """Utilities and unfairness on synthetic data at the last time step, and the optimal policies'."""
     kind = "sampled" if from_sampled else "expected"
 
-    def reading(model: str, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
-        found = synthetic_readings(initial_policy, model).get(measure.name.removesuffix("_sampled"))
+    def reading(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
+        readings = synthetic_readings(initial_policy, run.name("model"))
+        found = readings.get(measure.name.removesuffix("_sampled"))
         low, high = found or (None, None)
         shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in found or ()))
         return shown, {"paper_low": low, "paper_high": high}
@@ -93,12 +94,21 @@ def synthetic_table(requested: Sequence[Requested], initial_policy: str, *, from
     )
 
 
+def _printed(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
+    paper = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
+    if paper is None:
+        return "", {}
+    apart = (mean - paper[0]) / paper[1] if mean is not None and paper[1] > 0 else None
+    shown = plus_minus(*paper) + ("" if apart is None else f", {signed(apart)} sd")
+    return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
+
+
 def _table(
     requested: Sequence[Requested],
     measures: Sequence[Quantity],
     *,
     note: str,
-    printed: Printed | None = None,
+    printed: Printed = _printed,
     at_last: bool = False,
     **texts: str,
 ) -> Table:
@@ -106,39 +116,20 @@ def _table(
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
     for dataset in dict.fromkeys(one.dataset for one in requested):
-        own = {one.model: one for one in requested if one.dataset == dataset and one.run is not None}
-        found_rows, found_records = group_rows(
-            labels.dataset(dataset),
-            {model: one.run for model, one in own.items() if one.run is not None},
-            measures,
-            names={model: labels.method(model) for model in own},
-            printed=printed or _printed_for({model: one.planned.config for model, one in own.items()}),
-            at_last=at_last,
-        )
-        rows += found_rows
-        commands = {model: one.planned.command for model, one in own.items()}
-        for record in found_records:
-            records.append({"dataset": dataset} | record | {"command": commands.get(record["model"])})
+        own = {one.model: one for one in requested if one.dataset == dataset}
+        runs = {model: one.run for model, one in own.items() if one.run is not None}
+        names = {model: labels.method(model) for model in runs}
+        group = labels.dataset(dataset)
+        added = group_rows(group, runs, measures, names=names, printed=printed, at_last=at_last)
+        rows += added[0]
+        for record in added[1]:
+            one = own.get(record["model"])
+            records.append({"dataset": dataset} | record | {"command": one and one.planned.command})
     if any(row.name == ACCEPT_ALL for row in rows):
         note += f" {ACCEPT_ALL_NOTE}"
     columns = ["seeds", *(measure.heading for measure in measures)]
-    return Table(
-        note=note, columns=columns, rows=rows, records=records, lacking=Lacking.of(requested), **texts
-    )
-
-
-def _printed_for(configs: Mapping[str, dict[str, Any]]) -> Printed:
-    """Printed means and deviations for configurations by method."""
-
-    def printed(model: str, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
-        paper = paper_metrics(configs[model]).get(measure.name.removesuffix("_sampled"))
-        if paper is None:
-            return "", {}
-        apart = (mean - paper[0]) / paper[1] if mean is not None and paper[1] > 0 else None
-        shown = plus_minus(*paper) + ("" if apart is None else f", {signed(apart)} sd")
-        return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
-
-    return printed
+    lacking = Lacking.of(requested)
+    return Table(note=note, columns=columns, rows=rows, records=records, lacking=lacking, **texts)
 
 
 def group_rows(
@@ -173,7 +164,7 @@ def group_rows(
         cells = [Cell(str(len(run.seeds)))]
         for measure in measures:
             standing = columns[measure.name].get(name)
-            beside, further = printed(name, measure, standing["mean"] if standing else None)
+            beside, further = printed(run, measure, standing["mean"] if standing else None)
             cells.append(Cell.of(standing, beside))
             if standing:
                 who = {"model": run.name("model"), "run": run.path.name, "measure": measure.name}
@@ -186,17 +177,9 @@ def group_rows(
     if any(everybody.values()):
         shown = [Cell(plus_minus(one["mean"], one["std"]) if one else "") for one in everybody.values()]
         rows.append(Row(group, ACCEPT_ALL, [Cell(), *shown]))
-        records += [
-            {
-                "model": "accept_all",
-                "run": "accept_all",
-                "measure": name,
-                "mean": one["mean"],
-                "std": one["std"],
-            }
-            for name, one in everybody.items()
-            if one
-        ]
+        who = {"model": "accept_all", "run": "accept_all"}
+        for name, one in everybody.items():
+            records += [who | {"measure": name, "mean": one["mean"], "std": one["std"]}] if one else []
     return rows, records
 
 
