@@ -47,11 +47,6 @@ class Section:
     not_run: Sequence[Table | ReportFigure] = ()
     folded: str = ""
 
-    @property
-    def anchor(self) -> str:
-        """What links to the section name."""
-        return self.name.lower().replace(":", "").replace(" ", "-")
-
 
 def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -> Contents:
     """Write index.html, tables/ and figures/.
