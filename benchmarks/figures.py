@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from benchmarks.parts import PARTS, TOTAL
-from fairall.results.style import STYLE
+from fairall.results.figures import STYLE
 
 # Okabe and Ito's palette, told apart by colour-blind readers too, and one grey for the interpreter's end.
 PALETTE = ("#7F7F7F", "#0072B2", "#56B4E9", "#009E73", "#E69F00", "#CC79A7", "#D55E00", "#F0E442", "#BFBFBF")

@@ -15,7 +15,6 @@ from fairall.config.checks import whole_number
 from fairall.runtime.setup import run_command
 
 if TYPE_CHECKING:
-    from fairall.report.table import Table
     from fairall.results.finished import Collection
 
 LISTED = 20  # runs, on the terminal
@@ -33,68 +32,59 @@ store; any other word is added to each of the paper's commands, for instance pre
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _main(words))
+    return run_command(lambda: _main(list(sys.argv[1:] if words is None else words)))
 
 
-def _main(words: Sequence[str] | None) -> int:
-    given = list(sys.argv[1:] if words is None else words)
-    command = given[0] if given and given[0] in COMMANDS else None
-    arguments = _parser(command).parse_intermixed_args(given[1:] if command else given)
+def _main(words: list[str]) -> int:
+    command = words[0] if words and words[0] in COMMANDS else ""
+    arguments = _parser(command).parse_intermixed_args(words[1:] if command else words)
 
     # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
 
     overrides = [word for word in arguments.words if "=" in word]
-    return exit_code(lambda: COMMANDS[command](arguments, overrides), overrides)
+    others = [word for word in arguments.words if "=" not in word]
+    return exit_code(lambda: COMMANDS[command](arguments, overrides, others), overrides)
 
 
-def _report(arguments: argparse.Namespace, overrides: list[str]) -> int:
-    from fairall.errors import FairAllError
-    from fairall.report.build import build
-    from fairall.report.results_page import write_results
+def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str]) -> int:
+    from fairall.errors import FairAllError, count
+    from fairall.report.build import build, write_results
+    from fairall.report.table import plain
+    from fairall.report.tables import COMPARE
     from fairall.tracking.artifacts import log_report
 
-    wrong = [word for word in arguments.words if "=" not in word]
     if wrong:
         raise FairAllError(f"{wrong[0]}: no such command; there are compare and reproduce")
     config = _config(overrides)
     outputs = Path(config["outputs_dir"])
-    built = build(_collection(config, arguments.mlflow), arguments.out or outputs / "report", overrides)
-    print("\n".join(built.contents.opening))
-    if built.contents.others is not None:
-        print(_listed(built.contents.others, whole=not built.contents.shown))
-    for path, reason in built.contents.left_out:
+    folder = arguments.out or outputs / "report"
+    shown = build(_collection(config, arguments.mlflow), folder, overrides)
+    print("\n".join(shown.opening))
+    others = shown.others
+    if others is not None and shown.shown:
+        n = count(len(others.rows), "other run")
+        print(f"{n}, listed at the end of the page; to compare runs: {COMPARE}")
+    elif others is not None:
+        print(f"\n{others.title}\n{others.note}\n\n{plain(replace(others, rows=others.rows[:LISTED]))}")
+        print(f"{len(others.rows) - LISTED} more, listed on the page.\n" if len(others.rows) > LISTED else "")
+    for path, reason in shown.left_out:
         print(f"Left out: {path}: {reason}")
-    print(f"Report: {built.folder / 'index.html'}")
+    print(f"Report: {folder / 'index.html'}")
     if arguments.results:
-        write_results(built, arguments.results, outputs)
+        write_results(shown, folder, arguments.results, outputs)
         print(f"Results: {arguments.results}")
     if config["tracking"]["enabled"]:
-        log_report(config, built.folder, "report", _typed(arguments))
+        log_report(config, folder, "report", _typed(arguments))
     return 0
 
 
-def _listed(others: Table, *, whole: bool) -> str:
-    """Other runs for the terminal: a table, or their number."""
-    from fairall.errors import count
-    from fairall.report.other_runs import COMPARE
-    from fairall.report.written import plain
-
-    n = len(others.rows)
-    if not whole:
-        return f"{count(n, 'other run')}, listed at the end of the page; to compare runs: {COMPARE}"
-    more = f"{n - LISTED} more, listed on the page.\n" if n > LISTED else ""
-    shown = plain(replace(others, rows=others.rows[:LISTED]))
-    return f"\n{others.title}\n{others.note}\n\n{shown}\n{more}"
-
-
-def _compare(arguments: argparse.Namespace, overrides: list[str]) -> int:
+def _compare(arguments: argparse.Namespace, overrides: list[str], chosen: list[str]) -> int:
     from fairall.report.compare import compare
     from fairall.tracking.artifacts import log_report
 
     config = _config(overrides)
     outputs = Path(config["outputs_dir"])
-    chosen = [word for word in arguments.words if "=" not in word]
     folder = arguments.out or outputs / "comparison"
     print(compare(chosen, outputs / "runs", folder), end="")
     print(f"Comparison: {folder / 'index.html'}")
@@ -103,15 +93,14 @@ def _compare(arguments: argparse.Namespace, overrides: list[str]) -> int:
     return 0
 
 
-def _reproduce(arguments: argparse.Namespace, overrides: list[str]) -> int:
+def _reproduce(arguments: argparse.Namespace, overrides: list[str], parts: list[str]) -> int:
     from fairall.report.reproduce import reproduce
 
-    parts = [word for word in arguments.words if "=" not in word]
     there = reproduce(parts or ["all"], overrides, jobs=arguments.jobs, dry_run=arguments.dry_run)
     return 0 if there else 1
 
 
-COMMANDS: dict[str | None, Any] = {None: _report, "compare": _compare, "reproduce": _reproduce}
+COMMANDS = {"": _report, "compare": _compare, "reproduce": _reproduce}
 
 
 def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
@@ -134,39 +123,35 @@ def _config(overrides: Sequence[str]) -> dict[str, Any]:
 
     # Other words may be lists of choices, which only the plan accepts.
     composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
-    return {
-        "outputs_dir": composed.outputs_dir,
-        "tracking": OmegaConf.to_container(composed.tracking, resolve=True),
-    }
+    tracking = OmegaConf.to_container(composed.tracking, resolve=True)
+    return {"outputs_dir": composed.outputs_dir, "tracking": tracking}
 
 
 def _typed(arguments: argparse.Namespace) -> str:
     return shlex.join(["python", "-m", "fairall.report", *arguments.words])
 
 
-def _parser(command: str | None) -> argparse.ArgumentParser:
+def _parser(command: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog=" ".join(filter(None, ["python -m fairall.report", command])),
+        prog=f"python -m fairall.report {command}".strip(),
         description="Tables and figures of finished runs beside the paper's.",
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    first = {"": "COMMAND", "compare": "RUN", "reproduce": "PART"}[command]
+    parser.add_argument("words", metavar=f"{first} | KEY=VALUE", nargs="+" if command == "compare" else "*")
     if command == "reproduce":
-        parser.add_argument("words", metavar="PART | KEY=VALUE", nargs="*", help="default: all")
         parser.add_argument(
             "--jobs", type=whole_number, metavar="N", help="runs at once; default: one per core"
         )
         parser.add_argument("--dry-run", action="store_true", help="list the runs without making them")
         return parser
-    if command == "compare":
-        parser.add_argument("words", metavar="RUN | KEY=VALUE", nargs="+")
-    else:
-        parser.add_argument("words", metavar="COMMAND | KEY=VALUE", nargs="*")
-        parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
-        parser.add_argument("--results", type=Path, metavar="FILE", help="write a Markdown page too")
     parser.add_argument(
         "--out", type=Path, metavar="FOLDER", help="default: report/ or comparison/ in outputs_dir"
     )
+    if not command:
+        parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
+        parser.add_argument("--results", type=Path, metavar="FILE", help="write a Markdown page too")
     return parser
 
 

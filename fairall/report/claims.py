@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from fairall.metrics import Quantity
 from fairall.report import labels
+from fairall.report.plan import Lacking, Requested
 from fairall.report.statistics import LEVEL, holm, paired_p
 from fairall.report.table import Cell, Row, Table
-from fairall.report.tables import Requested, signed
-from fairall.results.finished import Run
+from fairall.report.tables import signed
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 MEANING = (
@@ -31,84 +31,37 @@ class Claim:
         text: of the claim.
         model: the method that it is about.
         other: the method compared with.
-        measure: of summary.json.
+        measure: key of summary.json.
         no_worse: whether `model` is claimed to be no worse rather than better.
     """
 
     text: str
     model: str
     other: str
-    measure: Quantity
+    measure: str
     no_worse: bool = False
 
 
-EFFECTIVE_UTILITY, EFFECTIVE_DPU = labels.EFFECTIVE
-TV_UTILITY, MEAN_UTILITY, TV_DPU, MEAN_DPU = labels.TEMPORAL
-MEAN_CFU, MEAN_GROUND_TRUTH_UTILITY = labels.measures("mean_cfu", "mean_ground_truth_utility")
+FAIRALL, FAIRALL_II, FAIRLAB, FAIRLOG, UNFAIRLOG = labels.METHODS
+UTILITY, DPU = "effective_utility", "effective_dpu"
 REAL = (
-    Claim(
-        "FairAll (I+II) accumulates more utility than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_UTILITY
-    ),
-    Claim(
-        "FairAll (I+II) accumulates less unfairness than FairLog", "fairall_I_II", "fairlog", EFFECTIVE_DPU
-    ),
-    Claim(
-        "FairAll (I+II) accumulates no less utility than UnfairLog",
-        "fairall_I_II",
-        "unfairlog",
-        EFFECTIVE_UTILITY,
-        no_worse=True,
-    ),
-    Claim(
-        "FairAll (I+II) accumulates less unfairness than UnfairLog",
-        "fairall_I_II",
-        "unfairlog",
-        EFFECTIVE_DPU,
-    ),
-    Claim("Phase I helps: more utility than FairAll (II)", "fairall_I_II", "fairall_II", EFFECTIVE_UTILITY),
-    Claim(
-        "unlabelled data help: FairAll (II) earns more than FairLab",
-        "fairall_II",
-        "fairlab_I_II",
-        EFFECTIVE_UTILITY,
-    ),
-    Claim("deployed, FairAll (I+II) earns more than FairLog", "fairall_I_II", "fairlog", MEAN_UTILITY),
-    Claim(
-        "deployed, its unfairness is no greater than FairLog's",
-        "fairall_I_II",
-        "fairlog",
-        MEAN_DPU,
-        no_worse=True,
-    ),
-    Claim("its utility varies less over time than FairLog's", "fairall_I_II", "fairlog", TV_UTILITY),
-    Claim("its unfairness varies less over time than FairLog's", "fairall_I_II", "fairlog", TV_DPU),
+    Claim("FairAll (I+II) accumulates more utility than FairLog", FAIRALL, FAIRLOG, UTILITY),
+    Claim("FairAll (I+II) accumulates less unfairness than FairLog", FAIRALL, FAIRLOG, DPU),
+    Claim("FairAll (I+II) accumulates no less utility than UnfairLog", FAIRALL, UNFAIRLOG, UTILITY, True),
+    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", FAIRALL, UNFAIRLOG, DPU),
+    Claim("Phase I helps: more utility than FairAll (II)", FAIRALL, FAIRALL_II, UTILITY),
+    Claim("unlabelled data help: FairAll (II) earns more than FairLab", FAIRALL_II, FAIRLAB, UTILITY),
+    Claim("deployed, FairAll (I+II) earns more than FairLog", FAIRALL, FAIRLOG, "mean_utility"),
+    Claim("deployed, its unfairness is no greater than FairLog's", FAIRALL, FAIRLOG, "mean_dpu", True),
+    Claim("its utility varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_utility"),
+    Claim("its unfairness varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_dpu"),
 )
+BY_GROUND_TRUTH = "by the ground truth FairAll (I+II) earns no less than UnfairLog"
 SYNTHETIC = (
-    Claim(
-        "FairAll (I+II) treats groups more alike than FairLog (DPU)",
-        "fairall_I_II",
-        "fairlog",
-        MEAN_DPU,
-    ),
-    Claim(
-        "FairAll (I+II) is counterfactually fairer than FairLog (CFU)",
-        "fairall_I_II",
-        "fairlog",
-        MEAN_CFU,
-    ),
-    Claim(
-        "Phase I helps: less counterfactual unfairness than FairAll (II)",
-        "fairall_I_II",
-        "fairall_II",
-        MEAN_CFU,
-    ),
-    Claim(
-        "by the ground truth FairAll (I+II) earns no less than UnfairLog",
-        "fairall_I_II",
-        "unfairlog",
-        MEAN_GROUND_TRUTH_UTILITY,
-        no_worse=True,
-    ),
+    Claim("FairAll (I+II) treats groups more alike than FairLog (DPU)", FAIRALL, FAIRLOG, "mean_dpu"),
+    Claim("FairAll (I+II) is counterfactually fairer than FairLog (CFU)", FAIRALL, FAIRLOG, "mean_cfu"),
+    Claim("Phase I helps: less counterfactual unfairness than FairAll (II)", FAIRALL, FAIRALL_II, "mean_cfu"),
+    Claim(BY_GROUND_TRUTH, FAIRALL, UNFAIRLOG, "mean_ground_truth_utility", True),
 )
 
 
@@ -136,23 +89,19 @@ def judge(claims: Iterable[Claim], requested: Sequence[Requested]) -> list[Verdi
     runs = {(one.model, one.dataset): one.run for one in requested}
     for claim in claims:
         pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
-        raw = [_p(claim, *pair) for pair in pairs]
-        for dataset, pair, p in zip(datasets, pairs, holm(raw), strict=True):
-            verdicts.append(Verdict(claim, dataset, _words(claim, *pair, p), p))
+        values = [[run.per_seed(claim.measure) for run in pair if run is not None] for pair in pairs]
+        raw = [paired_p(*both) if len(both) == 2 else None for both in values]
+        for dataset, both, p in zip(datasets, values, holm(raw), strict=True):
+            verdicts.append(Verdict(claim, dataset, _words(claim, both, p), p))
     return verdicts
 
 
-def _p(claim: Claim, first: Run | None, second: Run | None) -> float | None:
-    if first is None or second is None:
-        return None
-    return paired_p(first.per_seed(claim.measure.name), second.per_seed(claim.measure.name))
-
-
-def _words(claim: Claim, first: Run | None, second: Run | None, p: float | None) -> str:
-    if first is None or second is None or p is None:
+def _words(claim: Claim, values: Sequence[Any], p: float | None) -> str:
+    if p is None:
         return MISSING
-    ours, others = (run.per_seed(claim.measure.name).mean() for run in (first, second))
-    better = ours > others if claim.measure.higher_is_better else ours < others
+    (measure,) = labels.measures(claim.measure)
+    ours, others = (series.mean() for series in values)
+    better = ours > others if measure.higher_is_better else ours < others
     if claim.no_worse:
         return NOT if p < LEVEL and not better else REPRODUCED
     if not better:
@@ -160,30 +109,27 @@ def _words(claim: Claim, first: Run | None, second: Run | None, p: float | None)
     return REPRODUCED if p < LEVEL else IN_DIRECTION
 
 
-def claims_table(verdicts: Sequence[Verdict], key: str, title: str, section: str) -> Table:
-    """A line per claim, a column per data set."""
-    datasets = list(dict.fromkeys(verdict.dataset for verdict in verdicts))
+def claims_table(verdicts: Sequence[Verdict], requested: Sequence[Requested], key: str, title: str) -> Table:
+    """A row per claim and a column per data set, those without any verdict left out."""
+    judged = [verdict for verdict in verdicts if verdict.words != MISSING]
+    datasets = [name for name in labels.DATASETS if any(verdict.dataset == name for verdict in judged)]
     rows = []
-    for claim in dict.fromkeys(verdict.claim for verdict in verdicts):
-        own = {verdict.dataset: verdict for verdict in verdicts if verdict.claim == claim}
-        cells = [
-            Cell(own[name].words, missing=own[name].words == MISSING, best=own[name].words == REPRODUCED)
-            for name in datasets
-        ]
-        rows.append(Row(claim.measure.label, claim.text, cells))
+    for claim in dict.fromkeys(verdict.claim for verdict in judged):
+        words = {verdict.dataset: verdict.words for verdict in judged if verdict.claim == claim}
+        cells = [Cell(words.get(name, MISSING), best=words.get(name) == REPRODUCED) for name in datasets]
+        rows.append(Row(labels.measures(claim.measure)[0].label, claim.text, cells))
     records = [
         {
             "claim": v.claim.text,
-            "measure": v.claim.measure.name,
+            "measure": v.claim.measure,
             "dataset": v.dataset,
             "verdict": v.words,
             "p": v.p,
         }
-        for v in verdicts
+        for v in judged
     ]
-    return Table(
-        key, title, MEANING, [labels.dataset(name) for name in datasets], rows, section, records=records
-    )
+    columns = [labels.dataset(name) for name in datasets]
+    return Table(key, title, MEANING, columns, rows, records, "What reproduced", Lacking.of(requested))
 
 
 def in_words(
@@ -200,25 +146,31 @@ def in_words(
     """
     paragraph = [f"{there} of the {planned} runs that the paper's tables and figures need are here."]
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
+    by_words = {
+        words: [verdict for verdict in judged if verdict.words == words]
+        for words in (NOT, IN_DIRECTION, REPRODUCED)
+    }
     if judged:
-        counts = [
-            sum(verdict.words == words for verdict in judged) for words in (REPRODUCED, IN_DIRECTION, NOT)
-        ]
+        counts = {words: len(some) for words, some in by_words.items()}
         paragraph.append(
-            f"Of {len(judged)} comparisons in the paper ({setting}), {counts[0]} reproduced, "
-            f"{counts[1]} in direction only, where chance might do it, and {counts[2]} did not."
+            f"Of {len(judged)} comparisons in the paper ({setting}), {counts[REPRODUCED]} reproduced, "
+            f"{counts[IN_DIRECTION]} in direction only, where chance might do it, and {counts[NOT]} did not."
         )
-    by_name = []
-    for words in (NOT, IN_DIRECTION, REPRODUCED):
-        listed = _listed([verdict for verdict in judged if verdict.words == words], judged)
-        if listed:
-            by_name.append(f"{words.capitalize()}: {listed}.")
-    for of_tables, own in _by_setting(tables).items():
-        differences = _differences(own)
-        if differences:
-            paragraph.append(_closeness(of_tables, differences))
-            by_name += _far(of_tables, differences)
-    return [" ".join(paragraph), *by_name]
+    lines = [f"{words.capitalize()}: {_listed(some, judged)}." for words, some in by_words.items() if some]
+    for of_tables in dict.fromkeys(table.setting for table in tables):
+        records = [record for table in tables if table.setting == of_tables for record in table.records]
+        far = _farthest(records)
+        if far:
+            one, two = (sum(abs(apart) <= bound for apart, _ in far) for bound in (1.0, FAR))
+            paragraph.append(
+                f"Of {len(far)} printed measures ({of_tables}), {one} are within one printed standard "
+                f"deviation of ours and {two} within two."
+            )
+            named = [name for apart, name in far if abs(apart) > FAR]
+            if len(named) > MOST_LISTED:
+                named[MOST_LISTED:] = [f"{len(named) - MOST_LISTED} more"]
+            lines += [f"Farther than two from print ({of_tables}): {'; '.join(named)}."] if named else []
+    return [" ".join(paragraph), *lines]
 
 
 def _listed(verdicts: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
@@ -231,46 +183,16 @@ def _listed(verdicts: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
     return "; ".join(parts)
 
 
-def _by_setting(tables: Sequence[Table]) -> dict[str, list[Table]]:
-    grouped: dict[str, list[Table]] = {}
-    for table in tables:
-        grouped.setdefault(table.setting, []).append(table)
-    return grouped
-
-
-def _differences(tables: Sequence[Table]) -> list[tuple[float, dict[str, object]]]:
-    """Differences in printed standard deviations with their records, the greatest first."""
-    differences = [
-        (record["difference_in_paper_std"], record)
-        for table in tables
-        for record in table.records
-        if record["difference_in_paper_std"] is not None
+def _farthest(records: Iterable[Mapping[str, Any]]) -> list[tuple[float, str]]:
+    """Differences in printed standard deviations with their names, the greatest first."""
+    names = {one.name: one.label for one in (*labels.EFFECTIVE, *labels.TEMPORAL)}
+    found = [
+        (
+            apart,
+            f"{labels.method(record['model'])} on {labels.dataset(record['dataset'])}, "
+            f"{names[record['measure'].removesuffix('_sampled')]} ({signed(apart)} sd)",
+        )
+        for record in records
+        if (apart := record.get("difference_in_paper_std")) is not None
     ]
-    return sorted(differences, key=lambda difference: -abs(difference[0]))
-
-
-def _closeness(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -> str:
-    one, two = (sum(abs(d) <= bound for d, _ in differences) for bound in (1.0, FAR))
-    return (
-        f"Of {len(differences)} printed measures ({setting}), {one} are within one printed standard "
-        f"deviation of ours and {two} within two."
-    )
-
-
-def _far(setting: str, differences: Sequence[tuple[float, dict[str, object]]]) -> list[str]:
-    """One line about the measures farthest from the printed ones, or none."""
-    far = [(d, record) for d, record in differences if abs(d) > FAR]
-    named = [
-        f"{labels.method(str(r['model']))} on {labels.dataset(str(r['dataset']))}, "
-        f"{_label(str(r['measure']))} ({signed(d)} sd)"
-        for d, r in far[:MOST_LISTED]
-    ]
-    if len(far) > MOST_LISTED:
-        named.append(f"{len(far) - MOST_LISTED} more")
-    return [f"Farther than two from print ({setting}): {'; '.join(named)}."] if named else []
-
-
-def _label(measure: str) -> str:
-    plain = measure.removesuffix("_sampled")
-    known = {m.name: m.label for m in (*labels.EFFECTIVE, *labels.TEMPORAL)}
-    return known.get(plain, plain)
+    return sorted(found, key=lambda one: -abs(one[0]))

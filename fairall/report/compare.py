@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.build import made, write, write_tables
+from fairall.report.build import Section, write_page
 from fairall.report.comparable import RULE, Group, difference, grouped, marked
-from fairall.report.figure import ReportFigure, save
-from fairall.report.figures import BAND, EVERYBODY, UTILITY_AND_DPU, draw_over_time
-from fairall.report.page import comparison_page
-from fairall.report.references import with_references
+from fairall.report.figures import BAND, EVERYBODY, UTILITY_AND_DPU, ReportFigure, draw_over_time
 from fairall.report.statistics import LEVEL
-from fairall.report.table import Cell, Row, Table
-from fairall.report.tables import Standing, cell, compared
-from fairall.report.written import markdown
+from fairall.report.table import Cell, Row, Table, markdown
+from fairall.report.tables import ACCEPT_ALL, ACCEPT_ALL_NOTE, group_rows
 from fairall.results.finished import Run, read_run
 from fairall.storage.identity import determining, flattened
 
-MEASURES = (
-    *labels.EFFECTIVE,
-    *labels.TEMPORAL,
-    *labels.measures("mean_cfu", "mean_ground_truth_utility"),
-)
+MEASURES = (*labels.EFFECTIVE, *labels.TEMPORAL, *labels.measures("mean_cfu", "mean_ground_truth_utility"))
+TESTS = {"p_baseline": "p_against_first", "p_rival": "p_against_best_other"}  # columns of the CSV
 
 
 def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
@@ -42,9 +34,9 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
         folder: to write to.
 
     Raises:
-        FairAllError: where there are fewer than two, or one is missing or not usable.
+        FairAllError: where there are fewer than two, one is not usable, or `folder` cannot be written.
     """
-    words = [word for word in chosen if not _is_lock(word)]
+    words = [word for word in chosen if not (word.endswith(".lock") and Path(word).is_file())]
     if len(words) < 2:
         raise FairAllError("compare needs at least two runs: folders, or ids of outputs/runs")
     paths = [_path(word, runs_folder) for word in words]
@@ -52,37 +44,29 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     if repeated is not None:
         raise FairAllError(f"{repeated} is named twice")
     runs = {str(i): _read(path) for i, path in enumerate(paths, start=1)}
-    labels = {number: marked(f"{number} {_label(run)}", run) for number, run in runs.items()}
+    names = {
+        number: marked(f"{number} {labels.method(run.name('model'))}, {run.path.name}", run)
+        for number, run in runs.items()
+    }
     groups = grouped(runs)
-    chosen_measures = [*MEASURES, *_further(runs.values())]
-    known = [one for one in chosen_measures if any(len(run.per_seed(one.name)) for run in runs.values())]
-    tables = [_side_by_side(groups, labels, [one for one in known if one in MEASURES])]
-    if further := [one for one in known if one not in MEASURES]:
-        further_table = _side_by_side(groups, labels, further)
-        tables.append(replace(further_table, key="further", title="Further measures"))
-    tables.append(_configurations(runs, labels))
+    # Temporal means of the policy's other measures.
+    listed = {one.name: one.mean() for run in runs.values() for one in run.measures if one.of == "policy"}
+    further = [one for one in listed.values() if one.name not in {known.name for known in MEASURES}]
+    tables = [
+        _side_by_side(key, title, groups, names, known)
+        for key, title, measures in (
+            ("measures", "Runs side by side", MEASURES),
+            ("further", "Further measures", further),
+        )
+        if (known := [one for one in measures if any(len(run.per_seed(one.name)) for run in runs.values())])
+    ]
+    tables.append(_configurations(runs, names))
+    text = f"Test utility and DPU, a row per group of comparable runs. {BAND} {EVERYBODY}"
     figure = ReportFigure(
-        "curves",
-        "Over time",
-        f"Test utility and DPU, a row per group of comparable runs. {BAND} {EVERYBODY}",
-        "Figures",
-        lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=labels),
-        [],
+        "curves", "Over time", text, "", lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=names)
     )
-    try:
-        picture = save(figure, folder / "figures")
-        write_tables(tables, folder / "tables")
-        write(folder / "index.html", comparison_page(tables, figure, picture, made()))
-    except OSError as error:
-        raise FairAllError(
-            f"cannot write to {folder}: {error.strerror or error}; choose another place with --out FOLDER"
-        ) from error
+    write_page(folder, "FairAll: runs side by side", [Section("", tables, [figure])])
     return "\n".join(map(markdown, tables))
-
-
-def _is_lock(word: str) -> bool:
-    path = Path(word)
-    return path.suffix == ".lock" and path.is_file()
 
 
 def _path(word: str, runs_folder: Path) -> Path:
@@ -108,94 +92,38 @@ def _read(path: Path) -> Run:
         raise FairAllError(f"{path}: {error}") from error
 
 
-def _label(run: Run) -> str:
-    return f"{labels.method(run.name('model'))}, {run.path.name}"
-
-
-def _further(runs: Iterable[Run]) -> list[Quantity]:
-    """Temporal means of the policy's measures that the first table does not show."""
-    listed = {one.name: one.mean() for run in runs for one in run.measures if one.of == "policy"}
-    return [measure for measure in listed.values() if measure.name not in {one.name for one in MEASURES}]
-
-
-def _side_by_side(groups: Sequence[Group], labels: Mapping[str, str], measures: Sequence[Quantity]) -> Table:
-    rows, records = [], []
+def _side_by_side(
+    key: str, title: str, groups: Sequence[Group], names: Mapping[str, str], measures: Sequence[Quantity]
+) -> Table:
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
     for group in groups:
-        columns = {measure: _standings(group, measure) for measure in measures}
-        for number, run in group.runs.items():
-            standings = [columns[measure].get(number) for measure in measures]
-            cells = [Cell(str(len(run.seeds))), *(cell(one, None, missing=False) for one in standings)]
-            rows.append(Row(group.title, labels[number], cells))
-            records += [
-                _record(group, run, measure, standing)
-                for measure, standing in zip(measures, standings, strict=True)
-                if standing is not None
-            ]
+        first = next(iter(group.runs))
+        own_rows, own_records = group_rows(group.title, group.runs, measures, names=names, baseline=first)
+        rows += own_rows
+        records += [{"group": group.title} | own for own in own_records]
+    records = [{TESTS.get(name, name): value for name, value in one.items()} for one in records]
     note = (
         f"{difference(groups)} ×100, mean (standard deviation over seeds). Bold: best of its group. F: "
         "against the group's first run, R: against the best of its others; + significantly better, "
         "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
         f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
     )
-    table = Table(
-        "measures",
-        "Runs side by side",
-        note.strip(),
-        ["seeds", *(measure.heading for measure in measures)],
-        rows,
-        "Tables",
-        records=records,
-    )
-    return with_references(
-        table,
-        {group.title: list(group.runs.values()) for group in groups},
-        {measure.name: measure.name for measure in measures},
-        {group.title: {"group": group.title, "run": "accept_all"} for group in groups},
-    )
+    if any(row.name == ACCEPT_ALL for row in rows):
+        note += f" {ACCEPT_ALL_NOTE}"
+    return Table(key, title, note.strip(), ["seeds", *(one.heading for one in measures)], rows, records)
 
 
-def _standings(group: Group, measure: Quantity) -> dict[str, Standing]:
-    """Standings of a group's runs that have a measure, against the first run of the group."""
-    values = {number: run.per_seed(measure.name) for number, run in group.runs.items()}
-    known = {number: series for number, series in values.items() if len(series)}
-    return compared(known, measure, baseline=next(iter(group.runs)))
-
-
-def _record(group: Group, run: Run, measure: Quantity, standing: Standing) -> dict[str, Any]:
-    """A line of the CSV; plain units."""
-    return {
-        "group": group.title,
-        "run": run.path.name,
-        "measure": measure.name,
-        "seeds": len(standing.values),
-        "mean": float(standing.values.mean()),
-        "std": standing.std,
-        "p_against_first": standing.baseline.p if standing.baseline else None,
-        "p_against_best_other": standing.rival.p if standing.rival else None,
-    }
-
-
-def _configurations(runs: Mapping[str, Run], labels: Mapping[str, str]) -> Table:
+def _configurations(runs: Mapping[str, Run], names: Mapping[str, str]) -> Table:
     """Table of the configuration keys that differ between runs."""
     flat = {number: flattened(determining(run.config)) for number, run in runs.items()}
-    keys = list(dict.fromkeys(key for values in flat.values() for key in values))
-    differing = [key for key in keys if len({repr(values.get(key)) for values in flat.values()}) > 1]
-    rows = [Row("", key, [Cell(_shown(flat[number].get(key))) for number in runs]) for key in differing]
-    records = [
-        {"key": key} | {run.path.name: _shown(flat[number].get(key)) for number, run in runs.items()}
-        for key in differing
-    ]
+    rows, records = [], []
+    for key in dict.fromkeys(key for values in flat.values() for key in values):
+        values = [own.get(key) for own in flat.values()]
+        if len({repr(value) for value in values}) > 1:
+            shown = ["" if value is None else str(value) for value in values]
+            rows.append(Row("", key, [Cell(text) for text in shown]))
+            ids = [run.path.name for run in runs.values()]
+            records.append({"key": key} | dict(zip(ids, shown, strict=True)))
     note = "Keys of the configuration that are not the same in all; empty where a run has no such key."
-    return Table(
-        "configuration",
-        "Differences in configuration",
-        note,
-        list(labels.values()),
-        rows,
-        "Tables",
-        records=records,
-    )
-
-
-def _shown(value: Any) -> str:
-    return "" if value is None else str(value)
+    return Table("configuration", "Differences in configuration", note, list(names.values()), rows, records)

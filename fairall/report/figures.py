@@ -1,68 +1,137 @@
-"""The figures of the report: what each shows, and how it is drawn."""
+"""Figures of the report: what each shows, how it is drawn, and its files."""
 
 from __future__ import annotations
 
+import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import grouped
-from fairall.report.figure import (
-    COLOURS,
-    COLUMN,
-    LINES,
-    MARKS,
-    OLIVE,
-    OTHERS,
-    ROSE,
-    STYLES,
-    TEAL,
-    WINE,
-    ReportFigure,
-    handles_of,
-    legend_below,
-)
-from fairall.report.latent_space import Space, latent_space
-from fairall.report.references import ACCEPT_ALL, accept_all
-from fairall.report.tables import Requested
+from fairall.report.plan import Lacking, Requested
+from fairall.report.tables import ACCEPT_ALL, accept_all
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE, principal
 from fairall.results.finished import Run
 from fairall.results.paper import synthetic_readings
-from fairall.results.style import GREY
+from fairall.storage.files import atomic
 
+COLUMN = 3.4  # inches, width of a column of the paper
+DPI = 300
+VERMILION, SKY = "#D55E00", "#56B4E9"
+# Palette of Okabe and Ito; distinct lines for readers who see no colours.
+COLOURS = {
+    "fairall_I_II": BLUE, "fairall_II": SKY, "fairlab_I_II": GREEN, "fairlog": ORANGE, "unfairlog": VERMILION,
+    "opt_fair": GREY, "opt_unfair": GREY,
+    "z_dec": BLUE,  # the default policy of FairAll (I+II)
+}  # fmt: skip
+LINES = {
+    "fairall_I_II": "-", "fairall_II": "--", "fairlab_I_II": "-.", "fairlog": (0, (4, 1, 1, 1, 1, 1)),
+    "unfairlog": ":", "opt_fair": (0, (6, 2)), "opt_unfair": (0, (1, 2)),
+}  # fmt: skip
+MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
+# Tol's muted palette, equally safe, for all that is no method.
+ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
+OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, "#88CCEE", "#117733", "#882255"]
+STYLES = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
+BASE = STYLE | {
+    "font.size": 7, "axes.titlesize": 7, "legend.fontsize": 6, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
+    "pdf.fonttype": 42,
+}  # fmt: skip
+LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
+INK, NIGHT = "#d7dae0", "#15181d"
+DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
 BAND = "Mean over seeds; the band is one standard deviation."
 EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
-EXPECTED = "Measured on test people from acceptance probabilities."
+CURVES = f"Measured on test people from acceptance probabilities. {BAND} {EVERYBODY}"
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
 UTILITY_AND_DPU = labels.measures("utility", "dpu")
 # Labels as matplotlib typesets them.
 POLICIES = {
-    "z_dec": r"$\pi^Z_\mathrm{dec}$",
-    "z_clf": r"$\pi^Z_\mathrm{clf}$",
-    "z_label": r"$\pi^Z_\mathrm{label}$",
-    "clf": r"$\pi_\mathrm{clf}$",
-    "dec": r"$\pi_\mathrm{dec}$",
-}
+    "z_dec": r"$\pi^Z_\mathrm{dec}$", "z_clf": r"$\pi^Z_\mathrm{clf}$", "z_label": r"$\pi^Z_\mathrm{label}$",
+    "clf": r"$\pi_\mathrm{clf}$", "dec": r"$\pi_\mathrm{dec}$",
+}  # fmt: skip
+
+Space = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Latent means of shape (N, Z), s in {−1, +1} of shape (N,), and labels in {0, 1} of shape (N,)."""
+
+
+@dataclass(frozen=True)
+class ReportFigure:
+    """A figure of the report.
+
+    Attributes:
+        key: name of its files.
+        title: one line.
+        text: caption and alternative text.
+        section: of the page.
+        draw: creates the figure.
+        requested: its runs.
+        besides: further runs, without which it can be drawn.
+    """
+
+    key: str
+    title: str
+    text: str
+    section: str
+    draw: Callable[[], Figure]
+    requested: Sequence[Requested] = ()
+    besides: Sequence[Requested] = ()
+
+    @property
+    def possible(self) -> bool:
+        """Whether any of its runs is finished."""
+        return any(one.run is not None for one in self.requested)
+
+    @property
+    def lacking(self) -> Lacking:
+        """Its missing runs."""
+        return Lacking.of([*self.requested, *self.besides])
+
+
+def save(figure: ReportFigure, folder: Path) -> tuple[bytes, bytes]:
+    """Write PNG and PDF; return a light and a dark PNG for the page."""
+    with mpl.rc_context(BASE | LIGHT):
+        drawn = figure.draw()
+        with atomic(folder / f"{figure.key}.pdf") as temporary:
+            drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        light = _png(drawn)
+    with atomic(folder / f"{figure.key}.png") as temporary:
+        temporary.write_bytes(light)
+    with mpl.rc_context(BASE | DARK):
+        return light, _png(figure.draw())
+
+
+def _png(figure: Figure) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(
+        content, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Software": None}
+    )
+    return content.getvalue()
 
 
 def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str) -> ReportFigure:
     """Figure of utility and DPU over time of every method on a data set."""
     own = [one for one in requested if one.dataset == dataset]
-    return _drawing(
+    return ReportFigure(
         f"{dataset}_{initial_policy}",
         f"{labels.dataset(dataset)}, {initial_policy} initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
-        f"{EXPECTED} {BAND} {EVERYBODY}",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
         "Figures: methods over time",
-        own,
         lambda: draw_over_time(_by_model(own), UTILITY_AND_DPU),
+        own,
     )
 
 
@@ -79,75 +148,59 @@ def synthetic(
                 lines[one.model] = (label, levels(one.run, labels.SYNTHETIC))
             else:
                 readings = synthetic_readings(initial_policy, one.model)
-                lines[one.model] = (
-                    f"{label} (printed)",
-                    {key: (low + high) / 2 for key, (low, high) in readings.items()},
-                )
+                heights = {key: (low + high) / 2 for key, (low, high) in readings.items()}
+                lines[one.model] = (f"{label} (printed)", heights)
         return lines
 
-    return _drawing(
+    return ReportFigure(
         f"synthetic_{initial_policy}",
         f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
-        "unfairness over time steps, and the levels of the optimal fair and unfair policies. "
-        f"{EXPECTED} {BAND} {EVERYBODY}",
+        f"unfairness over time steps, and the levels of the optimal fair and unfair policies. {CURVES}",
         "Figures: synthetic data",
-        requested,
         lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=optimal_levels()),
-        also_missing=[one for one in optimal if one.run is None],
+        requested,
+        optimal,
     )
 
 
 def costs(requested: Sequence[Requested]) -> ReportFigure:
     """Figure of effective utility and DPU of FairAll against the cost of a positive decision."""
-
-    def draw() -> Figure:
-        by_dataset: dict[str, list[Run]] = {}
-        for one in requested:
-            if one.run is not None:
-                by_dataset.setdefault(one.dataset, []).append(one.run)
-        return draw_against_cost(by_dataset, labels.EFFECTIVE)
-
-    return _drawing(
+    return ReportFigure(
         "costs",
         "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds.",
         "Figures: costs and policies",
+        lambda: draw_against_cost(requested, labels.EFFECTIVE),
         requested,
-        draw,
     )
 
 
 def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
     """Figure of utility and DPU over time of FairAll with each of its policies on a data set."""
     own = [one for one in requested if one.dataset == dataset]
-
-    def draw() -> Figure:
-        runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
-        return draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs})
-
-    return _drawing(
+    runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
+    return ReportFigure(
         f"policies_{dataset}",
         f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. "
-        f"{EXPECTED} {BAND} {EVERYBODY}",
+        f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
         "Figures: costs and policies",
+        lambda: draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs}),
         own,
-        draw,
     )
 
 
 def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
     """Figure of every method's mean utility and DPU with intervals, a panel per data set."""
-    return _drawing(
+    return ReportFigure(
         f"plane_{initial_policy}",
         f"Utility against unfairness, {initial_policy} initial policy",
         "Means over the time steps of evaluation.window on test people, with 95 % intervals over "
         "seeds (Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
         "Figures: utility against unfairness",
-        requested,
         lambda: draw_plane(_by_dataset(requested)),
+        requested,
     )
 
 
@@ -159,54 +212,71 @@ def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFig
         else Requested(one.planned, None)
         for one in requested
     ]
-    return _drawing(
+    return ReportFigure(
         f"acceptance_{initial_policy}",
         f"Acceptance by group, {initial_policy} initial policy",
         "Share of each step's applicants of either group who were accepted, averaged over "
         f"{SMOOTH} steps. {BAND}",
         "Figures: acceptance by group",
-        measured,
         lambda: draw_acceptance(_by_dataset(measured)),
+        measured,
     )
 
 
 def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
-    """Figure of the latent spaces of methods that have one, on a data set."""
-    own = [
-        one for one in requested if one.dataset == dataset and "latent_size" in one.planned.config["model"]
-    ]
+    """Figure of the latent spaces of methods that have one; runs without a usable policy count as missing."""
     spaces: dict[str, Space] = {}
     seen = []
-    for one in own:
-        space = None if one.run is None else latent_space(one.run)
-        if space is not None:
-            spaces[one.model] = space
-        seen.append(one if space is not None else Requested(one.planned, None))
-    return _drawing(
+    for one in requested:
+        if one.dataset == dataset and "latent_size" in one.planned.config["model"]:
+            space = None if one.run is None else latent_space(one.run)
+            seen.append(one if space is not None else Requested(one.planned, None))
+            spaces |= {} if space is None else {one.model: space}
+    return ReportFigure(
         f"latents_{dataset}",
         f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
         "Latent means of test people by the first seed's policy at the end, on their two leading principal "
         "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
         "the left.",
         "Figures: latent spaces",
-        seen,
         partial(draw_latents, spaces),
+        seen,
     )
 
 
-def _drawing(
-    key: str,
-    title: str,
-    text: str,
-    section: str,
-    requested: Sequence[Requested],
-    draw: Callable[[], Figure],
-    *,
-    also_missing: Sequence[Requested] = (),
-) -> ReportFigure:
-    missing = [one.planned.command for one in (*requested, *also_missing) if one.run is None]
-    there = any(one.run is not None for one in requested)
-    return ReportFigure(key, title, text, section, draw if there else None, missing)
+def latent_space(run: Run) -> Space | None:
+    """Latent means of the people of `evaluation.split` by the first seed's policy, their s and labels.
+
+    None for a method without a latent, a policy that is missing or of another version, missing data, and a
+    seed that has diverged.
+    """
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from fairall.config.compose import compose_config
+    from fairall.config.schema import ScalerRows
+    from fairall.config.target import typed_node
+    from fairall.data.dataset import dataset
+    from fairall.policy import Policy
+    from fairall.results.latent_quality import latent
+
+    folder: Path = run.path / "policy"
+    if not (folder / "weights.pt").exists():
+        return None
+    try:
+        policy = Policy.load(folder)
+        composed = compose_config(f"dataset={run.name('dataset')}").dataset
+        merged = typed_node(OmegaConf.merge(composed, run.config["dataset"]), "dataset")
+        node: Any = OmegaConf.to_object(merged)
+        data = dataset(node).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
+    except (FairAllError, HydraException, OmegaConfBaseException, KeyError, RuntimeError):
+        return None
+    people = getattr(data, run.config["evaluation"]["split"])
+    z = latent(policy.learner, people, len(run.seeds))
+    if z is None or not np.isfinite(z[0]).all():
+        return None
+    return z[0], people.s.numpy(), people.label.numpy()
 
 
 def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
@@ -214,11 +284,8 @@ def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
 
 
 def _by_dataset(requested: Sequence[Requested]) -> dict[str, dict[str, Run]]:
-    runs: dict[str, dict[str, Run]] = {}
-    for one in requested:
-        if one.run is not None:
-            runs.setdefault(one.dataset, {})[one.model] = one.run
-    return runs
+    datasets = dict.fromkeys(one.dataset for one in requested if one.run is not None)
+    return {name: _by_model([one for one in requested if one.dataset == name]) for name in datasets}
 
 
 def draw_over_time(
@@ -251,13 +318,14 @@ def draw_over_time(
         panels = part.subplots(rows, columns, squeeze=False).ravel()
         for axes, measure in zip(panels, measures, strict=False):
             for name, run in group.runs.items():
-                _curve(axes, run, measure, *looks[name])
+                label, look = looks[name]
+                curve, lowest = 100 * run.curve(measure.name), 100 * measure.bounds[0]
+                _band(axes, curve, lowest, label=label, **look)
             for reference, (label, heights) in (optimal or {}).items():
                 if measure.name in heights:
-                    axes.axhline(
-                        100 * heights[measure.name], color=GREY, ls=LINES[reference], lw=1, label=label
-                    )
-            everybody = accept_all(group.runs.values(), f"mean_{measure.name}")
+                    height = 100 * heights[measure.name]
+                    axes.axhline(height, color=GREY, ls=LINES[reference], lw=1, label=label)
+            everybody = accept_all(list(group.runs.values()), f"mean_{measure.name}")
             if measure.higher_is_better and everybody is not None:
                 axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
             axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
@@ -268,36 +336,27 @@ def draw_over_time(
     return figure
 
 
-def _curve(axes: Axes, run: Run, measure: Quantity, label: str, look: dict[str, Any]) -> None:
-    curve = 100 * run.curve(measure.name)
+def _band(axes: Axes, curve: pd.DataFrame, lowest: float, **look: Any) -> None:
+    """Draw the mean of a curve over seeds and a band of one standard deviation, from `lowest` on."""
     mean, std = curve.mean(axis=1), curve.std(axis=1).fillna(0.0)
-    low = (mean - std).clip(lower=100 * measure.bounds[0])
-    axes.plot(mean.index, mean, label=label, **look)
+    axes.plot(mean.index, mean, **look)
+    low = (mean - std).clip(lower=lowest)
     axes.fill_between(mean.index, low, mean + std, color=look["color"], alpha=0.15, lw=0)
 
 
-def draw_against_cost(by_dataset: Mapping[str, Sequence[Run]], measures: Sequence[Quantity]) -> Figure:
+def draw_against_cost(requested: Sequence[Requested], measures: Sequence[Quantity]) -> Figure:
     """Draw measures at the last step against c, a line per data set, with standard deviations."""
     figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
     panels = figure.subplots(1, len(measures))
     for axes, measure in zip(panels, measures, strict=True):
-        for i, (dataset, runs) in enumerate(by_dataset.items()):
+        for i, dataset in enumerate(dict.fromkeys(one.dataset for one in requested if one.run is not None)):
+            runs = [one.run for one in requested if one.dataset == dataset and one.run is not None]
             ordered = sorted(runs, key=lambda run: run.cost)
-            values = [100 * run.per_seed(measure.name) for run in ordered]
-            means, stds = ([getattr(value, part)() for value in values] for part in ("mean", "std"))
-            lowest = 100 * measure.bounds[0]
-            below = [min(mean - lowest, std) for mean, std in zip(means, stds, strict=True)]
-            axes.errorbar(
-                [run.cost for run in ordered],
-                means,
-                [below, stds],
-                color=OTHERS[i],
-                ls=STYLES[i],
-                marker="osD"[i % 3],
-                ms=2.5,
-                capsize=1.5,
-                label=labels.dataset(dataset),
-            )
+            values = pd.DataFrame({run.cost: 100 * run.per_seed(measure.name) for run in ordered})
+            means, stds = values.mean(), values.std()
+            reach = [np.fmin(means - 100 * measure.bounds[0], stds), stds]
+            look: dict[str, Any] = {"color": OTHERS[i], "ls": STYLES[i], "marker": "osD"[i % 3], "ms": 2.5}
+            axes.errorbar(means.index, means, reach, capsize=1.5, label=labels.dataset(dataset), **look)
         axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
     legend_below(figure, handles_of(panels[:1]), 3)
     return figure
@@ -314,22 +373,12 @@ def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
             dpu, utility = (run.summary["aggregate"][f"mean_{measure}"] for measure in ("dpu", "utility"))
             x, y = 100 * dpu["mean"], 100 * utility["mean"]
             points.append((x, y))
+            look: dict[str, Any] = {"color": COLOURS[name], "marker": MARKS[name], "ms": 4, "ls": "none"}
             handles[labels.method(name)] = axes.errorbar(
-                x,
-                y,
-                xerr=_reach(dpu),
-                yerr=_reach(utility),
-                color=COLOURS[name],
-                marker=MARKS[name],
-                ms=4,
-                capsize=1.5,
-                lw=0.9,
-                ls="none",
+                x, y, xerr=_reach(dpu), yerr=_reach(utility), capsize=1.5, lw=0.9, **look
             )
-        front = pareto(points)
-        (handles["Pareto front"],) = axes.plot(
-            *zip(*front, strict=True), color=GREY, ls="--", lw=0.9, zorder=0
-        )
+        front = zip(*pareto(points), strict=True)
+        (handles["Pareto front"],) = axes.plot(*front, color=GREY, ls="--", lw=0.9, zorder=0)
         axes.set(title=labels.dataset(dataset), ylabel="mean test utility (×100)")
         axes.set_xlim(left=0)
     panels[-1].set_xlabel("mean test DPU (×100), less is fairer")
@@ -356,44 +405,32 @@ def draw_acceptance(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
     methods = list(dict.fromkeys(name for runs in by_dataset.values() for name in runs))
     figure = Figure(figsize=(2 * COLUMN, 1.3 * len(by_dataset) + 0.3), layout="constrained")
     panels = figure.subplots(len(by_dataset), len(methods), sharex=True, sharey="row", squeeze=False)
-    for axes, name in zip(panels[0], methods, strict=True):
-        axes.set_title(labels.method(name))
+    sides = (("", "S = +1", TEAL, "-"), ("dis", "S = −1", ROSE, "--"))
     for row, (dataset, runs) in zip(panels, by_dataset.items(), strict=True):
         row[0].set_ylabel(f"{labels.dataset(dataset)}\naccepted (%)")
         for axes, name in zip(row, methods, strict=True):
             if name not in runs:
                 axes.set_axis_off()
                 continue
-            _groups(axes, runs[name])
+            for side, label, colour, line in sides:
+                curve = 100 * runs[name].curve(f"acceptance_rate_{side}advantaged")
+                smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
+                _band(axes, smooth, -np.inf, label=label, color=colour, ls=line)
+            axes.set_ylim(0, 100)
+    for axes, name in zip(panels[0], methods, strict=True):
+        axes.set_title(labels.method(name))
     for axes in panels[-1]:
         axes.set_xlabel("time step t")
     legend_below(figure, handles_of([next(axes for axes in panels[0] if axes.axison)]), 2)
     return figure
 
 
-def _groups(axes: Axes, run: Run) -> None:
-    for group, label, colour, line in (
-        ("advantaged", "S = +1", TEAL, "-"),
-        ("disadvantaged", "S = −1", ROSE, "--"),
-    ):
-        curve = 100 * run.curve(f"acceptance_rate_{group}")
-        smooth = curve.rolling(SMOOTH, min_periods=1, center=True).mean()
-        mean, std = smooth.mean(axis=1), smooth.std(axis=1).fillna(0.0)
-        axes.plot(mean.index, mean, color=colour, ls=line, label=label)
-        axes.fill_between(mean.index, mean - std, mean + std, color=colour, alpha=0.15, lw=0)
-    axes.set_ylim(0, 100)
-
-
-def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Figure:
-    """Draw latent means of the first seed on their two leading principal axes, by s and by the label.
-
-    Args:
-        spaces: by method: z of shape (N, Z), s in {−1, +1} of shape (N,), and label in {0, 1} of shape (N,).
-    """
+def draw_latents(spaces: Mapping[str, Space]) -> Figure:
+    """Draw latent means of the first seed on their two leading principal axes, by s and by the label."""
     figure = Figure(figsize=(COLUMN, 1.5 * len(spaces) + 0.5), layout="constrained")
     panels = figure.subplots(len(spaces), 2, squeeze=False)
     for (left, right), (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
-        points = principal(z)
+        points, _ = principal(z)
         for axes, positive, words, hues in (
             (left, s > 0, ("S = −1", "S = +1"), (ROSE, TEAL)),
             (right, label > 0, ("ỹ = 0", "ỹ = 1"), (OLIVE, WINE)),
@@ -410,14 +447,6 @@ def draw_latents(spaces: Mapping[str, tuple[np.ndarray, np.ndarray, np.ndarray]]
     for axes in panels[-1]:
         axes.set_xlabel("first axis of z")
     return figure
-
-
-def principal(z: np.ndarray) -> np.ndarray:
-    """Points on their two leading principal axes, shape (N, 2)."""
-    centred = z - z.mean(0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    points = centred @ axes[:2].T
-    return points if points.shape[1] == 2 else np.column_stack([points, np.zeros(len(points))])
 
 
 def _look(name: str, i: int, named: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
@@ -437,5 +466,39 @@ def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
 
 def levels(run: Run, measures: Sequence[Quantity]) -> dict[str, float]:
     """Measures of a run at the last time step, averaged over seeds, plain units."""
-    last: dict[str, pd.Series] = {measure.name: run.last(measure.name) for measure in measures}
+    last = {measure.name: run.last(measure.name) for measure in measures}
     return {key: float(values.mean()) for key, values in last.items() if len(values)}
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
+    """Add one legend for all panels below them; the figure grows by its height.
+
+    Args:
+        figure: with a constrained layout.
+        handles: matplotlib's artists, by label.
+        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
+            column are wrapped.
+    """
+    labels = list(handles)
+    widest = max(map(len, labels))
+    while True:
+        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
+        extent = legend.get_window_extent()
+        if extent.width <= figure.bbox.width or widest == 1:
+            break
+        legend.remove()
+        if columns > 1:
+            columns -= 1
+        else:
+            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
+            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
+
+
+def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:
+    """Artists of some panels by label, each label once."""
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    return handles

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.paths import sweeps_folder
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
+from fairall.report import labels
 from fairall.results.finished import Run
 from fairall.storage.identity import determining, ordered
 
@@ -23,6 +25,8 @@ PARTS = {
     "tables": ("harsh", "lenient", "published_code"),
     "figures": ("optimal", "synthetic", "policies", "costs"),
 }
+EVERY = tuple(itertools.chain(*PARTS.values()))
+SINGLE_VALUES = ("cost.value=", "model.policy=")  # axes that set a value, not a group of the configuration
 
 
 @dataclass(frozen=True)
@@ -56,19 +60,65 @@ class Planned:
         return self.config[group]["name"]
 
 
+@dataclass(frozen=True)
+class Requested:
+    """A run that a table or figure needs, and the finished run or None."""
+
+    planned: Planned
+    run: Run | None
+
+    @property
+    def model(self) -> str:
+        """Name of the method."""
+        return self.planned.name("model")
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.planned.name("dataset")
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What a table or figure needs and does not have.
+
+    Attributes:
+        commands: name of each missing thing, and the command that makes it.
+        needed: number of things needed.
+        thing: what they are.
+    """
+
+    commands: list[tuple[str, str]]
+    needed: int
+    thing: str = "run"
+
+    def __str__(self) -> str:
+        return f"{len(self.commands)} of {count(self.needed, self.thing)} missing"
+
+    @classmethod
+    def of(cls, requested: Sequence[Requested]) -> Lacking:
+        """The missing ones of some runs."""
+        missing = [one for one in requested if one.run is None]
+        return cls(
+            [
+                (f"{labels.method(one.model)} on {labels.dataset(one.dataset)}", one.planned.command)
+                for one in missing
+            ],
+            len(requested),
+        )
+
+
 def sweeps_of(parts: Iterable[str]) -> list[str]:
     """Names of the sweeps of some parts, sweeps, or `all`.
 
     Raises:
         FairAllError: where there is no such part.
     """
-    every = [sweep for sweeps in PARTS.values() for sweep in sweeps]
-    chosen: list[str] = []
-    for part in parts:
-        if part != "all" and part not in PARTS and part not in every:
-            raise FairAllError(f"there is no part {part!r}; there are all, {', '.join([*PARTS, *every])}")
-        chosen += every if part == "all" else PARTS.get(part, (part,))
-    return list(dict.fromkeys(chosen))
+    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in EVERY}
+    wrong = [part for part in parts if part not in choices]
+    if wrong:
+        raise FairAllError(f"there is no part {wrong[0]!r}; there are {', '.join(choices)}")
+    return list(dict.fromkeys(sweep for part in parts for sweep in choices[part]))
 
 
 def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = True) -> list[Planned]:
@@ -100,13 +150,12 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
 
 def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
     """The run of a planned command; of several, made by several versions, the last to finish."""
-    found = [run for run in runs if run.key == planned.key]
-    return max(found, key=lambda run: run.finished, default=None)
+    return max((run for run in runs if run.key == planned.key), key=lambda run: run.finished, default=None)
 
 
 def added(overrides: Iterable[str]) -> list[str]:
     """The words that change every run: neither a choice on an axis nor one of `PLACES`."""
-    axes = {str(key) for sweep in sweeps_of(["all"]) for key in _grid(sweep)}
+    axes = {str(key) for sweep in EVERY for key in _grid(sweep)}
     return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
 
 
@@ -116,50 +165,41 @@ def _grid(sweep: str) -> DictConfig:
 
 
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
-    """Configurations of command lines; command lines that differ in plain values only are composed once."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
+    """Configurations of command lines; those that differ in `SINGLE_VALUES` only are composed once."""
     from fairall.config.compose import compose_all
     from fairall.config.target import with_types
 
-    groups = [tuple(word for word in words if not _sets_value(word)) for words in commands]
+    groups = [tuple(word for word in words if not word.startswith(SINGLE_VALUES)) for words in commands]
     distinct = list(dict.fromkeys(groups))
     by_group = dict(zip(distinct, map(with_types, compose_all(distinct)), strict=True))
-    parser = OverridesParser.create()
     found = []
     for words, group in zip(commands, groups, strict=True):
         composed = by_group[group].copy()
-        for override in parser.parse_overrides([word for word in words if _sets_value(word)]):
+        values = [word for word in words if word.startswith(SINGLE_VALUES)]
+        for override in OverridesParser.create().parse_overrides(values):
             OmegaConf.update(composed, override.get_key_element(), override.value())
         found.append(composed)
     return found
 
 
-def _sets_value(word: str) -> bool:
-    """Whether a word of a sweep sets a single value in a group, as `cost.value=0.3` does."""
-    return word.split("=")[0] in ("cost.value", "model.policy")
-
-
 def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
     """The words of each point of a sweep's grid that the user's words select."""
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     grid = _grid(sweep)
-    parser = OverridesParser.create()
-
-    def expanded(words: Iterable[str]) -> list[list[str]]:
-        axes = []
-        for word in parser.parse_overrides(list(words)):
-            several = word.is_sweep_override()
-            values = word.sweep_string_iterator() if several else [word.get_value_element_as_str()]
-            axes.append([f"{word.get_key_element()}={value}" for value in values])
-        return [list(point) for point in itertools.product(*axes)]
-
     picked = [word for word in overrides if word.split("=")[0] in grid]
     others = [word for word in overrides if word not in picked]
-    chosen = expanded(picked)
+    chosen = _expanded(picked)
     return [
         (*words, *others)
-        for words in expanded(f"{key!s}={values}" for key, values in grid.items())
+        for words in _expanded([f"{key!s}={values}" for key, values in grid.items()])
         if any(set(choice) <= set(words) for choice in chosen)
     ]
+
+
+def _expanded(words: list[str]) -> list[tuple[str, ...]]:
+    """All combinations of the values of some words, each with one value per key."""
+    axes = []
+    for word in OverridesParser.create().parse_overrides(words):
+        several = word.is_sweep_override()
+        values = word.sweep_string_iterator() if several else [word.get_value_element_as_str()]
+        axes.append([f"{word.get_key_element()}={value}" for value in values])
+    return list(itertools.product(*axes))

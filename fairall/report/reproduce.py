@@ -1,4 +1,8 @@
-"""Make the runs that the paper needs, several at once, skipping finished ones."""
+"""Make the runs that the paper needs, several at once, skipping finished ones.
+
+Hydra's joblib launcher is not used: it is an optional extra, neither starts the longest runs first nor says
+how much time is left, and measures no processor time of a run.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from types import FrameType
-from typing import IO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -27,28 +28,13 @@ from fairall.report.plan import Planned, added, plan, sweeps_of
 from fairall.results.time_left import in_words
 
 GRACE = 20.0  # seconds for an interrupted run to close its MLflow run
-LOOK_EVERY = 1.0  # seconds
+LOOK_EVERY = 1.0  # seconds between two updates of the time left
 
-
-@dataclass
-class Child:
-    """A run in a process of its own.
-
-    Attributes:
-        planned: the run.
-        process: of the run.
-        errors: standard error of the process.
-        started: seconds on the monotonic clock.
-    """
-
-    planned: Planned
-    process: subprocess.Popen[bytes]
-    errors: IO[bytes]
-    started: float
+Failures = list[tuple[Planned, str]]
 
 
 class Reproduction:
-    """Runs to be made, and running ones.
+    """Runs to be made, each in a process of its own.
 
     Args:
         to_do: runs in order.
@@ -57,103 +43,89 @@ class Reproduction:
     """
 
     def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
-        self._to_do = list(to_do)
-        self._jobs = jobs
-        self._durations = durations
-        self._running: list[Child] = []
-        self._total = len(to_do)
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        self.failed: list[tuple[Planned, str]] = []
+        self._to_do, self._jobs, self._durations = to_do, jobs, durations
+        self._expected = durations.expected(to_do)
+        self._started: dict[str, float] = {}
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._stopping = False
 
-    def run(self) -> None:
-        """Make all runs; failures are reported and do not stop the others."""
-        with self._bar() as show:
+    def run(self) -> Failures:
+        """Make all runs; return those that failed, which do not stop the others."""
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
+        failures, total, began = Failures(), len(self._to_do), time.monotonic()
+        with (
+            ThreadPoolExecutor(self._jobs) as pool,
+            Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+        ):
+            task = bar.add_task("", total=1.0)
+            pending: dict[Future[str], Planned] = {pool.submit(self._make, one): one for one in self._to_do}
             try:
-                while self._to_do or self._running:
-                    while self._to_do and len(self._running) < self._jobs:
-                        self._running.append(_start(self._to_do.pop(0)))
-                    time.sleep(LOOK_EVERY)
-                    for child in list(self._running):
-                        usage = _ended(child)
-                        if usage is not None:
-                            self._running.remove(child)
-                            self._account(child, usage)
-                    show()
+                while pending:
+                    left = self.seconds_left(list(pending.values()))
+                    said = f"{total - len(pending)} of {count(total, 'run')}; about {in_words(left)} left"
+                    past = time.monotonic() - began
+                    bar.update(task, completed=past / (past + left or 1.0), description=said)
+                    for future in wait(pending, LOOK_EVERY, FIRST_COMPLETED).done:
+                        one = pending.pop(future)
+                        if error := future.exception():
+                            failures.append((one, str(error)))
+                        outcome = f"FAILED: {error}" if error else future.result()
+                        self._expected = self._durations.expected(pending.values())
+                        left = self.seconds_left(list(pending.values()))
+                        then = f"; about {in_words(left)} left" if pending else ""
+                        done = f"{total - len(pending)} of {total}: {' '.join(one.words)}"
+                        console.print(f"{done}: {outcome}{then}", markup=False)
             finally:
-                _stop(self._running)
+                self._stopping = True
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._signal(signal.SIGINT)
+                wait(pending, GRACE if pending else 0.0)
+                self._signal(signal.SIGKILL)
+        return failures
 
-    def seconds_left(self) -> float:
-        """Expected seconds until the last run ends."""
+    def seconds_left(self, pending: Sequence[Planned]) -> float:
+        """Expected seconds until the last of some runs ends."""
         now = time.monotonic()
-        waiting = [self._expected(planned) for planned in self._to_do]
-        ending = [max(0.0, self._expected(child.planned) - (now - child.started)) for child in self._running]
-        everything = waiting + ending
-        return max(sum(everything) / self._jobs, max(everything, default=0.0))
+        left = [max(0.0, self._expected[one.key] - now + self._started.get(one.key, now)) for one in pending]
+        return max(sum(left) / self._jobs, max(left, default=0.0))
 
-    def _expected(self, planned: Planned) -> float:
-        return self._durations.expected(planned.name("model"), planned.name("dataset"))
+    def _make(self, planned: Planned) -> str:
+        """Make one run; return the time it took in words.
 
-    def _account(self, child: Child, cpu_seconds: float) -> None:
-        wall = time.monotonic() - child.started
-        planned, code = child.planned, child.process.returncode
-        if code == 0:
-            names = planned.name("model"), planned.name("dataset")
-            self._durations.add(planned.words, *names, wall, cpu_seconds)
-            outcome = f"{in_words(wall)}, {cpu_seconds:.0f} s of CPU"
-        else:
-            reason = _last_line(child.errors) or f"ended with code {code}"
-            self.failed.append((planned, reason))
-            outcome = f"FAILED: {reason}"
-        child.errors.close()
-        done = self._total - len(self._to_do) - len(self._running)
-        left = "" if done == self._total else f"; about {in_words(self.seconds_left())} left"
-        self._console.print(
-            f"{done} of {self._total}: {' '.join(planned.words)}: {outcome}{left}", markup=False
-        )
-
-    @contextmanager
-    def _bar(self) -> Iterator[Callable[[], None]]:
-        """A bar over all runs by expected time, on a terminal only; yields a function that updates it."""
-        progress = Progress(
-            TextColumn("{task.fields[runs]}"),
-            BarColumn(bar_width=None),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=self._console,
-            disable=not self._console.is_terminal,
-        )
-        began = time.monotonic()
-        task = progress.add_task("", total=1.0, runs="", left="")
-
-        def show() -> None:
-            left, past = self.seconds_left(), time.monotonic() - began
-            done = self._total - len(self._to_do) - len(self._running)
-            progress.update(
-                task,
-                completed=past / (past + left) if past + left else 1.0,
-                runs=f"{done} of {self._total} runs",
-                left=f"about {in_words(left)} left",
+        Raises:
+            FairAllError: with the last line that the run wrote to standard error, where it failed.
+        """
+        self._started[planned.key] = began = time.monotonic()
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fairall", *planned.words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,  # so that Ctrl-C reaches it once, through this process
             )
+            self._processes.add(process)
+            if self._stopping:
+                process.send_signal(signal.SIGINT)
+            # Popen.wait would not give the processor time of this process alone.
+            _, status, usage = os.wait4(process.pid, 0)
+            self._processes.discard(process)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                errors.seek(0)
+                lines = errors.read().decode(errors="replace").strip().splitlines()
+                reason = lines[-1] if lines else f"ended with code {process.returncode}"
+                raise FairAllError(reason.removeprefix("fairall: "))
+        wall, cpu = time.monotonic() - began, usage.ru_utime + usage.ru_stime
+        self._durations.add(planned, wall, cpu)
+        return f"{in_words(wall)}, {cpu:.0f} s of CPU"
 
-        with progress:
-            yield show
+    def _signal(self, number: int) -> None:
+        for process in list(self._processes):
+            os.kill(process.pid, number)
 
 
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C, so that no run is left without its parent."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@_terminated_as_interrupted()
 def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | None, dry_run: bool) -> bool:
     """Make the runs of some parts; return whether all of them are finished in the end.
 
@@ -167,38 +139,38 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
         FairAllError: where there is no such part.
     """
     planned = plan(sweeps_of(parts), overrides)
+    durations = Durations(Path(planned[0].config["outputs_dir"]) / "reproduction.csv", added(overrides))
+    to_do, failures = _to_do(planned)
+    expected = durations.expected(to_do)
+    sweeps = list(dict.fromkeys(one.sweep for one in planned))
+    # Within a sweep the longest first, so that no core idles at the end.
+    to_do.sort(key=lambda one: (sweeps.index(one.sweep), -expected[one.key]))
     jobs = jobs or _cores()
-    outputs = Path(planned[0].config["outputs_dir"])
-    durations = Durations(outputs / "reproduction.csv", added(overrides))
-    to_do, finished, impossible = _split(planned)
-    to_do = _longest_first(to_do, durations)
     reproduction = Reproduction(to_do, jobs, durations)
-    expected = in_words(reproduction.seconds_left())
+    finished = len(planned) - len(to_do) - len(failures)
+    time_needed = f"about {in_words(reproduction.seconds_left(to_do))}, {jobs} at once"
     print(
         f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do; "
-        + (f"about {expected}, {jobs} at once" if to_do else "nothing to wait for"),
+        + (time_needed if to_do else "nothing to wait for"),
         flush=True,
     )
     if dry_run:
         for one in to_do:
-            print(f"{in_words(durations.expected(one.name('model'), one.name('dataset'))):>8}  {one.command}")
+            print(f"{in_words(expected[one.key]):>8}  {one.command}")
     else:
-        reproduction.run()
-    failed = impossible + reproduction.failed
-    for one, reason in failed:
+        failures += reproduction.run()
+    for one, reason in failures:
         print(f"fairall: {one.command}: {reason}", file=sys.stderr)
-    return not failed
+    return not failures
 
 
 def _cores() -> int:
     """Number of cores that this process may use, or of all cores on systems that do not say."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[Planned, str]]]:
-    """Runs to do, number of finished ones, and runs that cannot be made with the reason."""
+def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
+    """Runs that are not finished, and runs that cannot be made with the reason."""
     from fairall.experiment import job, prepare
 
     met: dict[str, PreparedData | FairAllError] = {}
@@ -216,68 +188,13 @@ def _split(planned: Sequence[Planned]) -> tuple[list[Planned], int, list[tuple[P
             raise found
         return found
 
-    to_do, finished = [], 0
-    impossible: list[tuple[Planned, str]] = []
+    to_do, impossible = [], Failures()
     for one in planned:
         try:
             requested = job(one.composed, people)
         except FairAllError as error:
             impossible.append((one, str(error)))
             continue
-        if requested.folder.done and not requested.config.force:
-            finished += 1
-        else:
+        if requested.config.force or not requested.folder.done:
             to_do.append(one)
-    return to_do, finished, impossible
-
-
-def _longest_first(to_do: Sequence[Planned], durations: Durations) -> list[Planned]:
-    """Sweeps in order, and within each the longest runs first, so that no core idles at the end."""
-    sweeps = list(dict.fromkeys(one.sweep for one in to_do))
-    return sorted(
-        to_do,
-        key=lambda one: (
-            sweeps.index(one.sweep),
-            -durations.expected(one.name("model"), one.name("dataset")),
-        ),
-    )
-
-
-def _start(planned: Planned) -> Child:
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 - read when the child has ended
-    command = [sys.executable, "-m", "fairall", *planned.words]
-    # In a session of its own, so that Ctrl-C reaches it once, through this process.
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-    )
-    return Child(planned, process, errors, time.monotonic())
-
-
-def _ended(child: Child) -> float | None:
-    """CPU seconds of a child that has ended; None while it runs."""
-    # process.poll() would not give the CPU time of this child alone.
-    pid, status, usage = os.wait4(child.process.pid, os.WNOHANG)
-    if pid == 0:
-        return None
-    child.process.returncode = os.waitstatus_to_exitcode(status)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _stop(children: Sequence[Child]) -> None:
-    """Interrupt running children, and kill those that have not ended after `GRACE`."""
-    for child in children:
-        child.process.send_signal(signal.SIGINT)
-    deadline = time.monotonic() + GRACE
-    for child in children:
-        try:
-            child.process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            child.process.kill()
-            child.process.wait()
-        child.errors.close()
-
-
-def _last_line(errors: IO[bytes]) -> str:
-    errors.seek(0)
-    lines = errors.read().decode(errors="replace").strip().splitlines()
-    return lines[-1].removeprefix("fairall: ") if lines else ""
+    return to_do, impossible

@@ -1,46 +1,17 @@
-"""Differences between measures: in the paper's standard deviations, and paired tests over seeds."""
+"""Paired tests over seeds, and the standing of runs within a column of a table."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fairall.metrics import Quantity
+
 LEVEL = 0.05  # of significance, after Holm's correction
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A paired test between two runs.
-
-    Attributes:
-        rival: the run compared with.
-        better: whether the mean is better than the rival's.
-        p: of the two-sided Wilcoxon signed-rank test, Holm-corrected; None where no test is possible.
-    """
-
-    rival: str
-    better: bool
-    p: float | None
-
-    @property
-    def significant(self) -> bool:
-        """Whether p is below `LEVEL`."""
-        return self.p is not None and self.p < LEVEL
-
-
-def in_deviations(ours: float, printed: tuple[float, float]) -> float | None:
-    """Our mean less the printed one in printed standard deviations; None where those are 0.
-
-    Examples:
-        >>> in_deviations(3.0, (2.0, 0.5))
-        2.0
-    """
-    mean, std = printed
-    return (ours - mean) / std if std > 0 else None
 
 
 def paired_p(first: pd.Series, second: pd.Series) -> float | None:
@@ -55,9 +26,7 @@ def paired_p(first: pd.Series, second: pd.Series) -> float | None:
     difference = pairs[:, 0] - pairs[:, 1]
     if len(difference) < 2:
         return None
-    if not np.any(difference):
-        return 1.0
-    return float(wilcoxon(difference).pvalue)
+    return float(wilcoxon(difference).pvalue) if np.any(difference) else 1.0
 
 
 def holm(values: Sequence[float | None]) -> list[float | None]:
@@ -76,3 +45,48 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
         largest = max(largest, min(1.0, (len(known) - rank) * p))
         corrected[i] = largest
     return corrected
+
+
+def standings(
+    by_run: Mapping[str, pd.Series], measure: Quantity, baseline: str, references: Sequence[str] = ()
+) -> dict[str, dict[str, Any]]:
+    """Compare every run of a column with a baseline and with the best of the others.
+
+    Args:
+        by_run: values by seed, plain units, not empty.
+        measure: of the column; one without a better direction is not compared.
+        baseline: name of a run, which may be absent.
+        references: names of runs that are not compared.
+
+    Returns:
+        By run `seeds`, `mean`, `std` (n − 1; None for one seed) and `best`; of a compared run also
+        `baseline` and `rival`, the names of the runs compared with, and for each of the two
+        `better_than_baseline` and `p_baseline`, Holm-corrected over the runs; None where no test is possible.
+    """
+    found: dict[str, dict[str, Any]] = {
+        run: {
+            "seeds": len(values),
+            "mean": float(values.mean()),
+            "std": float(values.std()) if len(values) > 1 else None,
+        }
+        for run, values in by_run.items()
+    }
+    score = {run: (1 if measure.higher_is_better else -1) * one["mean"] for run, one in found.items()}
+    competing = [run for run in by_run if measure.higher_is_better is not None and run not in references]
+    best = max((score[run] for run in competing), default=None) if len(competing) > 1 else None
+    for run, one in found.items():
+        one["best"] = run in competing and score[run] == best
+    others = {run: [other for other in competing if other != run] for run in competing}
+    rivals = {
+        "baseline": {run: baseline for run in competing if baseline in by_run and run != baseline},
+        "rival": {run: max(rest, key=score.__getitem__) for run, rest in others.items() if rest},
+    }
+    for role, pairs in rivals.items():
+        # Two runs may be each other's rivals, which is one test.
+        tests = list(dict.fromkeys(frozenset(pair) for pair in pairs.items()))
+        raw = [paired_p(*(by_run[run] for run in sorted(test))) for test in tests]
+        corrected = dict(zip(tests, holm(raw), strict=True))
+        for run, rival in pairs.items():
+            p = corrected[frozenset((run, rival))]
+            found[run] |= {role: rival, f"better_than_{role}": score[run] > score[rival], f"p_{role}": p}
+    return found

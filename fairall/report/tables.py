@@ -1,21 +1,22 @@
-"""Tables of methods beside the paper's values: effective, temporal, and on synthetic data."""
+"""Tables of methods beside the paper's values, of settings, and of runs that are not the paper's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
+from omegaconf import OmegaConf
 
+from fairall.config.paths import configuration_root
 from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.plan import Planned
-from fairall.report.references import with_references
-from fairall.report.statistics import LEVEL, Comparison, holm, in_deviations, paired_p
+from fairall.report.comparable import marked
+from fairall.report.plan import Lacking, Requested
+from fairall.report.statistics import LEVEL, standings
 from fairall.report.table import Cell, Row, Table, plus_minus
 from fairall.results.finished import Run
-from fairall.results.paper import paper_metrics, synthetic_readings
+from fairall.results.paper import acceptance_rates, paper_metrics, synthetic_readings
+from fairall.storage.identity import flattened
 
 MARKS = (
     "Bold: best of the data set. F: against FairLog, R: against the best of the others; + significantly "
@@ -26,39 +27,29 @@ UNITS = (
     "×100, mean (standard deviation over seeds). In italics the printed value, and our mean less the "
     "printed one in printed standard deviations (sd)."
 )
+ACCEPT_ALL = "accept everybody"
+ACCEPT_ALL_NOTE = (
+    "Accept everybody: a policy with π = 1 on the same people at the same cost, for reference, not tested; "
+    "accepting nobody has 0 in every column by definition."
+)
+COMPARE = "python -m fairall.report compare RUN RUN"
+OTHERS = (*labels.EFFECTIVE, *labels.measures("mean_utility", "mean_dpu"))
+GROUPS = ("everybody", "S = +1", "S = −1")
+SAME_RATE = 5e-5  # the paper prints percentages with two digits
 
-
-@dataclass(frozen=True)
-class Requested:
-    """A run that a table needs, and the finished run or None."""
-
-    planned: Planned
-    run: Run | None
-
-    @property
-    def model(self) -> str:
-        """Name of the method."""
-        return self.planned.name("model")
-
-    @property
-    def dataset(self) -> str:
-        """Name of the data set."""
-        return self.planned.name("dataset")
-
-
-Values = Callable[[Run, Quantity], pd.Series]
-Printed = Callable[[Requested, Quantity], "tuple[float, float] | None"]
+Printed = Callable[[Run, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]
+"""What the paper has for a run and a measure, beside our mean: as shown, and as fields of a record."""
 
 
 def effective_table(requested: Sequence[Requested], initial_policy: str, protocol: str) -> Table:
     """Effective utility and DPU after the last time step, from the decisions taken while learning."""
-    return _method_table(
+    return _table(
         requested,
         labels.EFFECTIVE,
         key=f"effective_{initial_policy}_{protocol}",
         title=f"Effective utility and DPU, {initial_policy} initial policy, protocol {protocol}",
-        note="Accumulated over all time steps, from decisions while learning.",
-        setting=_setting(initial_policy, protocol),
+        note=f"Accumulated over all time steps, from decisions while learning. {UNITS} {MARKS}",
+        setting=f"{initial_policy} initial policy, protocol {protocol}",
     )
 
 
@@ -68,233 +59,269 @@ def temporal_table(
     """Temporal variance (standard deviation over time) and mean of test utility and DPU."""
     kind = "sampled" if from_sampled else "expected"
     how = "drawn decisions, as the paper's are" if from_sampled else "acceptance probabilities"
-    return _method_table(
+    return _table(
         requested,
-        tuple(measure.sampled() for measure in labels.TEMPORAL) if from_sampled else labels.TEMPORAL,
+        [measure.sampled() for measure in labels.TEMPORAL] if from_sampled else labels.TEMPORAL,
         key=f"temporal_{initial_policy}_{protocol}_{kind}",
         title=f"Temporal variance and mean ({kind}), {initial_policy} initial policy, protocol {protocol}",
-        note=f"On test people, over the time steps of evaluation.window, from {how}.",
+        note=f"On test people, over the time steps of evaluation.window, from {how}. {UNITS} {MARKS}",
         # The printed ones are from sampled decisions: only those are counted beside them.
-        setting=_setting(initial_policy, protocol) if from_sampled else "",
+        setting=f"{initial_policy} initial policy, protocol {protocol}" if from_sampled else "",
     )
 
 
 def synthetic_table(requested: Sequence[Requested], initial_policy: str, *, from_sampled: bool) -> Table:
     """Utilities and unfairness on synthetic data at the last time step, and the optimal policies'."""
     kind = "sampled" if from_sampled else "expected"
-    measures = tuple(measure.sampled() for measure in labels.SYNTHETIC) if from_sampled else labels.SYNTHETIC
-    table = _table(
+
+    def reading(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
+        readings = synthetic_readings(initial_policy, run.name("model"))
+        found = readings.get(measure.name.removesuffix("_sampled"))
+        low, high = found or (None, None)
+        shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in found or ()))
+        return shown, {"paper_low": low, "paper_high": high}
+
+    return _table(
         requested,
-        measures,
-        values=lambda run, measure: run.last(measure.name),
-        printed=lambda one, measure: None,
+        [measure.sampled() for measure in labels.SYNTHETIC] if from_sampled else labels.SYNTHETIC,
         key=f"synthetic_{initial_policy}_corrected_{kind}",
         title=f"Synthetic data at the last time step ({kind}), {initial_policy} initial policy",
         note="×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
         f"t = 200, without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR are trained on every label.",
         section="Synthetic data",
+        printed=reading,
+        at_last=True,
     )
-    for row, one in zip(table.rows, requested, strict=True):
-        readings = synthetic_readings(initial_policy, one.model)
-        for i, measure in enumerate(measures):
-            reading = readings.get(measure.name.removesuffix("_sampled"))
-            if reading is not None:
-                row.cells[1 + i] = _with_reading(row.cells[1 + i], reading)
-    table = _with_references(table, requested, {measure.name: f"mean_{measure.name}" for measure in measures})
-    for record in table.records:
-        low, high = synthetic_readings(initial_policy, record["model"]).get(
-            record["measure"].removesuffix("_sampled"), (None, None)
-        )
-        record |= {"paper_low": low, "paper_high": high}
-    return table
 
 
-def _setting(initial_policy: str, protocol: str) -> str:
-    return f"{initial_policy} initial policy, protocol {protocol}"
-
-
-def _method_table(
-    requested: Sequence[Requested], measures: Sequence[Quantity], *, note: str, **texts: str
-) -> Table:
-    def printed(one: Requested, measure: Quantity) -> tuple[float, float] | None:
-        return paper_metrics(one.planned.config).get(measure.name.removesuffix("_sampled"))
-
-    table = _table(
-        requested,
-        measures,
-        values=lambda run, measure: run.per_seed(measure.name),
-        printed=printed,
-        note=f"{note} {UNITS} {MARKS}",
-        section="Tables",
-        **texts,
-    )
-    return _with_references(table, requested, {measure.name: measure.name for measure in measures})
-
-
-def _with_references(table: Table, requested: Sequence[Requested], measures: Mapping[str, str]) -> Table:
-    runs: dict[str, list[Run]] = {}
-    about: dict[str, dict[str, Any]] = {}
-    for one in requested:
-        if one.run is not None:
-            group = labels.dataset(one.dataset)
-            runs.setdefault(group, []).append(one.run)
-            about[group] = {"dataset": one.dataset, "model": "accept_all"}
-    return with_references(table, runs, measures, about)
+def _printed(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
+    paper = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
+    if paper is None:
+        return "", {}
+    apart = (mean - paper[0]) / paper[1] if mean is not None and paper[1] > 0 else None
+    shown = plus_minus(*paper) + ("" if apart is None else f", {signed(apart)} sd")
+    return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
 
 
 def _table(
     requested: Sequence[Requested],
     measures: Sequence[Quantity],
     *,
-    values: Values,
-    printed: Printed,
-    key: str,
-    title: str,
     note: str,
-    section: str,
-    setting: str = "",
+    printed: Printed = _printed,
+    at_last: bool = False,
+    **texts: str,
 ) -> Table:
-    columns: dict[tuple[str, str], dict[str, Any]] = {}
+    """A table with a row per finished run, data set by data set; arguments as of `group_rows`."""
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
     for dataset in dict.fromkeys(one.dataset for one in requested):
-        runs = {one.model: one.run for one in requested if one.dataset == dataset and one.run is not None}
-        for measure in measures:
-            by_seed = {model: values(run, measure) for model, run in runs.items()}
-            columns[dataset, measure.name] = compared(
-                {model: series for model, series in by_seed.items() if len(series)}, measure
-            )
+        own = {one.model: one for one in requested if one.dataset == dataset}
+        runs = {model: one.run for model, one in own.items() if one.run is not None}
+        names = {model: labels.method(model) for model in runs}
+        group = labels.dataset(dataset)
+        added = group_rows(group, runs, measures, names=names, printed=printed, at_last=at_last)
+        rows += added[0]
+        for record in added[1]:
+            one = own.get(record["model"])
+            records.append({"dataset": dataset} | record | {"command": one and one.planned.command})
+    if any(row.name == ACCEPT_ALL for row in rows):
+        note += f" {ACCEPT_ALL_NOTE}"
+    columns = ["seeds", *(measure.heading for measure in measures)]
+    lacking = Lacking.of(requested)
+    return Table(note=note, columns=columns, rows=rows, records=records, lacking=lacking, **texts)
+
+
+def group_rows(
+    group: str,
+    runs: Mapping[str, Run],
+    measures: Sequence[Quantity],
+    *,
+    names: Mapping[str, str],
+    baseline: str = labels.BASELINE,
+    printed: Printed = lambda run, measure, mean: ("", {}),
+    at_last: bool = False,
+) -> tuple[list[Row], list[dict[str, Any]]]:
+    """Rows and records of comparable runs, with a last row "accept everybody" where a run measured it.
+
+    Args:
+        group: title of the group.
+        runs: by name.
+        measures: one column each, after the number of seeds.
+        names: of the runs, as shown.
+        baseline: name of the run that the others are compared with.
+        printed: what stands beside each value.
+        at_last: whether values are those of metrics.csv at the last time step, not of summary.json.
+    """
+    columns: dict[str, dict[str, dict[str, Any]]] = {}
+    for measure in measures:
+        read = Run.last if at_last else Run.per_seed
+        values = {name: read(run, measure.name) for name, run in runs.items()}
+        known = {name: series for name, series in values.items() if len(series)}
+        columns[measure.name] = standings(known, measure, baseline, tuple(labels.OPTIMAL))
     rows, records = [], []
-    for one in requested:
-        cells = [Cell("" if one.run is None else str(len(one.run.seeds)))]
+    for name, run in runs.items():
+        cells = [Cell(str(len(run.seeds)))]
         for measure in measures:
-            standing = columns[one.dataset, measure.name].get(one.model)
-            paper = printed(one, measure)
-            cells.append(cell(standing, paper, missing=one.run is None))
-            records.append(_record(one, measure, standing, paper))
-        rows.append(Row(labels.dataset(one.dataset), labels.method(one.model), cells))
-    commands = [one.planned.command for one in requested if one.run is None]
-    return Table(
-        key, title, note, ["seeds", *(m.heading for m in measures)], rows, section, setting, records, commands
-    )
+            standing = columns[measure.name].get(name)
+            beside, further = printed(run, measure, standing["mean"] if standing else None)
+            cells.append(Cell.of(standing, beside))
+            if standing:
+                who = {"model": run.name("model"), "run": run.path.name, "measure": measure.name}
+                records.append(who | standing | further)
+        rows.append(Row(group, names[name], cells))
+    everybody = {
+        measure.name: accept_all(list(runs.values()), f"mean_{measure.name}" if at_last else measure.name)
+        for measure in measures
+    }
+    if any(everybody.values()):
+        shown = [Cell(plus_minus(one["mean"], one["std"]) if one else "") for one in everybody.values()]
+        rows.append(Row(group, ACCEPT_ALL, [Cell(), *shown]))
+        who = {"model": "accept_all", "run": "accept_all"}
+        for name, one in everybody.items():
+            records += [who | {"measure": name, "mean": one["mean"], "std": one["std"]}] if one else []
+    return rows, records
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Standing of a method in a column.
+def accept_all(runs: Sequence[Run], measure: str) -> dict[str, Any] | None:
+    """A measure of accepting everybody, from the first of some comparable runs that has it.
 
-    Attributes:
-        values: by seed, plain units.
-        best: whether there are other methods and none has a better mean.
-        baseline: against FairLog.
-        rival: against the best of the others.
+    Returns:
+        `mean` and `std` over seeds, plain units; `std` None where it does not vary. None where no run has it.
     """
-
-    values: pd.Series
-    best: bool
-    baseline: Comparison | None
-    rival: Comparison | None
-
-    @property
-    def std(self) -> float | None:
-        """Standard deviation over seeds, n − 1; None for a single one."""
-        return float(self.values.std()) if len(self.values) > 1 else None
-
-
-def compared(
-    by_model: Mapping[str, pd.Series], measure: Quantity, baseline: str = labels.BASELINE
-) -> dict[str, Standing]:
-    """Compare every method of a column with a baseline and the best of the others.
-
-    Reference methods, and measures without a better direction, are not compared.
-    """
-    sign = 1 if measure.higher_is_better else -1
-    score = {model: sign * series.mean() for model, series in by_model.items()}
-    ranked = measure.higher_is_better is not None
-    competing = [model for model in by_model if ranked and model not in labels.OPTIMAL]
-    rivals = {
-        model: max((other for other in competing if other != model), key=score.__getitem__, default=None)
-        for model in competing
-    }
-    baselines = {
-        model: baseline if baseline in by_model and model != baseline else None for model in competing
-    }
-    against_baseline = _tested(by_model, baselines, score)
-    against_rival = _tested(by_model, rivals, score)
-    best = max((score[model] for model in competing), default=None) if len(competing) > 1 else None
-    return {
-        model: Standing(
-            series,
-            model in competing and bool(score[model] == best),
-            against_baseline.get(model),
-            against_rival.get(model),
-        )
-        for model, series in by_model.items()
-    }
-
-
-def _tested(
-    by_model: Mapping[str, pd.Series], rivals: Mapping[str, str | None], score: Mapping[str, float]
-) -> dict[str, Comparison]:
-    """One family of tests: every method with its rival; a pair that occurs twice is one test."""
-    pairs = {model: rival for model, rival in rivals.items() if rival is not None}
-    tests = list(dict.fromkeys(frozenset(pair) for pair in pairs.items()))
-    raw = [paired_p(*(by_model[model] for model in sorted(test))) for test in tests]
-    corrected = dict(zip(tests, holm(raw), strict=True))
-    return {
-        model: Comparison(rival, bool(score[model] > score[rival]), corrected[frozenset((model, rival))])
-        for model, rival in pairs.items()
-    }
-
-
-def cell(standing: Standing | None, paper: tuple[float, float] | None, *, missing: bool) -> Cell:
-    """A cell with a standing beside a printed mean and deviation."""
-    shown = None if paper is None else plus_minus(*paper)
-    if standing is None:
-        return Cell("", shown, missing=missing)
-    mean = float(standing.values.mean())
-    apart = None if paper is None else in_deviations(mean, paper)
-    return Cell(
-        plus_minus(mean, standing.std),
-        shown,
-        None if apart is None else f"{signed(apart)} sd",
-        standing.best,
-        standing.baseline,
-        standing.rival,
-    )
-
-
-def _record(
-    one: Requested, measure: Quantity, standing: Standing | None, paper: tuple[float, float] | None
-) -> dict[str, Any]:
-    """A line of the CSV; plain units."""
-    mean = None if standing is None else float(standing.values.mean())
-    record: dict[str, Any] = {
-        "dataset": one.dataset,
-        "model": one.model,
-        "measure": measure.name,
-        "seeds": 0 if standing is None else len(standing.values),
-        "mean": mean,
-        "std": None if standing is None else standing.std,
-        "paper_mean": None if paper is None else paper[0],
-        "paper_std": None if paper is None else paper[1],
-        "difference_in_paper_std": None if mean is None or paper is None else in_deviations(mean, paper),
-        "best": None if standing is None else standing.best,
-    }
-    for name in ("baseline", "rival"):
-        comparison: Comparison | None = None if standing is None else getattr(standing, name)
-        record |= {
-            name: None if comparison is None else comparison.rival,
-            f"better_than_{name}": None if comparison is None else comparison.better,
-            f"p_{name}": None if comparison is None else comparison.p,
-        }
-    return record | {"run": None if one.run is None else one.run.path.name, "command": one.planned.command}
-
-
-def _with_reading(cell: Cell, reading: tuple[float, float]) -> Cell:
-    low, high = (f"{100 * value:g}" for value in reading)
-    shown = low if low == high else f"{low} to {high}"
-    return Cell(cell.ours, shown, None, cell.best, cell.baseline, cell.rival, cell.missing)
+    return next((found for run in runs if (found := run.accept_all(measure)) is not None), None)
 
 
 def signed(value: float) -> str:
     """A number with one decimal and its sign."""
     return "0.0" if f"{abs(value):.1f}" == "0.0" else f"{value:+.1f}".replace("-", "−")
+
+
+def acceptance_table(datasets: Sequence[str]) -> Table:
+    """Acceptance rates of the initial policies on the pools of some data sets."""
+    rows, records, commands = [], [], []
+    for dataset in datasets:
+        measured = _acceptance(dataset)
+        if isinstance(measured, str):
+            commands.append((labels.dataset(dataset), measured))
+            continue
+        for policy, rates in measured.items():
+            printed = acceptance_rates(policy, dataset) or (None,) * len(GROUPS)
+            cells = []
+            for group, ours, paper in zip(GROUPS, rates, printed, strict=True):
+                differs = ", differs" if paper is not None and abs(ours - paper) > SAME_RATE else ""
+                cells.append(
+                    Cell(f"{100 * ours:.2f}", "" if paper is None else f"{100 * paper:.2f}{differs}")
+                )
+                record = {"dataset": dataset, "initial_policy": policy, "group": group}
+                records.append(record | {"rate": ours, "paper_rate": paper})
+            rows.append(Row(labels.dataset(dataset), policy, cells))
+    return Table(
+        "acceptance",
+        "Acceptance rates of the initial policies",
+        "In per cent of the pool, from the data; in italics the printed ones. Decisions are drawn.",
+        list(GROUPS),
+        rows,
+        records,
+        "Settings",
+        Lacking(commands, len(datasets), "data set"),
+    )
+
+
+def _acceptance(dataset: str) -> dict[str, list[float]] | str:
+    """Rates of `GROUPS` by initial policy; the command that fetches the data where they are missing."""
+    from fairall.config.compose import typed_config
+    from fairall.config.target import target_class
+    from fairall.data.load import load_dataset
+    from fairall.data.raw.config import RawTableConfig
+    from fairall.data.raw.files import find
+
+    raw = typed_config(f"dataset={dataset}").dataset
+    # A report should not start a download.
+    if isinstance(raw, RawTableConfig) and find(raw) is None:
+        terms = " dataset.accept_terms=true" if raw.download.terms else ""
+        return f"python -m fairall.data fetch {dataset}{terms}"
+    people = load_dataset(dataset).prepare().pool_table
+    rates = {}
+    for name in ("lenient", "harsh"):
+        config = typed_config(f"dataset={dataset}", f"initial_policy={name}").initial_policy
+        accepted = target_class(config, "initial_policy")(config).decide(people)
+        groups = (accepted, accepted[people.s == 1], accepted[people.s == -1])
+        rates[name] = [float(group.mean()) for group in groups]
+    return rates
+
+
+def hyperparameter_table(requested: Sequence[Requested]) -> Table:
+    """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
+    nodes = {
+        (one.model, one.dataset): one.planned.config["model"] for one in requested if one.run is not None
+    }
+    columns = [name for name in labels.DATASETS if any(dataset == name for _, dataset in nodes)]
+    rows, records = [], []
+    for model in labels.METHODS:
+        own = {dataset: flattened(nodes[model, dataset]) for dataset in columns if (model, dataset) in nodes}
+        papers = {dataset: _selected(model, dataset) for dataset in own}
+        for key in dict.fromkeys(key for values in papers.values() for key in values):
+            cells = dict.fromkeys(columns, Cell())
+            for dataset, values in own.items():
+                ours, paper = (_value(source.get(key)) for source in (values, papers[dataset]))
+                cells[dataset] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
+                records.append(
+                    {"model": model, "key": key, "dataset": dataset, "value": ours, "paper": paper}
+                )
+            rows.append(Row(labels.method(model), key.rstrip("_"), list(cells.values())))
+    return Table(
+        "hyperparameters",
+        "Hyperparameters",
+        "Values of the runs; the paper's selection beside them where it differs. phase1.: of Phase I.",
+        [labels.dataset(name) for name in columns],
+        rows,
+        records,
+        "Settings",
+    )
+
+
+def _selected(model: str, dataset: str) -> dict[str, Any]:
+    """The paper's hyperparameters by dotted key of the `model` node."""
+    file = configuration_root() / "conf" / "hparams" / model / f"{dataset}.yaml"
+    return flattened(OmegaConf.to_container(OmegaConf.load(file).model)) if file.exists() else {}
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    return "×".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
+
+
+def other_runs(runs: Sequence[Run]) -> Table:
+    """A row per run: method, initial policy, cost, seeds, main measures and folder, by data set."""
+    rows, records = [], []
+    for run in sorted(runs, key=lambda run: (run.name("dataset"), run.cost, run.name("model"), run.path)):
+        # The temporary copy of a run from MLflow is deleted afterwards: show its id.
+        where = str(run.path) if run.path.is_dir() else run.path.name
+        values = {measure.name: run.per_seed(measure.name) for measure in OTHERS}
+        shown = [
+            "" if series.empty else plus_minus(series.mean(), series.std() if len(series) > 1 else None)
+            for series in values.values()
+        ]
+        setting = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds))]
+        name = marked(labels.method(run.name("model")), run)
+        rows.append(
+            Row(labels.dataset(run.name("dataset")), name, [Cell(s) for s in (*setting, *shown, where)])
+        )
+        records.append({
+            **{group: run.name(group) for group in ("dataset", "model", "initial_policy")},
+            "cost": run.cost,
+            "preset": run.config.get("preset"),
+            "seeds": len(run.seeds),
+            **{key: None if series.empty else float(series.mean()) for key, series in values.items()},
+            "folder": where,
+        })  # fmt: skip
+    return Table(
+        "other_runs",
+        "Runs that are not in the paper's tables and figures",
+        f"×100, mean (standard deviation over seeds). To compare runs: {COMPARE}",
+        ["initial policy", "cost", "seeds", *(measure.heading for measure in OTHERS), "folder"],
+        rows,
+        records,
+    )

@@ -1,4 +1,4 @@
-"""Figures of one run: measures over time, Phase I losses, latent space."""
+"""Figures of one run: measures over time, Phase I losses, latent space; colours and style of all figures."""
 
 from __future__ import annotations
 
@@ -16,9 +16,20 @@ from matplotlib.figure import Figure
 
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import PretrainCurves
-from fairall.results.style import BLUE, GREEN, GREY, ORANGE, PURPLE, STYLE
 from fairall.storage.files import atomic
 
+# Palette of Okabe and Ito, safe for colour-blind readers.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
+PURPLE = "#CC79A7"
+STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "savefig.dpi": 150,
+    # Without a fixed salt the files of two equal runs would differ.
+    "svg.hashsalt": "fairall",
+}
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 MOST_COLUMNS = 4  # of panels
 
@@ -143,12 +154,7 @@ def draw_latent(
         path: PNG to write.
         title: of the figure.
     """
-    centred = z - z.mean(0)
-    _, singular, axes_of_z = np.linalg.svd(centred, full_matrices=False)
-    points = centred @ axes_of_z[:2].T
-    if points.shape[1] == 1:
-        points = np.column_stack([points, np.zeros(len(points))])
-    share = (singular[:2] ** 2).sum() / (singular**2).sum()
+    points, share = principal(z)
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 3.6), layout="constrained")
         by_s = {"S = −1": (s < 0, ORANGE), "S = +1": (s > 0, BLUE)}
@@ -170,6 +176,16 @@ def draw_latent(
             axes.legend(fontsize=8)
         _title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
         _save(figure, path)
+
+
+def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
+    """Points on their two leading principal axes, shape (N, 2), and the share of variance they show."""
+    centred = z - z.mean(0)
+    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ axes[:2].T
+    if points.shape[1] == 1:
+        points = np.column_stack([points, np.zeros(len(points))])
+    return points, (singular[:2] ** 2).sum() / (singular**2).sum()
 
 
 def _title(figure: Figure, text: str) -> None:

@@ -62,8 +62,3 @@ def acceptance_rates(initial_policy: str, dataset: str) -> tuple[float, ...] | N
     """Printed acceptance rates of everybody, S = +1 and S = −1, in [0, 1]; None where none is printed."""
     rates = _printed()["acceptance"].get(initial_policy, {}).get(dataset)
     return None if rates is None else tuple(rate / 100 for rate in rates)
-
-
-def selected_hyperparameters() -> dict[str, dict[str, dict[str, Any]]]:
-    """The paper's selection by model, data set and key of the `model` node."""
-    return _printed()["hyperparameters"]

@@ -10,7 +10,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall.results.style import BLUE, GREEN, GREY, ORANGE, STYLE
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 from fairall.storage.files import atomic
 from fairall.tuning.objectives import Judged, Objective, pareto_set, selected
 

@@ -7,10 +7,15 @@ import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
-from fairall.report.claims import REAL, judge
-from fairall.report.plan import find, plan
+from fairall.report.claims import REAL, claims_table, judge
+from fairall.report.plan import Requested, find, plan
 from fairall.report.table import Table
-from fairall.report.tables import Requested, effective_table, synthetic_table, temporal_table
+from fairall.report.tables import (
+    effective_table,
+    hyperparameter_table,
+    synthetic_table,
+    temporal_table,
+)
 from fairall.results.finished import collect
 from tests.report.conftest import MakeRun, add_references, lay_down
 
@@ -73,9 +78,9 @@ def test_effective_values_are_those_of_the_runs(requested: list[Requested]) -> N
     check(table, requested, 2)
     first = table.rows[0]
     assert (first.group, first.name, first.cells[0].ours) == ("German Credit", "FairAll (I+II)", "10")
-    assert first.cells[1].paper == "20.3 (0.5)"
-    assert first.cells[2].paper == "8.2 (1.6)"
-    assert not table.commands
+    assert first.cells[1].beside.startswith("20.3 (0.5), ")
+    assert first.cells[2].beside.startswith("8.2 (1.6), ")
+    assert not table.lacking.commands
 
 
 @pytest.mark.parametrize("sampled", [False, True])
@@ -83,15 +88,16 @@ def test_temporal_values_are_those_of_the_runs(sampled: bool, requested: list[Re
     table = temporal_table(requested, "harsh", "corrected", from_sampled=sampled)
     check(table, requested, 4)
     # The paper prints none for UnfairLog.
-    assert [cell.paper for cell in table.rows[-1].cells] == [None] * 5
-    assert table.rows[0].cells[2].paper == "18.8 (1.3)"
+    assert [cell.beside for cell in table.rows[-1].cells] == [""] * 5
+    assert table.rows[0].cells[2].beside.startswith("18.8 (1.3), ")
 
 
 def test_marks_say_who_is_better_beyond_chance(requested: list[Requested]) -> None:
     utility = {row.name: row.cells[1] for row in effective_table(requested, "harsh", "corrected").rows}
     assert utility["UnfairLog"].best
     assert "F+" in utility["UnfairLog"].marks
-    assert utility["FairLog"].baseline is None
+    assert "FairLog" not in utility["FairLog"].tests
+    assert "F" not in utility["FairLog"].marks
     assert "R−" in utility["FairAll (I+II)"].marks
     assert "F−" in utility["FairAll (I+II)"].marks
 
@@ -99,12 +105,36 @@ def test_marks_say_who_is_better_beyond_chance(requested: list[Requested]) -> No
 def test_a_missing_run_is_missing_with_its_command(requested: list[Requested]) -> None:
     lacking = [Requested(one.planned, None) if one.model == "fairlog" else one for one in requested]
     table = effective_table(lacking, "harsh", "corrected")
-    (row,) = (row for row in table.rows if row.name == "FairLog")
-    assert all(cell.missing and not cell.ours for cell in row.cells[1:])
-    assert row.cells[1].paper == "19.4 (1.0)"
-    assert table.commands == ["python -m fairall model=fairlog dataset=credit initial_policy=harsh"]
-    assert all(cell.baseline is None for other in table.rows for cell in other.cells)
-    assert effective_table([Requested(one.planned, None) for one in requested], "harsh", "corrected").empty
+    assert "FairLog" not in [row.name for row in table.rows]
+    assert len(table.rows) == 4
+    assert {record["model"] for record in table.records} == set(MODELS) - {"fairlog"}
+    command = "python -m fairall model=fairlog dataset=credit initial_policy=harsh"
+    assert table.lacking.commands == [("FairLog on German Credit", command)]
+    assert str(table.lacking) == "1 of 5 runs missing"
+    assert not any("baseline" in record for record in table.records)
+    none = [Requested(one.planned, None) for one in requested]
+    assert not effective_table(none, "harsh", "corrected").rows
+    verdicts = judge(REAL, lacking)
+    claims = claims_table(verdicts, lacking, "claims", "Claims")
+    assert claims.columns == ["German Credit"]
+    assert not any("FairLog" in row.name.replace("UnfairLog", "") for row in claims.rows)
+    assert 0 < len(claims.rows) < len(REAL)
+    assert claims_table(judge(REAL, none), none, "claims", "Claims").columns == []
+
+
+def test_hyperparameters_of_runs_stand_beside_those_of_the_paper(requested: list[Requested]) -> None:
+    table = hyperparameter_table(requested)
+    assert table.columns == ["German Credit"]
+    rows = {(row.group, row.name): row.cells[0] for row in table.rows}
+    assert rows["FairAll (I+II)", "clf_arch"].ours == "32×32×32"
+    assert rows["FairAll (I+II)", "phase1.batch_size"].ours == "128"
+    assert rows["FairLog", "lambda"].ours == "2"
+    assert not any(cell.beside for cell in rows.values())
+    (other,) = plan(["harsh"], ["model=fairlog", "dataset=credit", "model.lambda_=8"])
+    table = hyperparameter_table([Requested(other, requested[0].run)])
+    assert [(cell.ours, cell.beside) for row in table.rows for cell in row.cells if cell.beside] == [
+        ("8", "2, differs")
+    ]
 
 
 def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
@@ -118,14 +148,14 @@ def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Pat
     path = next(one.run.path for one in requested if one.model == "opt_fair" and one.run is not None)
     last = pd.read_csv(path / "metrics.csv").query("time_step == 200")["ground_truth_utility"]
     assert rows["OPT-FAIR"][2].ours == f"{100 * last.mean():.1f} ({100 * last.std():.1f})"
-    assert [cell.paper for cell in rows["OPT-FAIR"]] == [None, "17", "24", "0", None]
+    assert [cell.beside for cell in rows["OPT-FAIR"]] == ["", "17", "24", "0", ""]
     assert not any(cell.best or cell.marks for cell in rows["OPT-FAIR"])
-    assert rows["FairAll (II)"][4].paper == "8 to 10"
-    assert rows["OPT-UNFAIR"][1].missing
+    assert list(rows) == ["FairAll (I+II)", "FairLog", "OPT-FAIR"]
+    assert rows["FairLog"][3].beside == "5 to 6"
     # The optimal levels are printed with either initial policy, the methods' only with the harsh one.
     lenient = {row.name: row.cells for row in synthetic_table(requested, "lenient", from_sampled=True).rows}
-    assert lenient["OPT-FAIR"][1].paper == "17"
-    assert lenient["FairLog"][1].paper is None
+    assert lenient["OPT-FAIR"][1].beside == "17"
+    assert lenient["FairLog"][1].beside == ""
 
 
 def test_accept_everybody_stands_in_its_row_and_nowhere_else(
@@ -157,7 +187,8 @@ def test_accept_everybody_stands_in_its_row_and_nowhere_else(
     assert [cell.ours for cell in sampled.rows[-1].cells] == ["", "", "94.0", "", ""]
     (record,) = sampled.records[len(with_row) * 4 :]
     assert {name: value for name, value in record.items() if value is not None} == {
-        "dataset": "credit", "model": "accept_all", "measure": "mean_utility_sampled", "mean": 0.94,
+        "dataset": "credit", "model": "accept_all", "run": "accept_all", "measure": "mean_utility_sampled",
+        "mean": 0.94,
     }  # fmt: skip
     assert judge(REAL, with_row) == judge(REAL, requested)
 
@@ -170,6 +201,6 @@ def test_accept_everybody_on_synthetic_data(make_run: MakeRun, tmp_path: Path) -
     requested = [Requested(one, find(one, runs)) for one in needed]
     for sampled, said in ((False, ["", "14.0", "", "0.0", ""]), (True, ["", "15.0", "", "", ""])):
         table = synthetic_table(requested, "harsh", from_sampled=sampled)
-        assert [row.name for row in table.rows][-2:] == ["OPT-UNFAIR", "accept everybody"]
+        assert [row.name for row in table.rows] == ["FairLog", "accept everybody"]
         assert [cell.ours for cell in table.rows[-1].cells] == said
-        assert [cell.paper for cell in table.rows[-1].cells] == [None] * 5
+        assert not any(cell.beside for cell in table.rows[-1].cells)

@@ -3,39 +3,36 @@ import io
 import shutil
 import subprocess
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from fairall.report.claims import REAL, claims_table, judge
-from fairall.report.plan import plan
-from fairall.report.setting_tables import hyperparameter_table
-from fairall.report.statistics import Comparison
-from fairall.report.table import Cell, Row, Table
-from fairall.report.tables import Requested
-from fairall.report.written import comma_separated, latex, markdown
+from fairall.report.plan import Lacking, Requested, plan
+from fairall.report.table import Cell, Row, Table, comma_separated, latex, markdown
+from fairall.report.tables import hyperparameter_table
+from fairall.results.finished import Run
 
 AWKWARD = '100 % of a_b & c | {d} ~ #1 $2 ^3 <4> −5 ±6 ×7 ↑ ↓ π λ β ỹ ũ \\ "'
 
 
 @pytest.fixture(scope="module")
 def table() -> Table:
-    worse = Comparison("fairlog", better=False, p=0.01)
     rows = [
-        Row("COMPAS", "FairAll", [Cell("1.0 (0.1)", "1.1 (0.1)", "−1.0 sd", best=True, rival=worse)]),
-        Row("COMPAS", "FairLog", [Cell("", "0.9 (0.2)", missing=True)]),
+        Row("COMPAS", "FairAll", [Cell("1.0 (0.1)", "1.1 (0.1), −1.0 sd", best=True, marks="R−")]),
+        Row("COMPAS", "FairLog", [Cell("missing", "0.9 (0.2)")]),
         Row("MEPS", AWKWARD, [Cell("0.5")]),
     ]
     records = [{"model": "fairall_I_II", "mean": 0.0123456789, "note": 'a, "b"'}]
-    return Table(
-        "a_key", AWKWARD, AWKWARD, ["utility ↑"], rows, "Tables", records=records, commands=["python x"]
-    )
+    lacking = Lacking([("FairLog on COMPAS", "python x"), ("FairLog on MEPS", "python y")], 3)
+    return Table("a_key", AWKWARD, AWKWARD, ["utility ↑"], rows, records, lacking=lacking)
 
 
 def test_markdown_shows_all_there_is(table: Table) -> None:
     text = markdown(table)
     assert "| COMPAS | FairAll | **1.0 (0.1)** R− *1.1 (0.1), −1.0 sd* |" in text
     assert "| COMPAS | FairLog | missing *0.9 (0.2)* |" in text
-    assert text.endswith("    python x\n")
+    assert text.endswith("|\n\n2 of 3 runs missing: FairLog on COMPAS, FairLog on MEPS.\n")
     lines = [line.replace(r"\|", "") for line in text.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in lines} == {4}
 
@@ -50,15 +47,18 @@ def test_latex_has_as_many_cells_in_every_row(table: Table) -> None:
     rows = [line.replace(r"\&", "") for line in text.splitlines() if line.endswith(r"\\")]
     assert {row.count("&") for row in rows} == {2}
     assert text.count(r"\midrule") == 2
+    assert r"\midrule" in text.split(r"FairLog & missing")[1].split("MEPS")[0]
+    assert "2 of 3 runs missing." in text
     assert text.isascii()
 
 
 def test_every_table_of_the_report_is_plain_ascii_in_latex() -> None:
     planned = plan(["harsh"], ["dataset=credit"])
     requested = [Requested(one, None) for one in planned]
+    with_runs = [Requested(one, cast(Run, one)) for one in planned]
     for table in (
-        hyperparameter_table(planned),
-        claims_table(judge(REAL, requested), "claims", "Claims", "s"),
+        hyperparameter_table(with_runs),
+        claims_table(judge(REAL, requested), requested, "claims", "Claims"),
     ):
         assert latex(table).isascii()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairall.report.__main__ import main
-from fairall.report.latent_space import latent_space
+from fairall.report.figures import latent_space
 from fairall.results.finished import collect
 
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
