@@ -33,10 +33,10 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
     Raises:
         FairAllError: if no trial is finished, or the file exists and was not written by an export.
     """
-    chosen = selected(study.judged(), study.objectives)
+    chosen = selected(study.complete(), study.objectives)
     if chosen is None:
         raise FairAllError(f"{study.name} has no finished trial to export yet")
-    point = study.trials()[chosen.number].point
+    point = chosen.point
     names = {group: study.settings.get(f"{group}.name", point.get(group)) for group in ("model", "dataset")}
     node = _known(names)
     node.hyperparameters = f"selected by the sweep {study.name}"

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE
 from fairall.storage.files import atomic
-from fairall.tuning.objectives import Judged, Objective, pareto_set, selected
+from fairall.tuning.objectives import Objective, Trial, pareto_set, selected
 
 
 def draw_sweep(
-    trials: Sequence[Judged],
+    trials: Sequence[Trial],
     objectives: Sequence[Objective],
     importances: Mapping[str, Mapping[str, float]],
     path: Path,
@@ -53,7 +53,7 @@ def draw_sweep(
 
 def _draw_trials(
     axes: Axes,
-    trials: Sequence[Judged],
+    trials: Sequence[Trial],
     objectives: Sequence[Objective],
     across: Objective | None,
     up: Objective,
@@ -63,7 +63,7 @@ def _draw_trials(
     chosen = selected(trials, objectives)
     assert chosen is not None
 
-    def place(trial: Judged) -> tuple[float, float]:
+    def place(trial: Trial) -> tuple[float, float]:
         return (float(trial.number) if across is None else trial.mean(across), trial.mean(up))
 
     for label, colour, members in (

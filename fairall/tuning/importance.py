@@ -19,8 +19,8 @@ def importances(study: SharedStudy, objective: Objective) -> dict[str, float]:
     from optuna.importance import MeanDecreaseImpurityImportanceEvaluator, get_param_importances
 
     which = study.objectives.index(objective)
-    judged = study.judged()
-    if len(judged) < ENOUGH or len({trial.mean(objective) for trial in judged}) == 1:
+    complete = study.complete()
+    if len(complete) < ENOUGH or len({trial.mean(objective) for trial in complete}) == 1:
         return {}
     return get_param_importances(
         study.optuna_study,

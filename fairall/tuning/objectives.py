@@ -6,6 +6,9 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from fairall.tuning.space import Point
 
 DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
 """Factor by direction that makes less the better."""
@@ -34,16 +37,22 @@ class Objective:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A finished trial with the values of its objectives.
+class Trial:
+    """State of a trial.
 
     Attributes:
-        number: of the trial.
-        per_seed: by objective, one value per seed.
+        number: within the study, from 0.
+        state: waiting, running, complete or fail.
+        point: values by key.
+        per_seed: by objective one value per seed, of a complete one.
+        notes: `reason` of a failure, `run` folder, `seconds`, `worker`, `attempts`.
     """
 
     number: int
+    state: str
+    point: Point
     per_seed: Mapping[str, Sequence[float]]
+    notes: Mapping[str, Any]
 
     def mean(self, objective: Objective) -> float:
         """Over seeds."""
@@ -59,7 +68,7 @@ class Judged:
         return (self.std(objective) or 0.0) / math.sqrt(len(self.per_seed[objective.measure]))
 
 
-def pareto_set(trials: Sequence[Judged], objectives: Sequence[Objective]) -> list[Judged]:
+def pareto_set(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
     """The trials that are not dominated: none is at least as good in every objective and better in one."""
     costs = {trial.number: _costs(trial, objectives) for trial in trials}
     return [
@@ -69,7 +78,7 @@ def pareto_set(trials: Sequence[Judged], objectives: Sequence[Objective]) -> lis
     ]
 
 
-def selected(trials: Sequence[Judged], objectives: Sequence[Objective]) -> Judged | None:
+def selected(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial | None:
     """The trial selected by the rule of one standard error; None where there is no trial.
 
     Objective after objective, the most important first, only those trials stay whose mean is within one
@@ -83,7 +92,7 @@ def selected(trials: Sequence[Judged], objectives: Sequence[Objective]) -> Judge
     return min(left, key=lambda trial: _preference(trial, objectives), default=None)
 
 
-def _as_good_as_the_best(trials: Sequence[Judged], objective: Objective) -> list[Judged]:
+def _as_good_as_the_best(trials: Sequence[Trial], objective: Objective) -> list[Trial]:
     if not trials:
         return []
     best = min(trials, key=lambda trial: objective.sign * trial.mean(objective))
@@ -91,12 +100,12 @@ def _as_good_as_the_best(trials: Sequence[Judged], objective: Objective) -> list
     return [trial for trial in trials if objective.sign * trial.mean(objective) <= worst]
 
 
-def _preference(trial: Judged, objectives: Sequence[Objective]) -> tuple[float, ...]:
+def _preference(trial: Trial, objectives: Sequence[Objective]) -> tuple[float, ...]:
     costs = _costs(trial, objectives)
     return (costs[-1], *costs[:-1], trial.number)
 
 
-def _costs(trial: Judged, objectives: Sequence[Objective]) -> tuple[float, ...]:
+def _costs(trial: Trial, objectives: Sequence[Objective]) -> tuple[float, ...]:
     return tuple(objective.sign * trial.mean(objective) for objective in objectives)
 
 

@@ -8,8 +8,9 @@ from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
+from fairall.tuning.objectives import Trial
 from fairall.tuning.space import Point, Value
-from fairall.tuning.study import SharedStudy, Trial
+from fairall.tuning.study import SharedStudy
 
 PAPER = "the paper's selection"  # what `hyperparameters` is in its files of conf/hparams/
 

@@ -6,10 +6,10 @@ from collections import Counter
 
 from rich.console import Console
 
-from fairall.tuning.objectives import Judged, Objective, selected
+from fairall.tuning.objectives import Objective, Trial, selected
 from fairall.tuning.space import words_of
 from fairall.tuning.storage import shown
-from fairall.tuning.study import SharedStudy, Trial
+from fairall.tuning.study import SharedStudy
 
 
 class Progress:
@@ -32,9 +32,9 @@ class Progress:
         """Print the selected trial."""
         trials = self._study.trials()
         self._say(f"{self._study.name}: {standing(trials, self._study.target)}")
-        chosen = selected(self._study.judged(), self._study.objectives)
+        chosen = selected(self._study.complete(), self._study.objectives)
         if chosen is not None:
-            self._say(f"Selected: {line(trials[chosen.number], self._study.objectives)}")
+            self._say(f"Selected: {line(chosen, self._study.objectives)}")
         self._say(f"More: python -m fairall.tuning show {self._study.name}")
 
     def _ended(self) -> int:
@@ -57,15 +57,14 @@ def line(trial: Trial, objectives: list[Objective]) -> str:
     """One line about a trial: its point and its result."""
     result = trial.notes.get("reason", "")
     if trial.state == "complete":
-        judged = Judged(trial.number, trial.per_seed)
         result = "  ".join(
-            f"{objective.measure} {mean_and_std(judged, objective)}" for objective in objectives
+            f"{objective.measure} {mean_and_std(trial, objective)}" for objective in objectives
         )
         result += f"  ({trial.notes['seconds']:g} s)"
     return f"trial {trial.number}: {' '.join(words_of(trial.point))}  {result}"
 
 
-def mean_and_std(judged: Judged, objective: Objective) -> str:
+def mean_and_std(trial: Trial, objective: Objective) -> str:
     """Mean ± standard deviation over seeds; the mean alone for one seed."""
-    std = judged.std(objective)
-    return f"{judged.mean(objective):.4f}" + ("" if std is None else f" ± {std:.4f}")
+    std = trial.std(objective)
+    return f"{trial.mean(objective):.4f}" + ("" if std is None else f" ± {std:.4f}")

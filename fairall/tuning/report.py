@@ -13,12 +13,12 @@ from fairall.runtime.console import AnyConsole
 from fairall.tuning.export import export as write_hyperparameters
 from fairall.tuning.figures import draw_sweep
 from fairall.tuning.importance import importances
-from fairall.tuning.objectives import Judged, Objective, pareto_set, selected
+from fairall.tuning.objectives import Objective, Trial, pareto_set, selected
 from fairall.tuning.paper import paper_point, tried
 from fairall.tuning.progress import mean_and_std, standing
 from fairall.tuning.space import Point
 from fairall.tuning.storage import shown, storage_url
-from fairall.tuning.study import SharedStudy, Trial, study_names
+from fairall.tuning.study import SharedStudy, study_names
 
 FAILURES = 5  # printed with their reason
 STORAGE = "hydra.sweeper.storage="
@@ -40,7 +40,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
     """Print progress, the selected trial, the Pareto set, failures and importances; draw a figure of them."""
     url, outputs = _place(overrides)
     study = SharedStudy.load(url, name)
-    trials, judged = study.trials(), study.judged()
+    trials, complete = study.trials(), study.complete()
     _say(f"{name}: {standing(trials, study.target)}")
     _say(f"Objectives: {', '.join(map(str, study.objectives))}; mean ± standard deviation over seeds")
     failed = [trial for trial in trials if trial.state == "fail"]
@@ -48,16 +48,16 @@ def show(name: str, overrides: Sequence[str]) -> None:
         _say(f"Failed: trial {trial.number}, {_spelt(trial.point)}: {trial.notes.get('reason')}")
     if len(failed) > FAILURES:
         _say(f"Failed: {len(failed) - FAILURES} more")
-    if not judged:
+    if not complete:
         return
     of_paper = tried(study, paper_point(study))
-    _print(_pareto_table(study, judged, trials, of_paper))
+    _print(_pareto_table(study, complete, of_paper))
     shares = {objective.measure: importances(study, objective) for objective in study.objectives}
     if any(shares.values()):
         _print(_importance_table(shares, study.objectives))
     path = outputs / "sweeps" / f"{name}.png"
     number = None if of_paper is None else of_paper.number
-    draw_sweep(judged, study.objectives, shares, path, title=f"{name}, validation people", paper=number)
+    draw_sweep(complete, study.objectives, shares, path, title=f"{name}, validation people", paper=number)
     _say(f"Figure: {path}")
     _say(f"Use what is selected: python -m fairall.tuning export {name} FOLDER")
 
@@ -75,7 +75,7 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
     url, _ = _place(overrides)
     for name in names or study_names(url):
         study = SharedStudy.load(url, name)
-        chosen = selected(study.judged(), study.objectives)
+        chosen = selected(study.complete(), study.objectives)
         point = paper_point(study)
         if chosen is None or not point:
             _say(
@@ -85,23 +85,23 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
         _print(_comparison(study, chosen, point))
 
 
-def _comparison(study: SharedStudy, chosen: Judged, point: Point) -> Table:
-    trial, of_paper = study.trials()[chosen.number], tried(study, point)
+def _comparison(study: SharedStudy, chosen: Trial, point: Point) -> Table:
+    of_paper = tried(study, point)
     table = Table(title=f"{study.name}: {standing(study.trials(), study.target)}", title_justify="left")
     for column in ("", "ours", "the paper's"):
         table.add_column(column)
     for key in study.space.values:
-        table.add_row(key, str(trial.point[key]), str(point[key]))
+        table.add_row(key, str(chosen.point[key]), str(point[key]))
     for objective in study.objectives:
-        theirs = "not tried" if of_paper is None else mean_and_std(_judged(of_paper), objective)
+        theirs = "not tried" if of_paper is None else mean_and_std(of_paper, objective)
         table.add_row(str(objective), mean_and_std(chosen, objective), theirs)
     if of_paper is not None:
-        table.caption = _verdict(chosen, _judged(of_paper), study.objectives)
+        table.caption = _verdict(chosen, of_paper, study.objectives)
         table.caption_justify = "left"
     return table
 
 
-def _verdict(ours: Judged, theirs: Judged, objectives: Sequence[Objective]) -> str:
+def _verdict(ours: Trial, theirs: Trial, objectives: Sequence[Objective]) -> str:
     """Which of two trials has the better mean, objective by objective."""
     if ours.number == theirs.number:
         return "The same point."
@@ -118,12 +118,10 @@ def _verdict(ours: Judged, theirs: Judged, objectives: Sequence[Objective]) -> s
     return f"Ours is {verdict}" + (", by less than a standard error of the paper's." if within else ".")
 
 
-def _pareto_table(
-    study: SharedStudy, judged: Sequence[Judged], trials: Sequence[Trial], of_paper: Trial | None
-) -> Table:
-    chosen = selected(judged, study.objectives)
-    front = pareto_set(judged, study.objectives)
-    shown_too = [one for one in judged if of_paper and one.number == of_paper.number and one not in front]
+def _pareto_table(study: SharedStudy, trials: Sequence[Trial], of_paper: Trial | None) -> Table:
+    chosen = selected(trials, study.objectives)
+    front = pareto_set(trials, study.objectives)
+    shown_too = [one for one in trials if one == of_paper and one not in front]
     table = Table(title="Pareto set", title_justify="left")
     keys = [key.removeprefix("model.") for key in study.space.values]
     for column in ("trial", "", *keys, *(objective.measure for objective in study.objectives)):
@@ -131,11 +129,11 @@ def _pareto_table(
     first = study.objectives[0]
     for one in [*sorted(front, key=lambda trial: first.sign * trial.mean(first)), *shown_too]:
         marks = ["selected"] if chosen is one else []
-        marks += ["the paper's"] if of_paper and one.number == of_paper.number else []
+        marks += ["the paper's"] if one == of_paper else []
         table.add_row(
             str(one.number),
             ", ".join(marks),
-            *(str(value) for value in trials[one.number].point.values()),
+            *(str(value) for value in one.point.values()),
             *(mean_and_std(one, objective) for objective in study.objectives),
         )
     return table
@@ -156,10 +154,6 @@ def _place(words: Sequence[str]) -> tuple[str, Path]:
     given = [word.removeprefix(STORAGE) for word in words if word.startswith(STORAGE)]
     composed = compose_config(*(word for word in words if not word.startswith(STORAGE)))
     return storage_url(given[-1] if given else None, composed.outputs_dir), Path(composed.outputs_dir)
-
-
-def _judged(trial: Trial) -> Judged:
-    return Judged(trial.number, trial.per_seed)
 
 
 def _spelt(point: Point) -> str:

@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import is_gone, this_process
-from fairall.tuning.objectives import Judged, Objective
+from fairall.tuning.objectives import Objective, Trial
 from fairall.tuning.samplers import next_point
 from fairall.tuning.space import Key, Point, Space, key_of
 from fairall.tuning.storage import exclusive, open_storage, release, shown
@@ -30,25 +30,6 @@ BEATS_PER_GRACE = 5  # heartbeats within `sweep.grace_seconds`
 
 class TakenOverError(Exception):
     """Another process has taken over a trial, since this one had no heartbeat for too long."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """State of a trial.
-
-    Attributes:
-        number: within the study, from 0.
-        state: waiting, running, complete or fail.
-        point: values by key.
-        per_seed: by objective one value per seed, of a complete one.
-        notes: `reason` of a failure, `run` folder, `seconds`, `worker`, `attempts`.
-    """
-
-    number: int
-    state: str
-    point: Point
-    per_seed: Mapping[str, Sequence[float]]
-    notes: Mapping[str, Any]
 
 
 class SharedStudy:
@@ -98,7 +79,7 @@ class SharedStudy:
         """
         import optuna
 
-        described = {
+        described: dict[str, Any] = {
             "objectives": [str(objective) for objective in objectives],
             "space": {key: list(values) for key, values in space.values.items()},
             "settings": dict(settings),
@@ -112,11 +93,16 @@ class SharedStudy:
                 study = optuna.create_study(study_name=name, storage=storage, directions=directions)
                 for key, value in described.items():
                     study.set_user_attr(key, value)
-            known = {key: study.user_attrs.get(key) for key in described}
-            differs = _difference(_flat(known), _flat(described))
+            known, requested = (
+                {"objectives": one["objectives"], **one["space"], **one["settings"]}
+                for one in (study.user_attrs, described)
+            )
+            differs = [key for key in {**known, **requested} if known.get(key) != requested.get(key)]
             if differs:
+                first = "; ".join(f"{key}={known.get(key)}, not {requested.get(key)}" for key in differs[:3])
+                more = f" and {len(differs) - 3} more" if len(differs) > 3 else ""
                 raise FairAllError(
-                    f"the study {name} in {shown(url)} was begun with {differs}; "
+                    f"the study {name} in {shown(url)} was begun with {first}{more}; "
                     "give this sweep another name with hydra.sweeper.study_name=NAME"
                 )
             study.set_user_attr("target", target)
@@ -166,9 +152,9 @@ class SharedStudy:
         """A trial by its number."""
         return _seen(self.storage.get_trial(self._id(number)), self.space)
 
-    def judged(self) -> list[Judged]:
+    def complete(self) -> list[Trial]:
         """The finished trials."""
-        return [Judged(trial.number, trial.per_seed) for trial in self.trials() if trial.state == "complete"]
+        return [trial for trial in self.trials() if trial.state == "complete"]
 
     def taken(self) -> set[Key]:
         """Points that are finished, failed, running or waiting."""
@@ -246,15 +232,13 @@ class SharedStudy:
             trial = self.trial(number)
             if (trial.state, trial.notes["worker"]) != ("running", this_process()):
                 raise TakenOverError
-            kept = dict(notes)
-            if per_seed is not None:
-                judged = Judged(number, per_seed)
-                kept["per_seed"] = dict(per_seed)
-                kept["std"] = {objective.measure: judged.std(objective) for objective in self.objectives}
-            self._note_of(number, **kept)
-        if per_seed is None:
-            return None
-        values = [judged.mean(objective) for objective in self.objectives]
+            self._note_of(number, **notes)
+            if per_seed is None:
+                return None
+            ended = replace(trial, per_seed=per_seed)
+            std = {objective.measure: ended.std(objective) for objective in self.objectives}
+            self._note_of(number, per_seed=dict(per_seed), std=std)
+        values = [ended.mean(objective) for objective in self.objectives]
         return values if len(values) > 1 else values[0]
 
     @contextmanager
@@ -310,18 +294,3 @@ def _is_abandoned(trial: Trial, grace_seconds: float) -> bool:
         return True
     # Between two batches this process runs none: its own name is that of an earlier process.
     return worker == this_process() or is_gone(worker)
-
-
-def _difference(stored: dict[str, str], requested: dict[str, str]) -> str:
-    """The first differences, as `seeds=5, not 3`."""
-    keys = [key for key in {**stored, **requested} if stored.get(key) != requested.get(key)]
-    first = [f"{key}={stored.get(key)}, not {requested.get(key)}" for key in keys[:3]]
-    return "; ".join(first) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-
-
-def _flat(described: Mapping[str, Any]) -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for key, value in described.items():
-        parts = value if isinstance(value, Mapping) else {key: value}
-        flat |= {str(name): str(part) for name, part in parts.items()}
-    return flat

@@ -71,9 +71,9 @@ class StudySweeper(OptunaSweeper):
                     ended = study.trial(number)
                     progress.log(ended)
                     tracker.log_trial(ended, outcome.get("measures", {}))
-            tracker.log_selected(selected(study.judged(), objectives))
+            tracker.log_selected(selected(study.complete(), objectives))
         progress.end()
-        if not study.judged():
+        if not study.complete():
             failed = [trial for trial in study.trials() if trial.state == "fail"]
             if failed:
                 raise FairAllError(
@@ -128,7 +128,7 @@ class StudySweeper(OptunaSweeper):
             except TakenOverError:
                 return self._next_batch()
             except ValueError:  # Optuna has no best trial to print where none has succeeded
-                if study.judged():
+                if study.complete():
                     raise
         return self._outcomes
 
@@ -153,7 +153,7 @@ class StudySweeper(OptunaSweeper):
             self._outcomes = dict(zip(numbers, self._launched(words, initial_job_idx), strict=True))
         returns = [JobReturn(status=JobStatus.COMPLETED) for _ in numbers]
         for returned, (number, outcome) in zip(returns, self._outcomes.items(), strict=True):
-            returned.return_value = study.record(number, *judged(outcome, study.objectives))
+            returned.return_value = study.record(number, *result_of(outcome, study.objectives))
         return returns
 
     def _launched(self, words: list[list[str]], initial_job_idx: int) -> list[dict[str, Any]]:
@@ -179,7 +179,7 @@ def register_sweeper() -> None:
     Plugins.instance().class_name_to_class[TARGET] = StudySweeper
 
 
-def judged(
+def result_of(
     outcome: Mapping[str, Any], objectives: Sequence[Objective]
 ) -> tuple[dict[str, list[float]] | None, dict[str, Any]]:
     """Result of a trial for its study.

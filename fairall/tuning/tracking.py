@@ -12,8 +12,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.runtime.process import is_gone, this_process
 from fairall.tracking.client import PROCESS_TAG, Store, UnreachableError, allowed, reaching
-from fairall.tuning.objectives import Judged
-from fairall.tuning.study import SharedStudy, Trial
+from fairall.tuning.objectives import Trial
+from fairall.tuning.study import SharedStudy
 
 
 class SweepTracker:
@@ -59,7 +59,7 @@ class SweepTracker:
         """Log a finished trial: its point and its measures over seeds, or the reason of its failure."""
         self._log(lambda store: self._log_trial(store, trial, measures))
 
-    def log_selected(self, chosen: Judged | None) -> None:
+    def log_selected(self, chosen: Trial | None) -> None:
         """Log which trial is selected."""
         if chosen is not None:
             self._log(lambda store: self._log_selected(store, chosen))
@@ -125,7 +125,7 @@ class SweepTracker:
         client.log_batch(nested, metrics=metrics, params=params)
         client.set_terminated(nested, "FINISHED" if trial.state == "complete" else "FAILED")
 
-    def _log_selected(self, store: Store, chosen: Judged) -> None:
+    def _log_selected(self, store: Store, chosen: Trial) -> None:
         store.client.set_tag(self._parent, "fairall.selected_trial", str(chosen.number))
         for objective in self._study.objectives:
             name = f"selected.{allowed(objective.measure)}"

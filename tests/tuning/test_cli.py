@@ -16,9 +16,10 @@ from omegaconf import OmegaConf
 
 from fairall.config.schema import SweepConfig
 from fairall.errors import FairAllError
+from fairall.tuning.objectives import Trial
 from fairall.tuning.space import key_of
 from fairall.tuning.storage import storage_url
-from fairall.tuning.study import SharedStudy, Trial
+from fairall.tuning.study import SharedStudy
 from fairall.tuning.sweeper import validated
 from tests.tuning.composed import composed
 

@@ -1,13 +1,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairall.tuning.objectives import Judged, Objective, pareto_set, selected
+from fairall.tuning.objectives import Objective, Trial, pareto_set, selected
 
 LOSS, DPU = Objective("loss", "minimize"), Objective("dpu", "minimize")
 
 
-def judged(number: int, loss: list[float], dpu: list[float]) -> Judged:
-    return Judged(number, {"loss": loss, "dpu": dpu})
+def judged(number: int, loss: list[float], dpu: list[float]) -> Trial:
+    return Trial(number, "complete", {}, {"loss": loss, "dpu": dpu}, {})
 
 
 VALUES = st.lists(st.integers(0, 5).map(float), min_size=3, max_size=3)
@@ -18,7 +18,9 @@ def test_what_is_selected_is_never_beaten(drawn: list[tuple[list[float], ...]], 
     objectives = [
         Objective("a", "minimize"), Objective("b", "maximize"), Objective("c", "minimize")
     ][:n_objectives]  # fmt: skip
-    trials = [Judged(k, dict(zip("abc", values, strict=True))) for k, values in enumerate(drawn)]
+    trials = [
+        Trial(k, "complete", {}, dict(zip("abc", values, strict=True)), {}) for k, values in enumerate(drawn)
+    ]
     chosen, front = selected(trials, objectives), pareto_set(trials, objectives)
     assert chosen in front
     for one in front:

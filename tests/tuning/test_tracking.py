@@ -34,7 +34,7 @@ def test_trials_of_all_processes_are_nested_in_one_run(tmp_path: Path) -> None:
             measures = {} if ended is None else {**ended, "mean_cfu": [None, None]}
             finish(study, number, ended, notes)
             tracker.log_trial(study.trial(number), measures)  # type: ignore[arg-type]
-            tracker.log_selected(selected(study.judged(), OBJECTIVES))
+            tracker.log_selected(selected(study.complete(), OBJECTIVES))
 
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
