@@ -3,24 +3,20 @@
 `make test` tries some; docs/reliability.md says how to try tens of thousands.
 """
 
-import contextlib
-import io
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hydra.core.global_hydra import GlobalHydra
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fairall import experiment, main
+from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.online.training import initially_decided
 from fairall.storage.identity import flattened
-from tests.conftest import examples
+from tests.conftest import examples, typed
 
 GROUPS = [
     "model", "dataset", "initial_policy", "cost", "protocol", "preset", "sweeps", "hparams", "hydra/launcher",
@@ -91,22 +87,6 @@ option = st.sampled_from(
 command_line = st.lists(override | override | override | option, min_size=1, max_size=4)
 
 
-def typed(words: list[str]) -> tuple[int, str]:
-    """Exit code, and what was said on standard error."""
-    said = io.StringIO()
-    before = sys.argv
-    sys.argv = ["fairall", *words]
-    try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-            code = main.cli()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    finally:
-        sys.argv = before
-        GlobalHydra.instance().clear()
-    return code, said.getvalue()
-
-
 @pytest.fixture(scope="module")
 def untrained() -> Iterator[None]:
     """Everything up to the first training step; that is what words can spoil."""
@@ -122,7 +102,8 @@ def untrained() -> Iterator[None]:
 
 
 def check(words: list[str], folder: Path) -> None:
-    code, said = typed(words)
+    ended = typed(*words, cwd=folder)
+    code, said = ended.returncode, ended.stderr
     assert code in (0, 1), (words, code, said)
     assert "Traceback" not in said, (words, said)
     assert "recursion" not in said, (words, said)
@@ -131,12 +112,6 @@ def check(words: list[str], folder: Path) -> None:
     if "--multirun" not in words:
         assert said.count("\n") <= 1, (words, said)
     assert {path.name for path in folder.iterdir()} <= {"outputs"}, words
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 fuzzed = settings(
@@ -149,8 +124,8 @@ fuzzed = settings(
 @pytest.mark.usefixtures("untrained")
 @fuzzed
 @given(command_line)
-def test_nonsense_on_the_command_line_is_one_line(elsewhere: Path, words: list[str]) -> None:
-    check(words, elsewhere)
+def test_nonsense_on_the_command_line_is_one_line(tmp_path: Path, words: list[str]) -> None:
+    check(words, tmp_path)
 
 
 leaf = (
@@ -173,8 +148,8 @@ yaml_text = st.builds(
 @pytest.mark.usefixtures("untrained")
 @fuzzed
 @given(yaml_text, st.sampled_from(["preset", "model", "dataset", "protocol"]))
-def test_nonsense_in_a_file_of_ones_own_is_one_line(elsewhere: Path, content: str, group: str) -> None:
-    own = elsewhere.parent / f"{elsewhere.name} conf"
+def test_nonsense_in_a_file_of_ones_own_is_one_line(tmp_path: Path, content: str, group: str) -> None:
+    own = tmp_path.parent / f"{tmp_path.name} conf"
     (own / group).mkdir(parents=True, exist_ok=True)
     (own / group / "own.yaml").write_text(content)
-    check([f"{group}=own", "-cd", str(own)], elsewhere)
+    check([f"{group}=own", "-cd", str(own)], tmp_path)
