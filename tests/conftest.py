@@ -6,6 +6,7 @@ import functools
 import importlib
 import io
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -72,6 +73,12 @@ def typed(*words: str, cwd: Path, module: str = "fairall", encoding: str = "utf-
     out.seek(0)
     err.seek(0)
     return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
+
+
+def typed_line(command: str, cwd: Path) -> Ended:
+    """`typed` for a line of documentation, `python -m MODULE WORDS`."""
+    _, _, module, *words = shlex.split(command)
+    return typed(*words, cwd=cwd, module=module)
 
 
 def run_folder(outputs: Path) -> Path:
