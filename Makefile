@@ -14,7 +14,7 @@ run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .
