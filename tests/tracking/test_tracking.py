@@ -93,7 +93,8 @@ def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path) -> None:
     (tmp_path / "loans.csv").write_text(loans)
     words = [
         *QUICK, "schedule.phase1_epochs=1", "schedule.time_steps=4", "evaluation.window=[1,4]", "dataset=csv",
-        "dataset.path=loans.csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.drop=[id]", "initial_policy=lenient",
+        "dataset.path=loans.csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
+        "dataset.advantaged=male", "dataset.drop=[id]", "initial_policy=lenient",
         "dataset.initial_policies.score={age: 0.01}",
     ]  # fmt: skip
     ended = typed(*words, cwd=tmp_path)
