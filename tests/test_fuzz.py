@@ -3,6 +3,7 @@
 `make test` tries some; docs/reliability.md says how to try tens of thousands.
 """
 
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,13 @@ VALUES = [
 ]  # fmt: skip
 
 
+# What would need more memory or time than a test should have.
+BIG = ("dataset.rows", "dataset.path", "dataset.raw_file")
+
+
+@functools.cache
 def keys() -> list[str]:
-    """Everything that a configuration has, of several models and data sets."""
+    """Keys of a configuration, of several models and data sets, but `BIG`."""
     found = set(GROUPS)
     for words in (
         (),
@@ -55,7 +61,7 @@ def keys() -> list[str]:
         for key in flattened(_plain(*words)):
             parts = key.split(".")
             found |= {".".join(parts[: n + 1]) for n in range(len(parts))}
-    return sorted(found)
+    return sorted(key for key in found if not key.startswith(BIG))
 
 
 def _plain(*words: str) -> Any:
@@ -64,13 +70,11 @@ def _plain(*words: str) -> Any:
     return OmegaConf.to_container(compose_config(*words), resolve=False)
 
 
-# What would need more memory or time than a test should have.
-BIG = ("dataset.rows", "dataset.path", "dataset.raw_file")
-KEYS = [key for key in keys() if not key.startswith(BIG)]
+KEYS = st.deferred(lambda: st.sampled_from(keys()))
 plain_floats = st.floats(
     allow_subnormal=False
 )  # in a process in which numbers next to zero are taken for zero
-keyword = st.sampled_from(KEYS) | st.text(max_size=12) | st.sampled_from(KEYS).map(lambda key: key[:-1] + "x")
+keyword = KEYS | st.text(max_size=12) | KEYS.map(lambda key: key[:-1] + "x")
 value = (
     st.sampled_from(VALUES + CHOICES) | st.text(max_size=20) | plain_floats.map(repr) | st.integers().map(str)
 )
