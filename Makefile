@@ -14,7 +14,8 @@ run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
 
 test: .venv/installed-dev
-	$(BIN)/python -m pytest -m "not slow"
+	@# A worker per core, each with one thread; plain `pytest` runs in one process.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

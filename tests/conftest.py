@@ -1,11 +1,22 @@
-"""What many tests need: composed configurations, small people, and where raw data is."""
+"""What many tests need: commands, composed configurations, small people, and where raw data is."""
 
+import contextlib
+import copy
+import functools
+import importlib
+import io
 import os
+import shlex
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
+from hydra.core.global_hydra import GlobalHydra
 
 from fairall.config.compose import typed_config
 from fairall.config.schema import Config
@@ -27,6 +38,53 @@ def _same_state_every_time() -> None:
     """Reset what earlier tests leave in the process: draws, and how a run computes with subnormal numbers."""
     torch.manual_seed(0)
     torch.set_flush_denormal(False)
+
+
+Ended = subprocess.CompletedProcess[str]
+
+
+def typed(*words: str, cwd: Path, module: str = "fairall", encoding: str = "utf-8") -> Ended:
+    """Run `python -m MODULE *WORDS` in this process, which has imported torch already.
+
+    Working folder, environment, import path, signal handlers and modules of `cwd` are afterwards as before.
+    """
+    main = importlib.import_module(f"{module}.__main__").main
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2))
+    importlib.invalidate_caches()
+    with (
+        contextlib.chdir(cwd),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "argv", [module, *words]),
+        mock.patch.object(sys, "path", [*sys.path]),
+        mock.patch.dict(os.environ),
+    ):
+        try:
+            code = main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    GlobalHydra.instance().clear()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    for name, loaded in [*sys.modules.items()]:
+        if (getattr(loaded, "__file__", None) or "").startswith(f"{cwd}{os.sep}"):
+            del sys.modules[name]
+    out.seek(0)
+    err.seek(0)
+    return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
+
+
+def typed_line(command: str, cwd: Path) -> Ended:
+    """`typed` for a line of documentation, `python -m MODULE WORDS`."""
+    _, _, module, *words = shlex.split(command)
+    return typed(*words, cwd=cwd, module=module)
+
+
+def run_folder(outputs: Path) -> Path:
+    """The folder of the one run in `outputs`."""
+    (folder,) = (path for path in outputs.glob("runs/*/*/*") if path.is_dir())
+    return folder
 
 
 def examples(usual: int) -> int:
@@ -56,8 +114,9 @@ def warm_up(learner: Learner, decided: Decided) -> list[dict[str, float]]:
 
 @pytest.fixture(scope="session")
 def compose_config() -> ComposeConfig:
-    """The typed configuration of a command line."""
-    return typed_config
+    """The typed configuration of a command line; the same words are composed once."""
+    composed = functools.cache(typed_config)
+    return lambda *overrides: copy.deepcopy(composed(*overrides))
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from fairall.policy import Policy
+from tests.conftest import Ended, typed_line
+
 CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
@@ -39,11 +42,11 @@ def written(section: str, folder: Path) -> Path:
     return folder
 
 
-def ended(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    words = shlex.split(command.replace("python", sys.executable, 1))
-    if "fairall.data" not in command:
-        words.append("tracking.enabled=false")
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
+SHORT = " tracking.enabled=false schedule.warm_up_epochs=2"
+
+
+def ended(command: str, folder: Path) -> Ended:
+    return typed_line(command if "fairall.data" in command else command + SHORT, folder)
 
 
 def refused(command: str, folder: Path, told: str) -> None:
@@ -74,17 +77,19 @@ def test_commands_of_an_own_method(command: str, own_method: Path) -> None:
     assert "logistic_ips on credit" in run.stdout
 
 
-def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(own_method: Path) -> None:
-    run = ended("python -m fairall -cd conf model=logistic_ips dataset=credit seeds=3", own_method)
+def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(
+    own_method: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "model=logistic_ips dataset=credit seeds=3 schedule.time_steps=50 evaluation.window=[25,50]"
+    run = ended(f"python -m fairall -cd conf {words}", own_method)
     assert run.returncode == 0, run.stderr
     folder = own_method / run.stdout.split("Results: ")[1].split("\n")[0]
     summary = json.loads((folder / "summary.json").read_text())
     # Deciding by coin gives 0.09.
     assert summary["aggregate"]["mean_utility"]["mean"] > 0.14
-    path = str(folder / "policy")
-    code = f"from pathlib import Path; from fairall.policy import Policy; Policy.load(Path({path!r}))"
-    loaded = subprocess.run([sys.executable, "-c", code], cwd=own_method, capture_output=True, text=True)
-    assert loaded.returncode == 0, loaded.stderr
+    monkeypatch.syspath_prepend(own_method)
+    assert Policy.load(folder / "policy")
+    del sys.modules["logistic_ips"]
     for word, told in (
         ("model.learning_rat=1", "did you mean model.learning_rate?"),
         ("+model.rate=1", "model.rate: no such key"),
@@ -182,7 +187,15 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
     assert (run.stderr, run.returncode) == ("", 0)
 
 
-def test_a_protocol_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_a_process(command: str, folder: Path) -> Ended:
+    """A command of the package that lies in `folder`."""
+    words = shlex.split((command + SHORT).replace("python", sys.executable, 1))
+    return subprocess.run(
+        words, cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)}, capture_output=True, text=True
+    )
+
+
+def test_a_protocol_switch(tmp_path: Path) -> None:
     for name in ("fairall", "conf", "sweeps"):
         shutil.copytree(CHECKOUT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name, diff in files("A protocol switch"):
@@ -192,16 +205,13 @@ def test_a_protocol_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         text = (tmp_path / name).read_text()
         assert text.count(old) == 1, f"{name} has no place for\n{diff}"
         (tmp_path / name).write_text(text.replace(old, new))
-    monkeypatch.setenv("PYTHONPATH", os.fspath(tmp_path))
     (command,) = commands("A protocol switch")
-    runs = [
-        ended(command.replace("=accepted", f"={people}"), tmp_path) for people in ("accepted", "applicants")
-    ]
     tables = []
-    for run in runs:
+    for people in ("accepted", "applicants"):
+        run = in_a_process(command.replace("=accepted", f"={people}"), tmp_path)
         assert (run.stderr, run.returncode) == ("", 0)
         folder = tmp_path / run.stdout.split("Results: ")[1].split("\n")[0]
         tables.append((folder / "metrics.csv").read_text())
     assert tables[0] != tables[1]
     choices = "protocol.fairlog_people=nobody is not possible: it must be applicants or accepted"
-    refused(command.replace("=accepted", "=nobody"), tmp_path, choices)
+    assert in_a_process(command.replace("=accepted", "=nobody"), tmp_path).stderr.endswith(f"{choices}\n")

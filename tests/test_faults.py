@@ -24,11 +24,14 @@ from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
 from fairall.results.finished import collect
 from fairall.storage.run_folder import RunFolder
+from tests.conftest import run_folder, typed
 
 SMALL = [
-    "preset=quick", "seeds=3", "schedule.phase1_epochs=120", "schedule.warm_up_epochs=20",
+    "preset=quick", "seeds=3", "schedule.phase1_epochs=60", "schedule.warm_up_epochs=20",
     "schedule.time_steps=40", "evaluation.window=[10,40]", "checkpoint_seconds=0",
 ]  # fmt: skip
+TINY = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "checkpoint_seconds=0"]
+UNTRACKED = [*TINY, "tracking.enabled=false"]
 METHODS = ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"]
 START_UP = 1.5  # seconds in which nothing is done yet that could be lost
 
@@ -37,17 +40,8 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "fairall", *SMALL, *words]
 
 
-def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(*words), cwd=cwd, capture_output=True, text=True, timeout=300)
-
-
-def folder_of(outputs: Path) -> Path:
-    (folder,) = (path for path in outputs.glob("runs/*/*/*") if path.is_dir())
-    return folder
-
-
 def result(outputs: Path) -> dict[str, bytes]:
-    return {name: (folder_of(outputs) / name).read_bytes() for name in ("metrics.csv", "summary.json")}
+    return {name: (run_folder(outputs) / name).read_bytes() for name in ("metrics.csv", "summary.json")}
 
 
 def killed_until_done(words: list[str], cwd: Path, chance: random.Random, times: int, whole: float) -> int:
@@ -58,13 +52,13 @@ def killed_until_done(words: list[str], cwd: Path, chance: random.Random, times:
             command(*words), cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            process.wait(chance.uniform(START_UP, max(0.9 * whole, START_UP + 1.0)))
+            process.wait(START_UP + chance.uniform(0.0, whole))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
             kills += 1
-    ended = run(*words, cwd=cwd)
-    assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
+    ended = typed(*SMALL, *words, cwd=cwd)
+    assert (ended.returncode, ended.stderr) == (0, "")
     return kills
 
 
@@ -75,12 +69,12 @@ def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path
     hunted.mkdir()
     words = [f"model={model}", f"seed={chance.randrange(1000)}"]
     began = time.monotonic()
-    ended = run(*words, "tracking.enabled=false", cwd=calm)
+    ended = typed(*SMALL, *words, "tracking.enabled=false", cwd=calm)
     whole = time.monotonic() - began
     assert ended.returncode == 0, ended.stderr
     kills = killed_until_done(words, hunted, chance, times, whole)
     assert result(hunted / "outputs") == result(calm / "outputs")
-    table = pd.read_csv(folder_of(hunted / "outputs") / "metrics.csv")
+    table = pd.read_csv(run_folder(hunted / "outputs") / "metrics.csv")
     assert len(table) == 3 * 41
     assert not table.duplicated(["seed", "time_step"]).any()
     client = mlflow.MlflowClient(f"sqlite:///{hunted / 'outputs' / 'mlflow.db'}")
@@ -127,7 +121,7 @@ def test_asked_to_stop_it_keeps_its_state_and_says_so(
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where FairAll has been run, with all that it leaves."""
     folder = tmp_path_factory.mktemp("finished")
-    assert run("tracking.enabled=false", cwd=folder).returncode == 0
+    assert typed(*UNTRACKED, cwd=folder).returncode == 0
     return folder
 
 
@@ -154,7 +148,7 @@ def damage_file(path: Path, damage: str) -> None:
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_any_damage_to_a_result_is_known(name: str, damage: str, finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    folder = RunFolder(folder_of(tmp_path / "outputs"))
+    folder = RunFolder(run_folder(tmp_path / "outputs"))
     assert folder.damaged() == []
     damage_file(folder.path / name, damage)
     assert folder.damaged() == [name]
@@ -168,26 +162,26 @@ def test_a_damaged_result_is_made_again_from_the_checkpoint(
     name: str, damage: str, finished: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    path = folder_of(tmp_path / "outputs") / name
+    path = run_folder(tmp_path / "outputs") / name
     whole = path.read_bytes()
     damage_file(path, damage)
-    ended = run("tracking.enabled=false", cwd=tmp_path)
+    ended = typed(*UNTRACKED, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "is damaged or missing; the result is made again" in ended.stdout
     assert result(tmp_path / "outputs") == result(finished / "outputs")
     assert path.read_bytes() == whole
-    assert "Already done" in run("tracking.enabled=false", cwd=tmp_path).stdout
+    assert "Already done" in typed(*UNTRACKED, cwd=tmp_path).stdout
 
 
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    folder = folder_of(tmp_path / "outputs")
+    folder = run_folder(tmp_path / "outputs")
     plain = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(folder / "config.yaml")))
     plain["model"]["alpha"] = 4.0
     RunFolder(folder).write_config(plain)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for force in ("false", "true"):
-        ended = run("tracking.enabled=false", f"force={force}", cwd=tmp_path)
+        ended = typed(*UNTRACKED, f"force={force}", cwd=tmp_path)
         assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
         assert "holds another run (model.alpha is 4.0 there and 5.0 here); move it away" in ended.stderr
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
@@ -209,7 +203,7 @@ def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
         folder.refuse_others(plain)
 
 
-LONG = ["model=fairlog", "schedule.time_steps=2000", "tracking.enabled=false"]
+LONG = ["model=fairlog", "schedule.time_steps=800", "tracking.enabled=false"]
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -230,9 +224,9 @@ def begun_anew(outputs: Path) -> subprocess.Popen[str]:
 
 
 def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> None:
-    assert run(*LONG, cwd=tmp_path).returncode == 0
+    assert typed(*SMALL, *LONG, cwd=tmp_path).returncode == 0
     outputs = tmp_path / "outputs"
-    folder = folder_of(outputs)
+    folder = run_folder(outputs)
     before = files_of(folder)
     for stop in (signal.SIGKILL, signal.SIGTERM):
         process = begun_anew(outputs)
@@ -241,12 +235,12 @@ def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> N
         said, _ = process.communicate(timeout=60)
         assert ("The result from before is unchanged" in said) == (stop == signal.SIGTERM)
         assert files_of(folder).items() >= before.items()
-        plain = run(*LONG, cwd=tmp_path)
+        plain = typed(*SMALL, *LONG, cwd=tmp_path)
         assert (plain.returncode, plain.stderr) == (0, "")
         assert "Already done" in plain.stdout
         assert files_of(folder) == before
     (folder / "policy" / "of_mine.txt").write_text("from before")
-    forced = run(*LONG, "force=true", cwd=tmp_path)
+    forced = typed(*SMALL, *LONG, "force=true", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
     assert files_of(folder).keys() == before.keys()
     assert RunFolder(folder).damaged() == []
@@ -259,7 +253,7 @@ def test_an_exchange_of_results_that_is_killed_anywhere_is_made_good(
     class KilledError(BaseException):
         pass
 
-    original = folder_of(finished / "outputs")
+    original = run_folder(finished / "outputs")
     for allowed in itertools.count():
         folder = RunFolder(tmp_path / str(allowed) / original.name)
         shutil.copytree(original, folder.path)
@@ -296,7 +290,7 @@ def test_an_exchange_of_results_that_is_killed_anywhere_is_made_good(
 def database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """An MLflow database with a run in it."""
     folder = tmp_path_factory.mktemp("recorded")
-    assert run("model=unfairlog", cwd=folder).returncode == 0
+    assert typed(*TINY, "model=unfairlog", cwd=folder).returncode == 0
     return (folder / "outputs" / "mlflow.db").read_bytes()
 
 
@@ -309,12 +303,13 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(damage: str, database: byt
             connection.execute("CREATE TABLE experiments (words TEXT)")
     else:
         path.write_bytes(b"not a database" if damage == "text" else DAMAGES[damage](database))
-    ended = run("model=fairlog", cwd=tmp_path)
+    ended = typed(*TINY, "model=fairlog", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert damage in ("empty", "flipped") or "Warning: tracking.uri: cannot use sqlite:" in ended.stdout
-    assert (folder_of(tmp_path / "outputs") / "DONE").exists()
+    assert (run_folder(tmp_path / "outputs") / "DONE").exists()
     if damage == "text":
         path.unlink()
+        # In a process that has not met the damaged one.
         told = subprocess.run(
             [sys.executable, "-m", "fairall.tracking", "sync"], cwd=tmp_path, capture_output=True, text=True
         )
@@ -333,9 +328,9 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> 
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert "metrics.csv" in ended.stderr
     assert "no checkpoint could be saved" in ended.stdout
-    left = {path.name for path in folder_of(tmp_path / "outputs").iterdir()}
+    left = {path.name for path in run_folder(tmp_path / "outputs").iterdir()}
     assert left == {"config.yaml", "tracking.json"}
-    assert run("tracking.enabled=false", "model=fairlog", cwd=tmp_path).returncode == 0
+    assert typed(*SMALL, "tracking.enabled=false", "model=fairlog", cwd=tmp_path).returncode == 0
 
 
 def test_who_wants_what_another_is_at_work_on_is_told_and_waits(tmp_path: Path) -> None:

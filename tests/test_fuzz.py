@@ -3,24 +3,21 @@
 `make test` tries some; docs/reliability.md says how to try tens of thousands.
 """
 
-import contextlib
-import io
-import sys
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from hydra.core.global_hydra import GlobalHydra
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fairall import experiment, main
+from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.online.training import initially_decided
 from fairall.storage.identity import flattened
-from tests.conftest import examples
+from tests.conftest import examples, typed
 
 GROUPS = [
     "model", "dataset", "initial_policy", "cost", "protocol", "preset", "sweeps", "hparams", "hydra/launcher",
@@ -47,8 +44,13 @@ VALUES = [
 ]  # fmt: skip
 
 
+# What would need more memory or time than a test should have.
+BIG = ("dataset.rows", "dataset.path", "dataset.raw_file")
+
+
+@functools.cache
 def keys() -> list[str]:
-    """Everything that a configuration has, of several models and data sets."""
+    """Keys of a configuration, of several models and data sets, but `BIG`."""
     found = set(GROUPS)
     for words in (
         (),
@@ -59,7 +61,7 @@ def keys() -> list[str]:
         for key in flattened(_plain(*words)):
             parts = key.split(".")
             found |= {".".join(parts[: n + 1]) for n in range(len(parts))}
-    return sorted(found)
+    return sorted(key for key in found if not key.startswith(BIG))
 
 
 def _plain(*words: str) -> Any:
@@ -68,13 +70,11 @@ def _plain(*words: str) -> Any:
     return OmegaConf.to_container(compose_config(*words), resolve=False)
 
 
-# What would need more memory or time than a test should have.
-BIG = ("dataset.rows", "dataset.path", "dataset.raw_file")
-KEYS = [key for key in keys() if not key.startswith(BIG)]
+KEYS = st.deferred(lambda: st.sampled_from(keys()))
 plain_floats = st.floats(
     allow_subnormal=False
 )  # in a process in which numbers next to zero are taken for zero
-keyword = st.sampled_from(KEYS) | st.text(max_size=12) | st.sampled_from(KEYS).map(lambda key: key[:-1] + "x")
+keyword = KEYS | st.text(max_size=12) | KEYS.map(lambda key: key[:-1] + "x")
 value = (
     st.sampled_from(VALUES + CHOICES) | st.text(max_size=20) | plain_floats.map(repr) | st.integers().map(str)
 )
@@ -89,22 +89,6 @@ option = st.sampled_from(
     ["--help", "--cfg", "job", "-p", "model", "--foo", "-x", "--multirun", "--resolve", ""]
 )
 command_line = st.lists(override | override | override | option, min_size=1, max_size=4)
-
-
-def typed(words: list[str]) -> tuple[int, str]:
-    """Exit code, and what was said on standard error."""
-    said = io.StringIO()
-    before = sys.argv
-    sys.argv = ["fairall", *words]
-    try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-            code = main.cli()
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
-    finally:
-        sys.argv = before
-        GlobalHydra.instance().clear()
-    return code, said.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +106,8 @@ def untrained() -> Iterator[None]:
 
 
 def check(words: list[str], folder: Path) -> None:
-    code, said = typed(words)
+    ended = typed(*words, cwd=folder)
+    code, said = ended.returncode, ended.stderr
     assert code in (0, 1), (words, code, said)
     assert "Traceback" not in said, (words, said)
     assert "recursion" not in said, (words, said)
@@ -131,12 +116,6 @@ def check(words: list[str], folder: Path) -> None:
     if "--multirun" not in words:
         assert said.count("\n") <= 1, (words, said)
     assert {path.name for path in folder.iterdir()} <= {"outputs"}, words
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 fuzzed = settings(
@@ -149,8 +128,8 @@ fuzzed = settings(
 @pytest.mark.usefixtures("untrained")
 @fuzzed
 @given(command_line)
-def test_nonsense_on_the_command_line_is_one_line(elsewhere: Path, words: list[str]) -> None:
-    check(words, elsewhere)
+def test_nonsense_on_the_command_line_is_one_line(tmp_path: Path, words: list[str]) -> None:
+    check(words, tmp_path)
 
 
 leaf = (
@@ -173,8 +152,8 @@ yaml_text = st.builds(
 @pytest.mark.usefixtures("untrained")
 @fuzzed
 @given(yaml_text, st.sampled_from(["preset", "model", "dataset", "protocol"]))
-def test_nonsense_in_a_file_of_ones_own_is_one_line(elsewhere: Path, content: str, group: str) -> None:
-    own = elsewhere.parent / f"{elsewhere.name} conf"
+def test_nonsense_in_a_file_of_ones_own_is_one_line(tmp_path: Path, content: str, group: str) -> None:
+    own = tmp_path.parent / f"{tmp_path.name} conf"
     (own / group).mkdir(parents=True, exist_ok=True)
     (own / group / "own.yaml").write_text(content)
-    check([f"{group}=own", "-cd", str(own)], elsewhere)
+    check([f"{group}=own", "-cd", str(own)], tmp_path)

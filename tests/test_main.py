@@ -14,39 +14,33 @@ from fairall import __version__
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.summary import columns
+from tests.conftest import run_folder, typed
 
 QUICK = [
     "model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false",
-    "checkpoint_seconds=600",  # a slow machine would leave a previous checkpoint too
+    "schedule.warm_up_epochs=2", "checkpoint_seconds=600",  # else a slow machine leaves two checkpoints
 ]  # fmt: skip
 
+TABLE = Path(__file__).parent / "data" / "loans.csv"
 LOANS = [
-    "dataset=csv", f"dataset.path={Path(__file__).parent / 'data' / 'loans.csv'}", "dataset.label=repaid",
+    "dataset=csv", f"dataset.path={TABLE}", "dataset.label=repaid",
     "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.drop=[id]",
     "dataset.decision=decision", "dataset.accepted=granted", "dataset.propensity=propensity",
     "initial_policy=logged",
 ]  # fmt: skip
 
 
-def fairall(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "fairall", *words], cwd=cwd, capture_output=True, text=True, timeout=300
-    )
-
-
-def run_folder(outputs: Path) -> Path:
-    (folder,) = (path for path in outputs.glob("runs/*/*/*") if path.is_dir())
-    return folder
-
-
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the quick command has been run once; it is not the checkout."""
-    folder = tmp_path_factory.mktemp("elsewhere")
-    ended = fairall(*QUICK, cwd=folder)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stderr == ""
+    """The folder in which the quick command has been run once, in a process without a font cache."""
+    folder, fonts = tmp_path_factory.mktemp("elsewhere"), tmp_path_factory.mktemp("matplotlib")
+    ended = subprocess.run(
+        [sys.executable, "-m", "fairall", *QUICK], cwd=folder, capture_output=True, text=True, timeout=300,
+        env={**os.environ, "MPLCONFIGDIR": str(fonts)},
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
     assert "effective_utility" in ended.stdout
+    assert [*fonts.glob("fontlist*.json")]
     return folder
 
 
@@ -105,10 +99,10 @@ def test_summary_follows_from_the_metrics(quick: Path) -> None:
 def test_the_same_command_returns_at_once_and_force_gives_the_same_numbers(quick: Path) -> None:
     folder = run_folder(quick / "outputs")
     first, written = (folder / "metrics.csv").read_bytes(), (folder / "DONE").stat().st_mtime_ns
-    again = fairall(*QUICK, cwd=quick)
+    again = typed(*QUICK, cwd=quick)
     assert again.stdout.startswith("Already done")
     assert (folder / "DONE").stat().st_mtime_ns == written
-    forced = fairall(*QUICK, "force=true", cwd=quick)
+    forced = typed(*QUICK, "force=true", cwd=quick)
     assert forced.returncode == 0, forced.stderr
     assert (folder / "DONE").stat().st_mtime_ns > written
     assert (folder / "metrics.csv").read_bytes() == first
@@ -120,7 +114,7 @@ def test_another_cost_or_initial_policy_reuses_phase1(quick: Path, tmp_path: Pat
     (trained,) = cache.glob("*.pt")
     before = trained.stat().st_mtime_ns
     for words in (["cost.value=0.3"], ["initial_policy=lenient"]):
-        ended = fairall(*QUICK, *words, cwd=tmp_path)
+        ended = typed(*QUICK, *words, cwd=tmp_path)
         assert ended.returncode == 0, ended.stderr
     assert [*cache.glob("*.pt")] == [trained]
     assert trained.stat().st_mtime_ns == before
@@ -144,18 +138,18 @@ def test_saved_policy_decides_on_raw_people(quick: Path) -> None:
 
 
 def test_a_sweep_runs_every_grid_point(tmp_path: Path) -> None:
-    ended = fairall(
-        "--multirun", "sweeps=credit_alpha_beta", *QUICK, "hydra.sweeper.params={model.alpha: 'choice(1,5)'}",
+    ended = typed(
+        "--multirun", "sweeps=credit_alpha_beta", *QUICK, "hydra.sweeper.params={model.alpha: 'choice(7)'}",
         cwd=tmp_path,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     folders = [*(tmp_path / "outputs").glob("runs/*/*/*/DONE")]
-    assert len(folders) == 2 * 3  # alpha as given here, beta as in the file
+    assert len(folders) == 3  # alpha as given here, beta as in the file
     assert len([*(tmp_path / "outputs" / "cache" / "phase1").glob("*.pt")]) == 1
 
 
 def test_one_bad_job_does_not_end_the_others(tmp_path: Path) -> None:
-    ended = fairall("--multirun", *QUICK, "cost.value=1.2,0.5", cwd=tmp_path)
+    ended = typed("--multirun", *QUICK, "cost.value=1.2,0.5", cwd=tmp_path)
     assert ended.returncode == 1
     told, by_hydra = ended.stderr.splitlines()
     assert told.startswith("fairall: cost.value=1.2 is not possible")
@@ -164,7 +158,7 @@ def test_one_bad_job_does_not_end_the_others(tmp_path: Path) -> None:
 
 
 def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
-    ended = fairall(*QUICK, "model.learning_rate=1e6", cwd=tmp_path)
+    ended = typed(*QUICK, "model.learning_rate=1e6", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
     assert "objective=mean_utility has no value" in ended.stderr
     folder = run_folder(tmp_path / "outputs")
@@ -176,41 +170,30 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["model=fairal_I_II"], "no such model, did you mean fairall_I_II?"),
-        (["dataset=credt"], "no such dataset, did you mean credit?"),
-        (["preset=quik"], "no such preset, did you mean quick?"),
         (["--multirun", "sweeps=nonsense"], "no such sweeps; there are cost, credit_alpha_beta, "),
         (["evaluation.bootstrap=1000000000"], "evaluation.bootstrap: no such key"),
         (["model=accept_all", "model.acceptance_probability=2"], "it must be from 0 to 1"),
         (["modle=fairall_I_II"], "no such key, did you mean model?"),
-        (["model.alhpa=3"], "model.alhpa: no such key, did you mean model.alpha?"),
         (["seeds=ten"], "seeds=ten: Value 'ten' of type 'str' could not be converted to Integer"),
-        (["seeds=0"], "seeds=0 is not possible: it must be from 1 to 10000"),
-        (["cost.value=1.2"], "cost.value=1.2 is not possible: it must be between 0 and 1"),
         (["cost=fixed"], "cost.value has no value: give it one with cost.value=VALUE"),
         (["objective=fun"], "objective=fun is not possible: it must be one of effective_utility, "),
         (["+sede=3"], "sede: no such key"),
-        (["~seeds"], "seeds was deleted with ~seeds, and every run needs it"),
-        (["~schedule"], "schedule was deleted with ~schedule, and every run needs it"),
         (["dataset=null"], "cannot read dataset=null"),
         (["--foo"], "unrecognized arguments: --foo; see --help"),
         (["outputs_dir="], "outputs_dir= is not possible: it must be a folder"),
-        (["+model.phase1.btea=3"], "model.phase1.btea: no such key"),
         (["sweeps=credit_alpha_beta"], "is a grid of runs: add --multirun"),
         (
             ["dataset._target_=nope.x"],
             "no such class (No module named 'nope'; the module must be in",
         ),
         (["seeds=["], "cannot read 'seeds=['"),
-        (["dataset=csv"], "dataset.path has no value: give it one with dataset.path=VALUE"),
         ([*LOANS, "initial_policy=harsh"], "initial_policy=harsh needs a score"),
-        (["initial_policy=logged"], "the data set records no decisions"),
         (["dataset.kinds={age: real}"], "dataset.kinds: no such key"),
         (
             [*LOANS, "dataset.kinds={age: number}"],
             "dataset.kinds.age=number is not possible: it must be real or",
         ),
         (["model=opt_fair"], "model=opt_fair reads K, and the data set has month, "),
-        (["dataset.name=../../x"], "dataset.name=../../x is not possible: it must be a plain name"),
         (["cost.value=nan"], "cost.value=nan is not possible: it must be a finite number"),
         (
             ["model=opt_fair", "dataset=synthetic", "model.decision=maybe"],
@@ -225,7 +208,7 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_one_line(words: list[str], said: str, tmp_path: Path) -> None:
-    ended = fairall(*words, "tracking.enabled=false", cwd=tmp_path)
+    ended = typed(*words, "tracking.enabled=false", cwd=tmp_path)
     assert ended.returncode == 1
     assert ended.stdout == ""
     assert ended.stderr.startswith("fairall: ")
@@ -237,19 +220,19 @@ def test_bad_input_is_one_line(words: list[str], said: str, tmp_path: Path) -> N
 def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
     (tmp_path / "conf" / "dataset").mkdir(parents=True)
     (tmp_path / "conf" / "dataset" / "mine.yaml").write_text("name: mine\n")
-    ended = fairall("list", "-cd", "conf", cwd=tmp_path)
+    ended = typed("list", "-cd", "conf", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
     assert "dataset: compas, credit, csv, meps, synthetic, mine" in lines
     assert "preset: fast, quick" in lines
     assert lines[2].startswith("model: ")
-    helped = fairall("-cd", "conf", "dataset=mine", "--help", cwd=tmp_path)
+    helped = typed("-cd", "conf", "dataset=mine", "--help", cwd=tmp_path)
     assert (helped.returncode, helped.stderr) == (0, "")
     assert "dataset:\n  name: mine\n" in helped.stdout
 
 
 def test_version_is_fairalls(tmp_path: Path) -> None:
-    ended = fairall("--version", cwd=tmp_path)
+    ended = typed("--version", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (0, f"fairall {__version__}\n")
 
 
@@ -270,58 +253,39 @@ def test_a_deleted_working_folder_is_one_line(command: str, tmp_path: Path) -> N
 
 
 def test_a_terminal_without_the_characters_gets_ascii(quick: Path) -> None:
-    for command in (["fairall", *QUICK], *(words.split() for words in COMMANDS[1:4]), ["fairall", "--help"]):
-        ended = subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=quick, capture_output=True, timeout=300, env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        )  # fmt: skip
-        assert (ended.returncode, ended.stderr) == (0, b"")
-        assert ended.stdout.isascii()
-        assert b"?" not in ended.stdout
-        if command[1:] == QUICK:
-            shown = ended.stdout.decode().splitlines()
-            boxes = [line for line in shown if line.startswith(("|", "+"))]
+    one = ["model=fairlog", "dataset=credit"]
+    for module, words in (("fairall", QUICK), ("fairall", ["--help"]), ("fairall.data", []),
+                          ("fairall.report", one), ("fairall.tuning", [])):  # fmt: skip
+        ended = typed(*words, cwd=quick, module=module, encoding="ascii")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "?" not in ended.stdout
+        if words == QUICK:
+            boxes = [line for line in ended.stdout.splitlines() if line.startswith(("|", "+"))]
             assert any(" +- " in line for line in boxes)
             assert len({len(line) for line in boxes}) == 1
 
 
-def test_the_first_figure_says_nothing_of_a_font_cache(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "fairall", *QUICK, "model=fairlog"], cwd=tmp_path, capture_output=True,
-        text=True, timeout=300, env={**os.environ, "MPLCONFIGDIR": str(tmp_path / "matplotlib")},
-    )  # fmt: skip
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert [*(tmp_path / "matplotlib").glob("fontlist*.json")]
-
-
-def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    ended = fairall(*LOANS, "preset=quick", "tracking.enabled=false", cwd=tmp_path)
+def test_a_table_of_ones_own_wherever_it_lies(tmp_path: Path) -> None:
+    words = [*LOANS, "preset=quick", "tracking.enabled=false", "schedule.warm_up_epochs=2"]
+    ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     folder = run_folder(tmp_path / "outputs")
     table = pd.read_csv(folder / "metrics.csv")
     assert table[["utility", "dpu", "utility_sampled", "dpu_sampled"]].notna().all(axis=None)
     policy = Policy.load(folder / "policy")
-    people = pd.read_csv(Path(__file__).parent / "data" / "loans.csv")
+    people = pd.read_csv(TABLE)
     people["s"] = people["sex"].map({"male": 1, "female": -1})
     propensity = policy.propensity(people)
     assert propensity.shape == (2, 400)
     assert ((propensity >= 0) & (propensity <= 1)).all()
     # The words of the file are understood: another purpose is another person.
     assert (policy.propensity(people.assign(purpose="car")) != propensity).any()
-
-
-def test_where_a_file_lies_does_not_matter(tmp_path: Path) -> None:
-    words = ["preset=quick", "tracking.enabled=false", "schedule.phase1_epochs=1", "schedule.time_steps=4",
-             "evaluation.window=[1,4]"]  # fmt: skip
-    assert fairall(*LOANS, *words, cwd=tmp_path).returncode == 0
-    shutil.copy(Path(__file__).parent / "data" / "loans.csv", tmp_path / "moved.csv")
-    again = fairall(*LOANS, *words, "dataset.path=moved.csv", cwd=tmp_path)
-    assert "Already done" in again.stdout
+    shutil.copy(TABLE, tmp_path / "moved.csv")
+    assert "Already done" in typed(*words, "dataset.path=moved.csv", cwd=tmp_path).stdout
 
 
 def test_synthetic_people_and_their_counterfactuals(tmp_path: Path) -> None:
-    words = ["preset=quick", "tracking.enabled=false", "schedule.phase1_epochs=1"]
-    ended = fairall("dataset=synthetic", *words, cwd=tmp_path)
+    ended = typed(*QUICK, "dataset=synthetic", "schedule.phase1_epochs=1", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     table = pd.read_csv(run_folder(tmp_path / "outputs") / "metrics.csv")
     later = table[table["time_step"] > 0]
@@ -334,12 +298,12 @@ def test_synthetic_people_and_their_counterfactuals(tmp_path: Path) -> None:
 
 def test_a_data_set_chooses_its_initial_policy_unless_told(tmp_path: Path) -> None:
     for words, name in ([], "random"), (["initial_policy=lenient"], "lenient"):
-        ended = fairall("dataset=csv", *words, "--cfg", "job", "--package", "initial_policy", cwd=tmp_path)
+        ended = typed("dataset=csv", *words, "--cfg", "job", "--package", "initial_policy", cwd=tmp_path)
         assert f"name: {name}" in ended.stdout
 
 
 def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
-    ended = fairall("--help", cwd=tmp_path)
+    ended = typed("--help", cwd=tmp_path)
     assert ended.returncode == 0
     assert "initial_policy: harsh, lenient, logged, random\n" in ended.stdout
     assert "dataset: compas, credit, csv, meps, synthetic\n" in ended.stdout
@@ -363,8 +327,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_help_is_of_the_configuration_that_the_other_words_choose(tmp_path: Path) -> None:
-    assert "fairall.models.fairlog.FairLog" in fairall("model=fairlog", "--help", cwd=tmp_path).stdout
-    ended = fairall("--help", "preset=quik", cwd=tmp_path)
+    assert "fairall.models.fairlog.FairLog" in typed("model=fairlog", "--help", cwd=tmp_path).stdout
+    ended = typed("--help", "preset=quik", cwd=tmp_path)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("fairall: preset=quik: no such preset, did you mean quick?")
 
@@ -372,6 +336,7 @@ def test_help_is_of_the_configuration_that_the_other_words_choose(tmp_path: Path
 def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
     code = (
         "import sys; sys.argv += ['model=fairlog', 'preset=quick', 'tracking.enabled=false']\n"
+        "sys.argv += ['schedule.warm_up_epochs=2']\n"
         "from fairall.__main__ import main\n"
         "assert main() == 0\n"
         "print([name for name in ('sklearn', 'mlflow', 'optuna', 'aif360') if name in sys.modules])"

@@ -1,10 +1,8 @@
 """A measure from outside the package: it appears everywhere, and mistakes are one line."""
 
 import json
-import os
 import re
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,31 +20,27 @@ from fairall.metrics import STANDARD, as_markdown, load_measures, measure
 from fairall.online.evaluation import STANDARD_ERROR
 from fairall.results.latent_quality import BOUNDS
 from fairall.results.terminal import Display
+from tests.conftest import typed_line
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
 SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
 
 
-def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(tmp_path: Path) -> None:
+def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
     (command,) = re.findall(r"^    (python -m fairall .*)$", SECTION, re.MULTILINE)
     (tmp_path / "my_measures.py").write_text(code)
-    environment = os.environ | {"PYTHONPATH": str(CHECKOUT), "COLUMNS": "200"}
+    monkeypatch.setenv("COLUMNS", "200")
 
-    def typed(words: str) -> str:
-        ended = subprocess.run(
-            words.replace("python", sys.executable, 1),
-            shell=True,
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
+    def told(words: str) -> str:
+        ended = typed_line(words, tmp_path)
         assert (ended.returncode, ended.stderr) == (0, "")
         return ended.stdout
 
-    shown = typed(f"{command} objective=mean_treatment_gap")
+    shown = told(f"{command} objective=mean_treatment_gap")
     assert "mean_treatment_gap" in shown
     assert "missed" in shown
     (folder,) = (tmp_path / "outputs" / "runs").glob("*/*/*/DONE")
@@ -72,11 +66,11 @@ def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(tmp_path: 
 
     # Another content of the file is another run; readers need no module of the user's.
     (tmp_path / "my_measures.py").write_text(code + "\n# edited\n")
-    typed(f"{command} tracking.enabled=false")
+    told(f"{command} tracking.enabled=false")
     (tmp_path / "my_measures.py").unlink()
     runs = sorted((tmp_path / "outputs" / "runs").glob("*/*/*/DONE"))
     assert len(runs) == 2
-    compared = typed(f"python -m fairall.report compare {' '.join(str(run.parent) for run in runs)}")
+    compared = told(f"python -m fairall.report compare {' '.join(str(run.parent) for run in runs)}")
     assert "### Further measures" in compared
     assert "mean treatment gap ↓" in compared
     assert "mean acceptance rate |" in compared
@@ -149,7 +143,12 @@ def test_measures_of_the_documented_shapes_are_accepted(text: str, module: Path)
 
 def test_names_in_the_results_of_a_run_are_refused(module: Path) -> None:
     words = [f"outputs_dir={module.parent}", "model=fairall_I_II", "dataset=synthetic", "seeds=1"]
-    quick = ["preset=quick", "evaluation.split=validation", "tracking.enabled=false"]
+    quick = [
+        "preset=quick",
+        "schedule.warm_up_epochs=2",
+        "evaluation.split=validation",
+        "tracking.enabled=false",
+    ]
     summary, folder = run(compose_config(*words, *quick), Display(progress_only=True))
     names = {*pd.read_csv(folder / "metrics.csv"), *summary["per_seed"][0], STANDARD_ERROR}
     assert {"seed", "mean_dpu", "classification_loss", "phase1_best_epoch", *BOUNDS} <= names

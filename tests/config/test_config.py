@@ -1,3 +1,4 @@
+import functools
 import itertools
 import re
 from enum import Enum
@@ -10,7 +11,7 @@ from hydra.errors import HydraException
 
 from fairall.config.messages import message
 from fairall.config.paths import configuration_root
-from fairall.config.schema import ExplorationConfig, ProtocolConfig
+from fairall.config.schema import Config, ExplorationConfig, ProtocolConfig
 from fairall.config.validation import validate
 from fairall.errors import FairAllError
 from tests.conftest import ComposeConfig
@@ -69,13 +70,24 @@ def test_the_fast_preset_lowers_samples_where_there_are_any(
     assert all(of_fast[key] < of_usual[key] for key in keys)
     if of_usual.get("phase1") is not None:
         assert of_fast["phase1"].patience < of_usual["phase1"].patience
-    typed = vars(compose_config(*words, "preset=fast", *(f"model.{key}=7" for key in keys)).model)
-    assert all(typed[key] == 7 for key in keys)
+
+
+def test_the_command_line_beats_the_fast_preset(compose_config: ComposeConfig) -> None:
+    model = compose_config("preset=fast", "model.elbo_samples=7", "model.kl_samples=7").model
+    assert (model.elbo_samples, model.kl_samples) == (7, 7)
 
 
 def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig) -> None:
     assert compose_config().cost.value == compose_config().dataset.cost
     assert compose_config("cost=fixed", "cost.value=0.3").cost.value == 0.3
+
+
+def changed(config: Config, override: str) -> Config:
+    """`config` with the value of one key replaced, in a hundredth of the time of composing it."""
+    key, _, value = override.partition("=")
+    *path, name = key.split(".")
+    setattr(functools.reduce(getattr, path, config), name, yaml.safe_load(value))
+    return config
 
 
 @pytest.mark.parametrize(
@@ -94,7 +106,7 @@ def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig
         ("dataset.split.pool=2", "dataset.split.pool"),
         ("initial_policy.random_state=-1", "initial_policy.random_state"),
         ("protocol.max_ips_weight=0.99", "protocol.max_ips_weight"),
-        ("protocol.max_ips_weight=nan", "protocol.max_ips_weight"),
+        ("protocol.max_ips_weight=.nan", "protocol.max_ips_weight"),
         ("protocol.exploration.after=0", "protocol.exploration.after"),
         ("protocol.exploration.propensity=0", "protocol.exploration.propensity"),
         ("protocol.exploration.propensity=1.01", "protocol.exploration.propensity"),
@@ -120,38 +132,34 @@ def test_cost_comes_from_the_data_set_unless_given(compose_config: ComposeConfig
 )
 def test_impossible_values_are_named(override: str, key: str, compose_config: ComposeConfig) -> None:
     with pytest.raises(FairAllError, match=rf"^{key}=.* is not possible: it must be "):
-        validate(compose_config(override))
+        validate(changed(compose_config(), override))
+
+
+IMPOSSIBLE = {
+    "model": ["override"],
+    "fairlog": ["lambda_=-1", "decision=maybe", "clf_dropout=1", "clf_arch=[]", "learning_rate=0"],
+    "unfairlog": ["decision=stochastic", "clf_dropout=-0.1", "clf_arch=[64,0]", "learning_rate=-1"],
+    "fairlab_I_II": [
+        "policy=z_foo",
+        "decision=maybe",
+        "clf_dropout=1",
+        "alpha=-1",
+        "latent_size=0",
+        "phase1.validate_every=0",
+    ],
+    "fairall_II": ["kl_samples=0", "policy=z"],
+    "opt_unfair": ["decision=maybe", "fit_rows=99"],
+}
 
 
 @pytest.mark.parametrize(
-    ("model", "override"),
-    [
-        ("fairlog", "lambda_=-1"),
-        ("fairlog", "decision=maybe"),
-        ("fairlog", "clf_dropout=1"),
-        ("fairlog", "clf_arch=[]"),
-        ("fairlog", "learning_rate=0"),
-        ("unfairlog", "decision=stochastic"),
-        ("unfairlog", "clf_dropout=-0.1"),
-        ("unfairlog", "clf_arch=[64,0]"),
-        ("unfairlog", "learning_rate=-1"),
-        ("fairlab_I_II", "policy=z_foo"),
-        ("fairlab_I_II", "decision=maybe"),
-        ("fairlab_I_II", "clf_dropout=1"),
-        ("fairlab_I_II", "alpha=-1"),
-        ("fairlab_I_II", "latent_size=0"),
-        ("fairlab_I_II", "phase1.validate_every=0"),
-        ("fairall_II", "kl_samples=0"),
-        ("fairall_II", "policy=z"),
-        ("opt_unfair", "decision=maybe"),
-        ("opt_unfair", "fit_rows=99"),
-    ],
+    ("model", "override"), [(model, one) for model in IMPOSSIBLE for one in IMPOSSIBLE[model]]
 )
 def test_impossible_values_of_a_method_are_named(
     model: str, override: str, compose_config: ComposeConfig
 ) -> None:
     key = override.split("=")[0]
-    config = compose_config(f"model={model}", f"model.{override}")
+    config = changed(compose_config(f"model={model}"), f"model.{override}")
     with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]+$"):
         validate(config)
 
@@ -185,13 +193,12 @@ def test_a_switch_refuses_other_words_and_names_its_choices(
     assert message(raised.value, [word]) == f"{word} is not possible: it must be {allowed}"
 
 
-@pytest.mark.parametrize(
-    ("switch", "choice"), [(switch, choice) for switch, allowed in SWITCHES.items() for choice in allowed]
-)
-def test_a_switch_can_be_set_alone(switch: str, choice: Enum, compose_config: ComposeConfig) -> None:
-    config = compose_config(f"protocol.{switch}={choice.name}")
+@pytest.mark.parametrize("turn", range(max(map(len, SWITCHES.values()))))
+def test_switches_can_be_set_to_every_choice(turn: int, compose_config: ComposeConfig) -> None:
+    chosen = {switch: list(allowed)[turn % len(allowed)] for switch, allowed in SWITCHES.items()}
+    config = compose_config(*(f"protocol.{switch}={choice.name}" for switch, choice in chosen.items()))
     validate(config)
-    assert vars(config.protocol) == vars(compose_config().protocol) | {switch: choice}
+    assert vars(config.protocol) == vars(compose_config().protocol) | chosen
 
 
 def test_guards_can_be_off(compose_config: ComposeConfig) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.config.test_config import NEEDED
-from tests.test_fuzz import typed
+from tests.conftest import typed
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ from tests.test_fuzz import typed
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_words_that_cannot_be_read_are_spelt(words: list[str], said: str) -> None:
-    code, told = typed(words)
-    assert (code, told.count("\n")) == (1, 1), told
-    assert told.startswith("fairall: ")
-    assert said in told
+def test_words_that_cannot_be_read_are_spelt(words: list[str], said: str, tmp_path: Path) -> None:
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert ended.stderr.startswith("fairall: ")
+    assert said in ended.stderr
 
 
 OWN = """\
@@ -98,17 +98,16 @@ TABLE = "_target_: own.Mine\nname: mine\n"
     ],
 )  # fmt: skip
 def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
-    file: str, content: str, words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: str, content: str, words: list[str], said: str, tmp_path: Path
 ) -> None:
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "wrong.py").write_text("x = (\n")
     (tmp_path / "lacking.py").write_text("import nopandas\n")
-    monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "conf" / file
     path.parent.mkdir(parents=True)
     path.write_text(content)
     group = path.parent.name
     chosen = [] if group == "conf" else [f"{group}=mine"]
-    code, told = typed(["-cd", str(tmp_path / "conf"), *chosen, *words, "tracking.enabled=false"])
-    assert (code, told.count("\n")) == (1, 1), told
-    assert said in told
+    ended = typed("-cd", "conf", *chosen, *words, "tracking.enabled=false", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert said in ended.stderr

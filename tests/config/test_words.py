@@ -15,12 +15,15 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ODD)
-def test_any_text_comes_through_shell_and_hydra(text: str) -> None:
-    words = [*shlex.split(typed("dataset.missing", [text, "other", text])), override("dataset.label", text)]
+def test_any_text_comes_through_shell_and_hydra() -> None:
+    words = [*shlex.split(typed("dataset.missing", ODD)), override("dataset.drop", ODD)]
     dataset = compose_config("dataset=csv", *words).dataset
-    assert list(dataset.missing) == [text, "other", text]
-    assert dataset.label == text
+    assert list(dataset.missing) == list(dataset.drop) == ODD
+
+
+@pytest.mark.parametrize("text", ["two words", "it's", "\\${x}", "null", "1.50", "#N/A", "a=b", ""])
+def test_any_text_is_the_value_of_a_key(text: str) -> None:
+    assert compose_config("dataset=csv", override("dataset.label", text)).dataset.label == text
 
 
 @pytest.mark.parametrize(

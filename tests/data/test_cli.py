@@ -1,18 +1,19 @@
 """`python -m fairall.data` as a user types it."""
 
+import functools
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from fairall.config.paths import configuration_root
-from fairall.data.__main__ import main
+from tests.conftest import Ended, typed
 
 LOANS = Path(__file__).with_name("loans.csv")
+FairAllData = Callable[..., Ended]
 MEANING = ["dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male"]
 
 
@@ -24,34 +25,10 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@dataclass
-class Ended:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-FairAllData = Callable[..., Ended]
-
-
 @pytest.fixture
-def fairall_data(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> FairAllData:
-    """The command in this process, which has its imports behind it."""
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-
-    def ended(*words: str) -> Ended:
-        code = main(words)
-        said = capsys.readouterr()
-        return Ended(code, said.out, said.err)
-
-    return ended
-
-
-def test_the_command_in_a_process_of_its_own(data: Path) -> None:
-    command = [sys.executable, "-m", "fairall.data", "describe", "credit"]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("credit: 1000 rows, 19 features")
+def fairall_data(data: Path) -> FairAllData:
+    """The command `python -m fairall.data`."""
+    return functools.partial(typed, cwd=data, module="fairall.data")
 
 
 def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data: FairAllData) -> None:
@@ -188,7 +165,6 @@ def own_folder(data: Path) -> Path:
     "words",
     [
         "-cd FOLDER describe mine",
-        "describe -cd FOLDER mine dataset.cost=0.4",
         "describe mine dataset.cost=0.4 --config-dir=FOLDER dataset.split.pool=0.5",
     ],
 )
@@ -264,15 +240,14 @@ def test_check_takes_any_path(data: Path, fairall_data: FairAllData) -> None:
     assert fairall_data("check", str(path), *MEANING, "dataset.drop=[id]").returncode == 0
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_a_pipe_is_refused_and_not_waited_for(raw: bool, data: Path) -> None:
-    pipe = data / "pipe"
-    os.mkfifo(pipe)
-    words = ["describe", "compas", f"dataset.raw_file={pipe}"] if raw else ["check", "/dev/stdin"]
-    command = [sys.executable, "-m", "fairall.data", *words]
+def test_a_pipe_is_refused_and_not_waited_for(data: Path, fairall_data: FairAllData) -> None:
+    os.mkfifo(data / "pipe")
+    refusal = "is a pipe, not a file; give the path of a"
+    assert refusal in fairall_data("describe", "compas", "dataset.raw_file=pipe").stderr
+    command = [sys.executable, "-m", "fairall.data", "check", "/dev/stdin"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        assert "is a pipe, not a file; give the path of a" in process.stderr.readline()
+        assert refusal in process.stderr.readline()
         assert process.wait(timeout=60) == 1
 
 

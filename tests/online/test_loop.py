@@ -1,4 +1,5 @@
 import io
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +16,12 @@ from fairall.online.evaluation import Evaluation
 from fairall.online.history import Decisions, History
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
-from fairall.online.training import initially_decided
+from fairall.online.training import Training, initially_decided
 from fairall.randomness import SeedStreams
 from fairall.results.summary import measure_table
-from tests.conftest import ComposeConfig
+from fairall.results.terminal import Display
+from fairall.storage.checkpoint import Checkpoint
+from tests.conftest import ComposeConfig, no_cache
 
 
 class Coin(Learner):
@@ -94,6 +97,31 @@ def test_warm_up_shows_the_first_of_the_pool_as_the_initial_policy_decided(
     accepted = torch.tensor(policy.decide(credit.pool_table)[:128])
     assert (decided.accepted == accepted).all()
     assert (decided.label == credit.pool.label[:128] * accepted).all()
+
+
+class WarmedUp(Coin):
+    """Counts the epochs of its warm-up."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(0.5)
+        self.setting = setting
+        self.epochs: list[int] = []
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        self.epochs.append(epoch)
+        return {}
+
+
+def test_every_epoch_and_step_is_taken_once(
+    credit: PreparedData, compose_config: ComposeConfig, tmp_path: Path
+) -> None:
+    config = compose_config("preset=quick", "schedule.warm_up_epochs=3")
+    learner = WarmedUp(Setting.of(credit.schema, config))
+    training = Training(learner, LogisticPolicy(config.initial_policy), config, credit)
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "none", seconds=float("inf"))
+    training.run(checkpoint, no_cache(), Display(progress_only=True))
+    assert learner.epochs == [0, 1, 2]
+    assert len(learner.seen) == config.schedule.time_steps
 
 
 def test_evaluations_share_their_random_numbers(credit: PreparedData) -> None:

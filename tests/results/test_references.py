@@ -17,8 +17,8 @@ from fairall.results import terminal as display_module
 from fairall.results.terminal import Display
 from fairall.storage.run_folder import RunFolder
 
-QUICK = ["preset=quick", "tracking.enabled=false"]
-SMALL = ["tracking.enabled=false", "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
+QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
+SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
 Runs = Callable[..., tuple[dict[str, Any], Path, str]]
 
 

@@ -3,16 +3,35 @@
 import ast
 import shutil
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from omegaconf import OmegaConf
 
 import fairall
-from fairall.storage.identity import NOT_COMPUTING, code_hash, computing_files
+from fairall.config.compose import compose_config
+from fairall.storage.identity import NOT_COMPUTING, code_hash, computing_files, run_id
 
 PACKAGE = Path(fairall.__file__).parent
 # What computing modules import from elsewhere: values that enter the identity with the configuration, errors,
 # types for annotations, files, tracking and display.
 OTHER_ROOMS = {"config", "errors", "results", "runtime", "storage", "tracking"}
+
+
+def identity(*words: str) -> str:
+    plain = OmegaConf.to_container(compose_config(*words), resolve=True, enum_to_str=True)
+    return run_id(cast(dict[str, Any], plain), "data")
+
+
+def test_values_that_compute_change_the_identity_and_others_do_not() -> None:
+    usual = identity()
+    computing = (
+        "seed=1", "seeds=3", "cost.value=0.4", "model.alpha=4", "schedule.warm_up_epochs=9", "protocol=text",
+        "dataset.split.held_out=0.4", "initial_policy=lenient", "threads=2",
+    )  # fmt: skip
+    assert len({usual, *map(identity, computing)}) == 1 + len(computing)
+    where = ("outputs_dir=x", "force=true", "checkpoint_seconds=1", "tracking.enabled=false")
+    assert identity(*where) == usual
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """What the report reads from MLflow and leaves there, and the latent space of a real run."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import mlflow
@@ -12,17 +10,24 @@ import pytest
 from fairall.report.__main__ import main
 from fairall.report.figures import latent_space
 from fairall.results.finished import collect
+from tests.conftest import typed
 
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
-WORDS = ["model=fairall_I_II", "dataset=credit", "preset=quick", "initial_policy=harsh", "cost.value=0.4"]
+WORDS = [
+    "model=fairall_I_II",
+    "dataset=credit",
+    "preset=quick",
+    "initial_policy=harsh",
+    "cost.value=0.4",
+    "schedule.warm_up_epochs=2",
+]
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of the quick preset, and a report of it, both in MLflow."""
     folder = tmp_path_factory.mktemp("tracked")
-    command = [sys.executable, "-m", "fairall", *WORDS]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    assert typed(*WORDS, cwd=folder).returncode == 0
     outputs = folder / "outputs"
     assert main([*WORDS, f"outputs_dir={outputs}"]) == 0
     return outputs

@@ -20,14 +20,15 @@ from fairall.runtime.signals import Stopped
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.client import Store, store_uri
 from fairall.tracking.outbox import Outbox, Sent
+from tests.conftest import run_folder, typed
+
+QUICK = ["preset=quick", "schedule.warm_up_epochs=2"]
 
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tracked")
-    subprocess.run(
-        [sys.executable, "-m", "fairall", "preset=quick"], cwd=folder, check=True, capture_output=True
-    )
+    assert typed(*QUICK, cwd=folder).returncode == 0
     return folder / "outputs"
 
 
@@ -53,7 +54,7 @@ def test_one_finished_parent_with_a_nested_run_per_seed(client: mlflow.MlflowCli
     assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
     assert sorted(run.data.params["seed"] for run in nested) == ["0", "1"]
     assert parent.data.params["model.alpha"] == "5.0"
-    assert parent.data.tags["fairall.command"] == "python -m fairall preset=quick"
+    assert parent.data.tags["fairall.command"] == f"python -m fairall {' '.join(QUICK)}"
     assert parent.data.tags["fairall.dataset"] == "credit"
     assert {run.data.tags["fairall.preset"] for run in (parent, *nested)} == {"quick"}
 
@@ -90,13 +91,13 @@ def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path) -> None:
         (Path(__file__).parents[1] / "data" / "loans.csv").read_text().replace("income", "income (€) %", 1)
     )
     (tmp_path / "loans.csv").write_text(loans)
-    command = [
-        sys.executable, "-m", "fairall", "preset=quick", "schedule.phase1_epochs=1", "schedule.time_steps=4",
-        "evaluation.window=[1,4]", "dataset=csv", "dataset.path=loans.csv", "dataset.label=repaid",
-        "dataset.positive=yes", "dataset.sensitive=sex", "dataset.advantaged=male", "dataset.drop=[id]",
-        "initial_policy=lenient", "dataset.initial_policies.score={age: 0.01}",
+    words = [
+        *QUICK, "schedule.phase1_epochs=1", "schedule.time_steps=4", "evaluation.window=[1,4]", "dataset=csv",
+        "dataset.path=loans.csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
+        "dataset.advantaged=male", "dataset.drop=[id]", "initial_policy=lenient",
+        "dataset.initial_policies.score={age: 0.01}",
     ]  # fmt: skip
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'outputs' / 'mlflow.db'}")
     parent, _ = runs(client)
@@ -161,7 +162,7 @@ def test_people_that_the_model_cannot_take_are_one_line(
 
 
 def test_two_different_runs_at_once_in_a_new_folder_are_both_recorded(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fairall", "preset=quick", "schedule.time_steps=5"]
+    command = [sys.executable, "-m", "fairall", *QUICK, "model=unfairlog", "schedule.time_steps=5"]
     both = [
         subprocess.Popen(
             [*command, "evaluation.window=[1,5]", f"cost.value={cost}"], cwd=tmp_path, stderr=subprocess.PIPE
@@ -176,33 +177,28 @@ def test_two_different_runs_at_once_in_a_new_folder_are_both_recorded(tmp_path: 
     assert {run.info.status for run in found} == {"FINISHED"}
 
 
-def fairall(*words: str, cwd: Path, module: str = "fairall") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", module, *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
-
-
 def test_a_uri_that_mlflow_cannot_be_at_is_one_line(tmp_path: Path) -> None:
-    ended = fairall("preset=quick", "tracking.uri=nonsense://x", cwd=tmp_path)
+    ended = typed(*QUICK, "model=unfairlog", "tracking.uri=nonsense://x", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
     assert ended.stderr.startswith("fairall: tracking.uri: cannot use nonsense://x")
 
 
 @pytest.mark.parametrize("uri", ["sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
 def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: str, tmp_path: Path) -> None:
-    short = ["preset=quick", "model=fairlog", "schedule.time_steps=5", "evaluation.window=[1,5]"]
-    ended = fairall(*short, f"tracking.uri={uri}", cwd=tmp_path)
+    short = [*QUICK, "model=fairlog", "schedule.time_steps=5", "evaluation.window=[1,5]"]
+    ended = typed(*short, f"tracking.uri={uri}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.count(f"Warning: tracking.uri: cannot use {uri}") == 1
     assert "MLflow: " not in ended.stdout
     assert ended.stdout.count("Results: ") == 1
-    (folder,) = (path for path in tmp_path.glob("outputs/runs/*/*/*") if path.is_dir())
+    folder = run_folder(tmp_path / "outputs")
     assert (folder / "DONE").exists()
     silent = RunFolder(shutil.copytree(folder, folder.with_name("0" * 12)))
     plain: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
     silent.write_config(plain | {"tracking": plain["tracking"] | {"enabled": False}})
     silent.finish()
     there = f"tracking.uri=sqlite:///{tmp_path / 'later.db'}"
-    ended = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
+    ended = typed("sync", there, cwd=tmp_path, module="fairall.tracking")
     assert (ended.returncode, ended.stderr, ended.stdout) == (
         0,
         "",
@@ -210,18 +206,18 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: st
     )
     parent, nested = runs(mlflow.MlflowClient(f"sqlite:///{tmp_path / 'later.db'}"))
     assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
-    assert parent.data.tags["fairall.command"].startswith("python -m fairall preset=quick model=fairlog")
+    assert parent.data.tags["fairall.command"].startswith(f"python -m fairall {' '.join(short[:-1])}")
     assert parent.data.metrics["cpu_seconds"] > 0
-    again = fairall("sync", there, cwd=tmp_path, module="fairall.tracking")
+    again = typed("sync", there, cwd=tmp_path, module="fairall.tracking")
     assert again.stdout == "Logged 0 runs to MLflow; 1 were already there.\n"
-    away = fairall("sync", cwd=tmp_path, module="fairall.tracking")
+    away = typed("sync", cwd=tmp_path, module="fairall.tracking")
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
     assert f"cannot use {uri}" in away.stderr
 
 
 def kept_run(client: mlflow.MlflowClient, outputs: Path) -> tuple[dict[str, Any], Path]:
     """Configuration and folder of the run that is there."""
-    (folder,) = (path for path in outputs.glob("runs/*/*/*") if path.is_dir())
+    folder = run_folder(outputs)
     config = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
     return {**config, "outputs_dir": str(outputs)}, folder  # type: ignore[dict-item]
 

@@ -28,7 +28,7 @@ from tests.conftest import examples
 thorough = settings(
     derandomize=True,
     deadline=None,
-    max_examples=examples(300),
+    max_examples=examples(150),
     suppress_health_check=[HealthCheck.too_slow],
 )
 
@@ -176,11 +176,24 @@ def rows_of(table: dict[str, list[str]]) -> list[list[str]]:
 
 @thorough
 @given(st.data())
-def test_any_table_can_be_used_or_is_told(data: st.DataObject) -> None:
+def test_any_table_can_be_used_or_is_told_and_its_stored_schema_encodes_alike(data: st.DataObject) -> None:
     table = data.draw(tables())
-    people = prepared(written(rows_of(table)), data.draw(configs(table)))
-    if people is not None:
-        check(people)
+    config = data.draw(configs(table))
+    people = prepared(written(rows_of(table)), config)
+    if people is None:
+        return
+    check(people)
+    stored = Schema.from_plain(json.loads(json.dumps(people.schema.to_plain())), people.schema.encoding)
+    assert list(stored) == list(people.schema)
+    names = [named(name) or f"column {i}" for i, name in enumerate(table, start=1)]
+    cells = [
+        [None if (cell := c.strip()) in config.no_value else cell for c in row] for row in rows_of(table)[1:]
+    ]
+    raw = pd.DataFrame(cells, columns=names, dtype=object)
+    with tempfile.NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(written(rows_of(table)))
+        expected = OwnCsv(replace(config, path=file.name)).table().features
+    np.testing.assert_array_equal(stored.encode(raw).to_numpy(), expected)
 
 
 ROWS = [
@@ -238,24 +251,3 @@ def test_cells_come_back_as_they_were_written(rows: list[list[str]], separator: 
         if expected:
             frame = read_text(path, separator=separator, encoding="utf-8", missing=list(MISSING))
             assert frame.to_numpy().tolist() == expected
-
-
-@thorough
-@given(st.data())
-def test_a_stored_schema_encodes_alike(data: st.DataObject) -> None:
-    table = data.draw(tables())
-    config = data.draw(configs(table))
-    people = prepared(written(rows_of(table)), config)
-    if people is None:
-        return
-    stored = Schema.from_plain(json.loads(json.dumps(people.schema.to_plain())), people.schema.encoding)
-    assert list(stored) == list(people.schema)
-    names = [named(name) or f"column {i}" for i, name in enumerate(table, start=1)]
-    cells = [
-        [None if (cell := c.strip()) in config.no_value else cell for c in row] for row in rows_of(table)[1:]
-    ]
-    raw = pd.DataFrame(cells, columns=names, dtype=object)
-    with tempfile.NamedTemporaryFile() as file:
-        Path(file.name).write_bytes(written(rows_of(table)))
-        expected = OwnCsv(replace(config, path=file.name)).table().features
-    np.testing.assert_array_equal(stored.encode(raw).to_numpy(), expected)

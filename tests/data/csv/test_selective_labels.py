@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from torch import Tensor
 from fairall import metrics
 from fairall.config.schema import ModelConfig
 from fairall.data.__main__ import main
-from fairall.data.dataset import Dataset
-from fairall.data.load import load_dataset
+from fairall.data.dataset import Dataset, dataset
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import STANDARD_ERROR, Evaluation
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
 from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
 
 COST = 0.5
 RECORDED = ["dataset.decision=decision", "dataset.propensity=propensity"]
@@ -54,20 +55,16 @@ def selective(people: pd.DataFrame) -> pd.DataFrame:
     return people.assign(label=people["label"].where(people["decision"] == 1))
 
 
+MEANING = ["dataset.label=label", "dataset.positive=1.0", "dataset.sensitive=group", "dataset.advantaged=a"]
+
+
 @pytest.fixture
-def load(tmp_path: Path) -> Load:
+def load(tmp_path: Path, compose_config: ComposeConfig) -> Load:
     def loaded(people: pd.DataFrame, *words: str) -> Dataset:
         path = tmp_path / "people.csv"
         people.to_csv(path, index=False)
-        return load_dataset(
-            "csv",
-            f"dataset.path={path}",
-            "dataset.label=label",
-            "dataset.positive=1.0",
-            "dataset.sensitive=group",
-            "dataset.advantaged=a",
-            *words,
-        )
+        config = compose_config("dataset=csv", "dataset.path=x", *MEANING, *words).dataset
+        return dataset(replace(config, path=str(path)))
 
     return loaded
 
@@ -112,7 +109,7 @@ def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
     words: list[str], load: Load, setting: Callable[..., Setting], truth: dict[str, float]
 ) -> None:
     naive = []
-    for seed in range(10):
+    for seed in range(5):
         data = load(selective(population(4000, seed)), *words).prepare()
         learner = Fixed(data, setting([0]))
         evaluation = Evaluation(data.test, COST, [0])
@@ -139,7 +136,7 @@ def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
 
 @pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
 def test_applicants_are_the_population(words: list[str], load: Load, truth: dict[str, float]) -> None:
-    for seed in range(10):
+    for seed in range(5):
         data = load(selective(population(4000, seed)), *words).prepare()
         stream = data.applicants(64, [0, 1])
         drawn = [stream.next() for _ in range(100)]
@@ -156,8 +153,8 @@ def test_applicants_are_the_population(words: list[str], load: Load, truth: dict
 
 def test_rejected_people_are_in_every_part(load: Load) -> None:
     people = selective(population(1000, 0))
-    dataset = load(people, *RECORDED)
-    data, table = dataset.prepare(), dataset.table()
+    source = load(people, *RECORDED)
+    data, table = source.prepare(), source.table()
     share = float(people["label"].isna().mean())
     for part in (data.train, data.validation, data.test):
         assert (~part.labelled).float().mean().item() == pytest.approx(share, abs=0.01)
@@ -193,11 +190,11 @@ def test_labels_that_no_decision_revealed_are_told_and_not_used(load: Load) -> N
     odd = accepted.copy()
     odd[np.flatnonzero(accepted)[:7]] = False
     odd[np.flatnonzero(~accepted)[:5]] = True
-    dataset = load(people.assign(label=people["label"].where(odd)), *RECORDED)
-    notes = dataset.prepare().notes
+    source = load(people.assign(label=people["label"].where(odd)), *RECORDED)
+    notes = source.prepare().notes
     assert [note for note in notes if note.startswith("5 rejected rows with a label: not used")]
     assert [note for note in notes if note.startswith("7 accepted rows without a label")]
-    assert dataset.table().labelled.sum() == accepted.sum() - 7
+    assert source.table().labelled.sum() == accepted.sum() - 7
 
 
 def test_a_note_tells_what_was_done(load: Load) -> None:
@@ -278,8 +275,7 @@ def test_check_tells_of_weights_and_of_people_who_were_never_accepted(
     people = population(1000, 0)
     people.loc[people["group"] == "b", "decision"] = 0
     source = load(selective(people), *RECORDED)
-    words = ["dataset.label=label", "dataset.positive=1.0", "dataset.sensitive=group", "dataset.advantaged=a"]
-    assert main(["check", str(tmp_path / "people.csv"), *words, *RECORDED]) == 0
+    assert main(["check", str(tmp_path / "people.csv"), *MEANING, *RECORDED]) == 0
     told = capsys.readouterr().out
     notes = source.prepare().notes
     assert [note for note in notes if "π recorded" in note]
@@ -318,7 +314,7 @@ def test_propensities_of_other_decisions_are_told(load: Load) -> None:
 
 @pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
 def test_nothing_is_told_of_honest_logs(words: list[str], load: Load) -> None:
-    for seed in range(20):
+    for seed in range(8):
         assert load(selective(population(2000, seed)), *words).prepare().warnings == ()
 
 
