@@ -21,6 +21,7 @@ from fairall.tuning.space import key_of
 from fairall.tuning.storage import storage_url
 from fairall.tuning.study import SharedStudy
 from fairall.tuning.sweeper import validated
+from tests.conftest import typed
 from tests.tuning.composed import composed
 
 # Eight points, in seconds.
@@ -32,10 +33,6 @@ QUICK = [
 
 def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "fairall", "--multirun", *words]
-
-
-def typed(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(list(words), cwd=cwd, capture_output=True, text=True, timeout=300)
 
 
 def trials(folder: Path, name: str = "unfairlog_credit") -> list[Trial]:
@@ -82,7 +79,7 @@ def test_killed_and_shared_every_point_is_done_once(swept: Path) -> None:
 
 
 def test_a_sweep_that_is_done_says_so(swept: Path) -> None:
-    again = typed(*command(*QUICK), cwd=swept)
+    again = typed("--multirun", *QUICK, cwd=swept)
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.startswith("unfairlog_credit: 8 points, 8 finished, 0 to do")
     assert "Selected: trial " in again.stdout
@@ -110,7 +107,7 @@ def test_studies_are_shown_exported_and_compared(
     assert main(["export", "unfairlog_credit", "tuned"]) == 0
     assert main(["export", "unfairlog_credit", "tuned"]) == 0, "what it has written, it may write again"
     words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("Use it: "))
-    used = typed(sys.executable, *words[1:], "--cfg", "job", cwd=swept)
+    used = typed(*words[3:], "--cfg", "job", cwd=swept)
     assert used.returncode == 0, used.stderr
     assert "hyperparameters: selected by the sweep unfairlog_credit" in used.stdout
     (swept / "tuned" / "hparams" / "unfairlog_credit.yaml").write_text("mine: 1\n")
@@ -122,7 +119,7 @@ def test_studies_are_shown_exported_and_compared(
 
 def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
     words = ["model.learning_rate=-1,1e30,0.01", "model.clf_arch=[32,32]"]
-    ended = typed(*command(*QUICK, *words), cwd=tmp_path)
+    ended = typed("--multirun", *QUICK, *words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     negative, huge, good = trials(tmp_path)
     assert negative.notes["reason"] == "model.learning_rate=-1.0 is not possible: it must be positive"
@@ -132,7 +129,7 @@ def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
-    ended = typed(*command("sweeps=unfairlog", "model.alhpa=1,2"), cwd=tmp_path)
+    ended = typed("--multirun", "sweeps=unfairlog", "model.alhpa=1,2", cwd=tmp_path)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
     assert "model.alhpa: no such key" in ended.stderr
     assert not [*tmp_path.iterdir()]
@@ -167,7 +164,7 @@ def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:
     )
     words = ["evaluation.measures=[my_measures.rejection]", "objective=mean_rejection"]
     words += ["hydra.sweeper.direction=minimize", "hydra.sweeper.n_trials=1"]
-    ended = typed(*command(*QUICK, *words), cwd=tmp_path)
+    ended = typed("--multirun", *QUICK, *words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     (trial,) = trials(tmp_path)
     assert all(0 < value < 1 for value in trial.per_seed["mean_rejection"])
@@ -177,7 +174,7 @@ def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
     words = ["model=unfairlog", *QUICK[1:], "hydra/sweeper=optuna", "hydra/sweeper/sampler=grid"]
     words += ["objective=[mean_utility,mean_dpu]", "hydra.sweeper.direction=[maximize,minimize]"]
     words += ["model.learning_rate=choice(-1,0.01)", "hydra.sweeper.n_jobs=1", "hydra.sweep.dir=swept"]
-    ended = typed(*command(*words), cwd=tmp_path)
+    ended = typed("--multirun", *words, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert "model.learning_rate=-1.0 is not possible" in ended.stderr
     (best,) = OmegaConf.load(tmp_path / "swept" / "optimization_results.yaml").solutions
@@ -196,6 +193,6 @@ def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
 )
 def test_launchers_of_many_processes(package: str, launcher: list[str], tmp_path: Path) -> None:
     pytest.importorskip(f"hydra_plugins.hydra_{package}_launcher")
-    ended = typed(*command(*QUICK, *launcher, "hydra.sweeper.n_trials=3"), cwd=tmp_path)
+    ended = typed("--multirun", *QUICK, *launcher, "hydra.sweeper.n_trials=3", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert [trial.state for trial in trials(tmp_path)] == ["complete"] * 3

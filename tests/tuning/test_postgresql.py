@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -16,7 +15,8 @@ import pytest
 
 from fairall.tuning.space import key_of
 from fairall.tuning.study import SharedStudy
-from tests.tuning.test_cli import QUICK, command, typed
+from tests.conftest import typed
+from tests.tuning.test_cli import QUICK, command
 
 pytestmark = pytest.mark.slow
 
@@ -63,8 +63,6 @@ def test_killed_and_shared_on_a_server_every_point_is_done_once(server: str, tmp
     trials = SharedStudy.load(server, "unfairlog_credit").trials()
     assert Counter(trial.state for trial in trials) == {"complete": 8}
     assert len({key_of(trial.point) for trial in trials}) == 8
-    listed = typed(
-        sys.executable, "-m", "fairall.tuning", "list", f"hydra.sweeper.storage={server}", cwd=tmp_path
-    )
+    listed = typed("list", f"hydra.sweeper.storage={server}", cwd=tmp_path, module="fairall.tuning")
     assert "unfairlog_credit: 8 points, 8 finished, 0 to do" in listed.stdout
     assert not (tmp_path / "outputs" / "sweeps" / "studies.db").exists()
