@@ -142,7 +142,12 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
         "setting": "; ".join(setting),
         "tables": [table for table in shown.tables if table.rows],
         "figures": figures,
-        "not_run": sorted({table.title for table in shown.tables if not table.rows}),
+        "not_run": list(
+            dict.fromkeys(
+                [table.title for table in shown.tables if not table.rows]
+                + [figure.title for figure in shown.figures if not figure.possible]
+            )
+        ),
     }
     write(path, _render("results.md.jinja", values).rstrip() + "\n")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -54,9 +56,8 @@ class Durations:
 
 def read(path: Path) -> pd.DataFrame:
     """All measurements of a file; none where it does not exist. Lines cut off by a crash are left out."""
-    if not path.exists() or not path.stat().st_size:
-        return pd.DataFrame(columns=COLUMNS)
-    table = pd.read_csv(path, keep_default_na=False, on_bad_lines="skip")
+    with path.open(newline="") if path.exists() else io.StringIO() as file:
+        table = pd.DataFrame(csv.DictReader(file, restkey="more")).reindex(columns=[*COLUMNS, "more"])
     for column in ("wall_seconds", "cpu_seconds"):
         table[column] = pd.to_numeric(table[column], errors="coerce")
-    return table.dropna()
+    return table[table["more"].isna()].drop(columns="more").dropna()

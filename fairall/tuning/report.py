@@ -59,7 +59,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
     number = None if of_paper is None else of_paper.number
     draw_sweep(complete, study.objectives, shares, path, title=f"{name}, validation people", paper=number)
     _say(f"Figure: {path}")
-    _say(f"Use what is selected: python -m fairall.tuning export {name} FOLDER")
+    _say("Use what is selected: " + " ".join(["python -m fairall.tuning export", name, "FOLDER", *overrides]))
 
 
 def export(name: str, folder: str, overrides: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
@@ -13,13 +13,14 @@ from fairall.tuning.space import Key, Point, Space, key_of
 
 if TYPE_CHECKING:
     from optuna import Study
+    from optuna.samplers import BaseSampler
 
 GRID = "optuna.samplers.GridSampler"
 
 SAMPLERS = (GRID, "optuna.samplers.RandomSampler", "optuna.samplers.TPESampler")
 """Possible `hydra.sweeper.sampler._target_`."""
 
-PATIENCE = 20  # proposals of tried points before a random one of the remaining is taken
+PATIENCE = 20  # proposals to ask for before choosing a remaining point at random
 
 
 def is_grid(config: DictConfig) -> bool:
@@ -34,8 +35,8 @@ def next_point(study: Study, space: Space, taken: Collection[Key], config: DictC
         study: with the results so far.
         space: the grid.
         taken: points that are tried or claimed, not all of the grid.
-        config: `hydra.sweeper.sampler`. Its seed is increased by the number of points that are taken: what is
-            proposed depends on the state of the study alone, not on interruptions.
+        config: `hydra.sweeper.sampler`. What is proposed depends on its seed, the name of the study and the
+            state of the study, not on interruptions.
 
     Returns:
         The first remaining point in the order of the grid; or the one that another sampler proposes, and a
@@ -44,20 +45,22 @@ def next_point(study: Study, space: Space, taken: Collection[Key], config: DictC
     left = [point for point in space.points() if key_of(point) not in taken]
     if is_grid(config):
         return left[0]
-    for point in _proposed(study, space, instantiate(config, seed=(config.seed or 0) + len(taken))):
+    drawn = random.Random(f"{study.study_name} {config.seed} {len(taken)}")
+    seed = drawn.randrange(2**31)
+    for point in _proposed(study, space, instantiate(config, seed=seed), seed):
         if key_of(point) not in taken:
             return point
-    return random.Random(f"{study.study_name} {len(taken)}").choice(left)
+    return drawn.choice(left)
 
 
-def _proposed(study: Study, space: Space, sampler: Any) -> Iterator[Point]:
+def _proposed(study: Study, space: Space, sampler: BaseSampler, seed: int) -> Iterator[Point]:
     """Points that a sampler proposes, asked in a copy of the study."""
     import optuna
 
     finished = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
     values = zip(*(trial.values for trial in finished), strict=True)
-    if any(len(set(of_objective)) == 1 for of_objective in values):
-        return  # TPE divides by the range of each of several objectives
+    if len(study.directions) > 1 and any(len(set(of_objective)) == 1 for of_objective in values):
+        sampler = optuna.samplers.RandomSampler(seed)  # TPE divides by the range of each objective
     copy = optuna.create_study(directions=study.directions, sampler=sampler)
     copy.add_trials(finished)
     grid = {key: optuna.distributions.CategoricalDistribution(known) for key, known in space.values.items()}

@@ -53,10 +53,10 @@ def open_storage(url: str) -> RDBStorage:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-    address = _address(url)
+    location = address(url)
     # Optuna 2 leaves open the transactions that SQLAlchemy 2 begins; `exclusive` serialises the writers.
     options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
-    if address.get_backend_name() == "sqlite":
+    if location.get_backend_name() == "sqlite":
         options["connect_args"] = {"timeout": PATIENCE}
     try:
         # Two processes that create the tables at the same time would both fail.
@@ -80,10 +80,10 @@ def exclusive(url: str) -> Iterator[None]:
     Raises:
         FairAllError: where the database cannot be reached or has no such locks.
     """
-    address = _address(url)
-    backend = address.get_backend_name()
+    location = address(url)
+    backend = location.get_backend_name()
     if backend == "sqlite":
-        path = Path(str(address.database))
+        path = Path(str(location.database))
         with locked(path.parent, path.with_name(f"{path.name}.lock")):
             yield
         return
@@ -93,7 +93,7 @@ def exclusive(url: str) -> Iterator[None]:
         )
     take, give_back = SERVER_LOCKS[backend]
     try:
-        connection = sqlalchemy.create_engine(address, poolclass=NullPool).connect()
+        connection = sqlalchemy.create_engine(location, poolclass=NullPool).connect()
     except (SQLAlchemyError, ImportError) as error:
         raise _out_of_reach(url, error) from error
     with connection:
@@ -104,19 +104,20 @@ def exclusive(url: str) -> Iterator[None]:
             connection.execute(sqlalchemy.text(give_back), {"key": LOCK_KEY})
 
 
-def _address(url: str) -> URL:
+def address(url: str) -> URL:
+    """The parts of the address of a database; raises FairAllError where it is none."""
     try:
-        address = make_url(url)
+        location = make_url(url)
     except ArgumentError as error:
         raise FairAllError(
             "hydra.sweeper.storage: not the address of a database; it looks like postgresql://user@host/name "
             "or sqlite:////folder/studies.db"
         ) from error
-    if address.get_backend_name() == "sqlite" and address.database in (None, "", ":memory:"):
+    if location.get_backend_name() == "sqlite" and location.database in (None, "", ":memory:"):
         raise FairAllError(
             f"hydra.sweeper.storage={url}: a sweep is kept in a file, as sqlite:////folder/studies.db"
         )
-    return address
+    return location
 
 
 def _out_of_reach(url: str, error: Exception) -> FairAllError:

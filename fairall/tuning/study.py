@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from fairall.runtime.process import is_gone, this_process
 from fairall.tuning.objectives import Objective, Trial
 from fairall.tuning.samplers import next_point
 from fairall.tuning.space import Key, Point, Space, key_of
-from fairall.tuning.storage import exclusive, open_storage, release, shown
+from fairall.tuning.storage import address, exclusive, open_storage, release, shown
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
     from fairall.config.schema import SweepConfig
+
+TARGET = "target"  # attribute that is stored last when a study is begun
 
 BEATS_PER_GRACE = 5  # heartbeats within `sweep.grace_seconds`
 
@@ -72,7 +74,7 @@ class SharedStudy:
             space: its grid.
             objectives: of its trials.
             settings: values common to all trials, by key.
-            target: number of points to try.
+            target: number of points that this process wants tried; the study keeps the largest.
 
         Raises:
             FairAllError: where there is a study of that name whose trials cannot be compared with these.
@@ -91,8 +93,14 @@ class SharedStudy:
             except KeyError:
                 directions = [objective.direction for objective in objectives]
                 study = optuna.create_study(study_name=name, storage=storage, directions=directions)
-                for key, value in described.items():
+            if TARGET not in study.user_attrs and not study.get_trials(deepcopy=False):
+                for key, value in {**described, TARGET: target}.items():
                     study.set_user_attr(key, value)
+            elif TARGET not in study.user_attrs:
+                raise FairAllError(
+                    f"the study {name} in {shown(url)} is not of `sweeps=`; "
+                    "give this sweep another name with hydra.sweeper.study_name=NAME"
+                )
             known, requested = (
                 {"objectives": one["objectives"], **one["space"], **one["settings"]}
                 for one in (study.user_attrs, described)
@@ -105,7 +113,7 @@ class SharedStudy:
                     f"the study {name} in {shown(url)} was begun with {first}{more}; "
                     "give this sweep another name with hydra.sweeper.study_name=NAME"
                 )
-            study.set_user_attr("target", target)
+            study.set_user_attr(TARGET, max(target, study.user_attrs[TARGET]))
         return cls(name, storage)
 
     @classmethod
@@ -133,8 +141,8 @@ class SharedStudy:
 
     @property
     def target(self) -> int:
-        """Number of points to try."""
-        return self.optuna_study.user_attrs["target"]
+        """Number of points to try, the largest that a process has asked for."""
+        return self.optuna_study.user_attrs[TARGET]
 
     def note(self, key: str, made: Any, *, anew: bool = False) -> Any:
         """Value stored under `key`; where there is none, or with `anew`, store `made()`."""
@@ -190,18 +198,19 @@ class SharedStudy:
                     self._note_of(trial.number, reason=reason)
                 release(self.storage, self._id(trial.number), failed=ended)
 
-    def enqueue_up_to(self, number: int, sampler: DictConfig) -> int:
+    def enqueue_up_to(self, number: int, target: int, sampler: DictConfig) -> int:
         """Have up to `number` trials wait; the caller holds the lock of the study.
 
         Args:
             number: of trials.
+            target: number of points to try, with those that are taken.
             sampler: `hydra.sweeper.sampler`, which proposes the points.
 
         Returns:
             How many wait, at most `number`; 0 where nothing remains.
         """
         waiting = sum(trial.state == "waiting" for trial in self.trials())
-        while waiting < number and len(taken := self.taken()) < self.target:
+        while waiting < number and len(taken := self.taken()) < target:
             study = self.optuna_study
             study.enqueue_trial(next_point(study, self.space, taken, sampler))
             waiting += 1
@@ -241,6 +250,12 @@ class SharedStudy:
         values = [ended.mean(objective) for objective in self.objectives]
         return values if len(values) > 1 else values[0]
 
+    def finish(self, number: int, value: float | list[float] | None) -> None:
+        """End a trial with what `record` has returned: complete, or failed for None."""
+        from optuna.trial import TrialState
+
+        self.optuna_study.tell(number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
+
     @contextmanager
     def kept_alive(self, numbers: Sequence[int], grace_seconds: float) -> Iterator[None]:
         """Update the heartbeat of trials while the block runs."""
@@ -248,7 +263,8 @@ class SharedStudy:
 
         def beat() -> None:
             while not ended.wait(grace_seconds / BEATS_PER_GRACE):
-                with exclusive(self.url):
+                # The database may be away for a moment; there are several beats within the time of grace.
+                with suppress(Exception), exclusive(self.url):
                     for number in numbers:
                         self._note_of(number, heartbeat=time.time())
 
@@ -270,18 +286,19 @@ class SharedStudy:
 
 
 def study_names(url: str) -> list[str]:
-    """Names of the studies at `url`; none where the sqlite file does not exist yet."""
+    """Names of the studies of sweeps at `url`; none where the sqlite file does not exist yet."""
     import optuna
-    from sqlalchemy.engine import make_url
 
-    address = make_url(url)
-    if address.get_backend_name() == "sqlite" and not Path(str(address.database)).exists():
+    location = address(url)
+    if location.get_backend_name() == "sqlite" and not Path(str(location.database)).exists():
         return []
-    return sorted(summary.study_name for summary in optuna.get_all_study_summaries(open_storage(url)))
+    every = optuna.get_all_study_summaries(open_storage(url))
+    return sorted(study.study_name for study in every if TARGET in study.user_attrs)
 
 
 def _seen(trial: FrozenTrial, space: Space) -> Trial:
-    given = trial.params or trial.system_attrs.get("fixed_params", {})
+    # A killed process may have stored a part of the parameters only.
+    given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
     notes = dict(trial.user_attrs)
     per_seed = notes.pop("per_seed", {})
     point = {key: given[key] for key in space.values if key in given}

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import traceback
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
@@ -21,7 +22,7 @@ from hydra.types import HydraContext, TaskFunction
 from hydra_plugins.hydra_optuna_sweeper.optuna_sweeper import OptunaSweeper
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from fairall.config.checks import at_least, one_of, plain_name, positive
+from fairall.config.checks import at_least, one_of, plain_name, positive, require
 from fairall.config.schema import SweepConfig, objectives_of
 from fairall.errors import FairAllError, count
 from fairall.tuning.objectives import Objective, selected
@@ -61,9 +62,10 @@ class StudySweeper(OptunaSweeper):
         space, self._fixed = Space.parse(cast(dict[str, str], params), arguments)
         first = self._composed([*self._fixed, *words_of(next(space.points()))])
         self._rules = cast(SweepConfig, OmegaConf.to_object(first.sweep))
-        objectives = validated(self._rules, self._keys, first)
+        objectives = validated(self._rules, self._keys, space, first)
+        self._target = min(self._keys.n_trials, space.size)
         self._study = study = self._begun(first, space, objectives)
-        progress = Progress(study)
+        progress = Progress(study, self._target, self._place(first))
         progress.begin()
         with SweepTracker.following(first, study) as tracker:
             while outcomes := self._next_batch():
@@ -88,16 +90,15 @@ class StudySweeper(OptunaSweeper):
         from fairall.tuning.study import SharedStudy
 
         plugin, settings = self.sweeper, _settings(first, space)  # raises before a database is made
-        storage: Any = plugin.storage  # an object where the configuration has a `_target_`
-        if storage is None or isinstance(storage, str):
-            storage = open_storage(storage_url(storage, first.outputs_dir))
+        given: Any = plugin.storage  # None, an address, or an object where the configuration has a `_target_`
+        storage = open_storage(storage_url(getattr(given, "url", given), first.outputs_dir))
         study = SharedStudy.begin(
             storage,
             self._keys.study_name,
             space=space,
             objectives=objectives,
             settings=settings,
-            target=min(plugin.n_trials, space.size),
+            target=self._target,
         )
         # A part of a grid begins with the paper's point, to compare with; a whole grid contains it.
         study.enqueue_once(
@@ -106,7 +107,6 @@ class StudySweeper(OptunaSweeper):
         plugin.params = OmegaConf.create(space.words())
         plugin.storage, plugin.sampler = storage, study.optuna_study.sampler
         plugin.direction = ListConfig([objective.direction for objective in objectives])
-        plugin.max_failure_rate = 1.0
         plugin.custom_search_space_extender = self._asked
         plugin.launcher = self
         return study
@@ -121,14 +121,16 @@ class StudySweeper(OptunaSweeper):
         with ExitStack() as self._turn:
             self._turn.enter_context(exclusive(study.url))
             study.release_abandoned(self._rules)
-            plugin.n_jobs = plugin.n_trials = study.enqueue_up_to(self._keys.n_jobs, self._keys.sampler)
+            plugin.n_jobs = plugin.n_trials = study.enqueue_up_to(
+                self._keys.n_jobs, self._target, self._keys.sampler
+            )
             try:
                 if plugin.n_trials:
                     super().sweep([])
             except TakenOverError:
-                return self._next_batch()
+                return self._outcomes or self._next_batch()
             except ValueError:  # Optuna has no best trial to print where none has succeeded
-                if study.complete():
+                if study.complete() or not all(self._outcomes.values()):
                     raise
         return self._outcomes
 
@@ -143,6 +145,8 @@ class StudySweeper(OptunaSweeper):
         Raises:
             study.TakenOverError: if another process has taken over one of the trials.
         """
+        from fairall.tuning.study import TakenOverError
+
         self._turn.close()  # other processes may take their points now
         study, numbers = self._study, list(self._outcomes)
         words = [
@@ -152,9 +156,25 @@ class StudySweeper(OptunaSweeper):
         with study.kept_alive(numbers, self._rules.grace_seconds):
             self._outcomes = dict(zip(numbers, self._launched(words, initial_job_idx), strict=True))
         returns = [JobReturn(status=JobStatus.COMPLETED) for _ in numbers]
-        for returned, (number, outcome) in zip(returns, self._outcomes.items(), strict=True):
-            returned.return_value = study.record(number, *result_of(outcome, study.objectives))
+        for returned, (number, outcome) in zip(returns, [*self._outcomes.items()], strict=True):
+            try:
+                returned.return_value = study.record(number, *result_of(outcome, study.objectives))
+            except TakenOverError:
+                del self._outcomes[number]
+        if len(self._outcomes) < len(numbers):
+            # The plugin would record a value for each trial of the batch, those of others included.
+            for number, returned in zip(numbers, returns, strict=True):
+                if number in self._outcomes:
+                    study.finish(number, returned.return_value)
+            raise TakenOverError
         return returns
+
+    def _place(self, first: DictConfig) -> str:
+        """Words that tell `python -m fairall.tuning` where the study is, each after a space."""
+        storage = self._keys.storage
+        if storage is not None:
+            return f" hydra.sweeper.storage={storage}" if isinstance(storage, str) else ""
+        return "" if first.outputs_dir == "outputs" else f" outputs_dir={first.outputs_dir}"
 
     def _launched(self, words: list[list[str]], initial_job_idx: int) -> list[dict[str, Any]]:
         """Outcomes of trials run by the launcher; an exception of the launcher fails all of them."""
@@ -177,6 +197,8 @@ class StudySweeper(OptunaSweeper):
 def register_sweeper() -> None:
     """Register the sweeper with Hydra without a `hydra_plugins` package, which every Hydra program loads."""
     Plugins.instance().class_name_to_class[TARGET] = StudySweeper
+    # Hydra makes the sampler before this sweeper; Optuna warns of the arguments that users of it set.
+    warnings.filterwarnings("ignore", ".* is an? experimental|.* is experimental", module="hydra")
 
 
 def result_of(
@@ -204,12 +226,15 @@ def result_of(
     return per_seed, {"seconds": outcome["seconds"], **outcome["notes"]}
 
 
-def validated(requested: SweepConfig, sweeper: DictConfig, first: DictConfig) -> list[Objective]:
+def validated(
+    requested: SweepConfig, sweeper: DictConfig, space: Space, first: DictConfig
+) -> list[Objective]:
     """The objectives; raises FairAllError naming the key if a value is invalid.
 
     Args:
         requested: `sweep`.
         sweeper: `hydra.sweeper`.
+        space: the grid.
         first: configuration of a trial.
     """
     from fairall.metrics import load_measures
@@ -217,7 +242,15 @@ def validated(requested: SweepConfig, sweeper: DictConfig, first: DictConfig) ->
     from fairall.tuning.trial import TRIALS
 
     plain_name("hydra.sweeper.study_name", sweeper.study_name)
-    one_of("hydra.sweeper.sampler", sweeper.sampler._target_, SAMPLERS)
+    if sweeper.sampler._target_ not in SAMPLERS:
+        raise FairAllError(
+            f"hydra.sweeper.sampler._target_={sweeper.sampler._target_} proposes no points of a grid; "
+            "use hydra/sweeper/sampler=grid, random or tpe"
+        )
+    if "dataset" in space.values or ("model" in space.values and len(space.values) > 1):
+        raise FairAllError("a sweep is of one data set and one method: start one for each")
+    for key, only in {"max_failure_rate": 1.0, "custom_search_space": None, "search_space": None}.items():
+        require(sweeper.get(key) == only, f"hydra.sweeper.{key}", sweeper.get(key), f"{only} with sweeps=")
     one_of("sweep.trial", requested.trial, tuple(TRIALS))
     at_least("sweep.attempts", requested.attempts, 1)
     positive("sweep.grace_seconds", requested.grace_seconds)

@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from fairall.config.schema import SweepConfig
 from fairall.errors import FairAllError
 from fairall.tuning.objectives import Trial
-from fairall.tuning.space import key_of
+from fairall.tuning.space import Space, key_of
 from fairall.tuning.storage import storage_url
 from fairall.tuning.study import SharedStudy
 from fairall.tuning.sweeper import validated
@@ -139,7 +139,11 @@ def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> 
     ("override", "said"),
     [
         ("evaluation.split=test", "a sweep looks at validation people only"),
-        ("hydra/sweeper/sampler=nsgaii", "it must be optuna.samplers.GridSampler or optuna.samplers.Random"),
+        ("hydra/sweeper/sampler=nsgaii", "use hydra/sweeper/sampler=grid, random or tpe"),
+        (
+            "hydra.sweeper.max_failure_rate=0",
+            "hydra.sweeper.max_failure_rate=0.0 is not possible",
+        ),
         ("sweep.trial=half", "it must be run or phase1"),
         ("hydra.sweeper.n_trials=0", "hydra.sweeper.n_trials=0 is not possible: it must be at least 1"),
         ("hydra.sweeper.direction=minimize", "does not match objective=['classification_loss', 'mean_dpu']"),
@@ -151,9 +155,19 @@ def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> 
 )
 def test_impossible_sweeps_are_named(override: str, said: str) -> None:
     config = composed("sweeps=unfairlog", override)
+    space = Space({"model.alpha": [1]})
     with pytest.raises(FairAllError) as error:
-        validated(cast(SweepConfig, OmegaConf.to_object(config.sweep)), config.hydra.sweeper, config)
+        validated(cast(SweepConfig, OmegaConf.to_object(config.sweep)), config.hydra.sweeper, space, config)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("words", [["dataset=credit,compas"], ["model=fairlog,unfairlog"]])
+def test_a_sweep_is_of_one_data_set_and_method(words: list[str], tmp_path: Path) -> None:
+    ended = typed("--multirun", *QUICK, *words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (
+        1, "fairall: a sweep is of one data set and one method: start one for each\n"
+    )  # fmt: skip
+    assert not [*tmp_path.iterdir()]
 
 
 def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:

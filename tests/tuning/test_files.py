@@ -93,13 +93,14 @@ def test_the_table_itself_where_it_is_at_hand(raw_data: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
-    config = composed(f"sweeps={name}").copy()
+    whole = composed(f"sweeps={name}")
+    config, sweeper = whole.copy(), whole.hydra.sweeper
     OmegaConf.set_struct(config, False)
     del config["hydra"]
     checked(config)
     assert config.evaluation.split == "validation"
     requested = cast(SweepConfig, OmegaConf.to_object(config.sweep))
-    for objective in validated(requested, composed(f"sweeps={name}").hydra.sweeper, config):
+    for objective in validated(requested, sweeper, grid(whole), config):
         assert (objective.direction == "maximize") == ("utility" in objective.measure)
 
 

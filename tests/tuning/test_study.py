@@ -60,11 +60,11 @@ def rules(**changes: Any) -> SweepConfig:
     return SweepConfig(**{"attempts": 2, "grace_seconds": 60.0, "retry_failed": False, **changes})
 
 
-def claim(study: SharedStudy, target: str = SAMPLERS[0], **changes: Any) -> int | None:
+def claim(study: SharedStudy, target: str = SAMPLERS[0], points: int = 6, **changes: Any) -> int | None:
     """Number of a trial that is claimed as the sweeper does; None where nothing remains."""
     with exclusive(study.url):
         study.release_abandoned(rules(**changes))
-        if not study.enqueue_up_to(1, sampler(target)):
+        if not study.enqueue_up_to(1, points, sampler(target)):
             return None
         trial = study.optuna_study.ask()
         for key, values in study.space.values.items():
@@ -77,14 +77,12 @@ def finish(
     study: SharedStudy, number: int, per_seed: dict[str, list[float]] | None, notes: Any = NOTES
 ) -> None:
     """Tell a result as the plugin does."""
-    value = study.record(number, per_seed, notes)
-    state = optuna.trial.TrialState.FAIL if value is None else optuna.trial.TrialState.COMPLETE
-    study.optuna_study.tell(number, value, state)
+    study.finish(number, study.record(number, per_seed, notes))
 
 
-def finished(study: SharedStudy, loss: float, target: str = SAMPLERS[0]) -> bool:
+def finished(study: SharedStudy, loss: float, target: str = SAMPLERS[0], points: int = 6) -> bool:
     """Claim a trial and finish it; whether there was one."""
-    number = claim(study, target)
+    number = claim(study, target, points)
     if number is not None:
         finish(study, number, {"loss": [loss, loss + 1], "dpu": [0.1, 0.3]})
     return number is not None
@@ -134,20 +132,21 @@ def test_the_point_to_begin_with_is_tried_first_and_once(begin: Begin) -> None:
 
 @pytest.mark.parametrize("target", SAMPLERS)
 def test_part_of_a_grid_can_be_continued(target: str, begin: Begin) -> None:
-    while finished(begin(target=4), 1.0, target):
+    while finished(begin(target=4), 1.0, target, points=4):
         pass
     assert len(begin().trials()) == 4
     while finished(begin(), 1.0):
         pass
+    assert begin(target=1).target == 6, "a process that wants fewer does not stop the others"
     assert points(begin()) == Counter(key_of(point) for point in SPACE.points())
 
 
 def test_a_batch_is_no_larger_than_what_remains(begin: Begin) -> None:
-    study = begin(target=4)
+    study = begin()
     assert finished(study, 1.0)
     with exclusive(study.url):
-        assert [study.enqueue_up_to(2, sampler(SAMPLERS[0])) for _ in range(2)] == [2, 2]
-        assert study.enqueue_up_to(9, sampler(SAMPLERS[0])) == 3
+        assert [study.enqueue_up_to(2, 4, sampler(SAMPLERS[0])) for _ in range(2)] == [2, 2]
+        assert study.enqueue_up_to(9, 4, sampler(SAMPLERS[0])) == 3
     assert points(study) == Counter(key_of(point) for point in list(SPACE.points())[:4])
 
 
@@ -184,6 +183,44 @@ def test_the_trial_of_a_killed_process_is_taken_over(
     assert (begin().trials()[1].point, begin().trials()[1].notes["attempts"]) == (point, 2)
     monkeypatch.undo()
     assert claim(begin()) == 2, "the other is its new process's"
+
+
+def test_a_process_killed_between_two_parameters_leaves_its_point(
+    begin: Begin, dead_process: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = begin()
+    study.enqueue_up_to(1, 6, sampler(SAMPLERS[0]))
+    trial = study.optuna_study.ask()
+    trial.suggest_categorical("model.alpha", SPACE.values["model.alpha"])
+    while finished(begin(), 1.0):
+        pass
+    assert points(begin()) == Counter(key_of(point) for point in SPACE.points())
+
+
+def test_studies_of_others_are_left_alone(begin: Begin, tmp_path: Path) -> None:
+    storage = open_storage(storage_url(None, str(tmp_path)))
+    optuna.create_study(study_name="other", storage=storage).ask()
+    begun = optuna.create_study(study_name="study", storage=storage, directions=["minimize", "minimize"])
+    assert of_study.study_names(str(storage.url)) == []
+    assert finished(begin(), 1.0), "a study whose process was killed as it began it"
+    assert begun.study_name in of_study.study_names(str(storage.url))
+    with pytest.raises(FairAllError, match=r"the study other in sqlite:.* is not of `sweeps=`"):
+        SharedStudy.begin(storage, "other", space=SPACE, objectives=OBJECTIVES[:1], settings={}, target=6)
+
+
+def test_a_seed_gives_the_same_points_and_another_gives_others(begin: Begin) -> None:
+    space = Space({"a": list(range(50))})
+    study = begin().optuna_study
+
+    def proposed(seed: int) -> list[Any]:
+        config = OmegaConf.create({"_target_": SAMPLERS[1], "seed": seed})
+        taken: set[Any] = set()
+        for _ in range(5):
+            taken.add(key_of(next_point(study, space, taken, config)))
+        return sorted(dict(key)["a"] for key in taken)
+
+    assert proposed(1) == proposed(1)
+    assert len({*proposed(1)} & {*proposed(2)}) < 3
 
 
 def test_a_trial_that_kills_its_process_again_and_again_has_failed(
