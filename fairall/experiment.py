@@ -10,7 +10,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from fairall.config.checks import one_of
+from fairall.config.checks import require
 from fairall.config.schema import Config, ScalerRows, objectives_of
 from fairall.config.target import target_class
 from fairall.config.validation import checked
@@ -80,7 +80,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     possible = [quantity.name for quantity in summaries(measures)]
     possible += SELECTION if config.evaluation.split == "validation" else []
     for objective in objectives_of(config.objective):
-        one_of("objective", objective, possible)
+        require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
     policy: InitialPolicy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)

@@ -112,7 +112,9 @@ def not_an_override(word: str, words: Sequence[str], groups: Mapping[str, Sequen
         return f"cannot read {word!r}: that is a command of its own, python -m fairall.{word}"
     meant = [f"{group}={word}" for group, choices in groups.items() if word in choices]
     if not meant:
-        choices = {choice.lower(): f"{group}={choice}" for group, of in groups.items() for choice in of}
+        choices = {
+            choice.lower(): f"{group}={choice}" for group in reversed([*groups]) for choice in groups[group]
+        }
         near = difflib.get_close_matches(word.lower(), choices, n=1, cutoff=0.7)
         meant = [choices[choice] for choice in near]
     multirun = "--multirun " if meant and meant[0].startswith("sweeps=") else ""
