@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fairall.runtime.setup import run_command
 
 EPILOGUE = """\
-KEY=VALUE is as for `python -m fairall`; outputs_dir=FOLDER or hydra.sweeper.storage=URL: where they are."""
+outputs_dir=FOLDER or hydra.sweeper.storage=URL selects the database of the studies."""
 
 
 def main(given: Sequence[str] | None = None) -> int:

@@ -24,11 +24,14 @@ from fairall.tuning.sweeper import validated
 from tests.conftest import typed
 from tests.tuning.composed import composed
 
-# Eight points, in seconds.
+# A trial in seconds, and four of them.
 QUICK = [
     "sweeps=unfairlog", "preset=quick", "model.clf_dropout=0.1", "schedule.time_steps=4",
     "evaluation.window=[1,4]", "tracking.enabled=false",
 ]  # fmt: skip
+
+
+FOUR = [*QUICK, "model.learning_rate=0.001"]
 
 
 def command(*words: str) -> list[str]:
@@ -45,9 +48,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which a sweep was killed, and then ended by two processes at once."""
     folder = tmp_path_factory.mktemp("swept")
     with (folder / "killed.txt").open("w") as output:
-        killed = subprocess.Popen(command(*QUICK), cwd=folder, stdout=output, stderr=output)
+        killed = subprocess.Popen(command(*FOUR), cwd=folder, stdout=output, stderr=output)
         deadline = time.monotonic() + 120
-        while (folder / "killed.txt").read_text().count(" of 8  trial ") < 2:
+        while (folder / "killed.txt").read_text().count(" of 4  trial ") < 1:
             assert killed.poll() is None, (folder / "killed.txt").read_text()
             assert time.monotonic() < deadline
             time.sleep(0.02)
@@ -55,7 +58,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         killed.wait()
     both = [
         subprocess.Popen(
-            command(*QUICK), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command(*FOUR), cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         for _ in range(2)
     ]
@@ -68,20 +71,20 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_killed_and_shared_every_point_is_done_once(swept: Path) -> None:
     done = trials(swept)
-    assert Counter(trial.state for trial in done) == {"complete": 8}
-    assert len({key_of(trial.point) for trial in done}) == 8
-    finished_before = (swept / "killed.txt").read_text().count(" of 8  trial ")
+    assert Counter(trial.state for trial in done) == {"complete": 4}
+    assert len({key_of(trial.point) for trial in done}) == 4
+    finished_before = (swept / "killed.txt").read_text().count(" of 4  trial ")
     killed = done[0].notes["worker"]
     assert Counter(trial.notes["worker"] == killed for trial in done)[True] >= finished_before
     # All that was under way when the process was killed was begun twice, and nothing else.
     assert sum(trial.notes["attempts"] - 1 for trial in done) <= 1
-    assert "unfairlog_credit: 8 points, 8 finished, 0 to do\n" in (swept / "ended.txt").read_text()
+    assert "unfairlog_credit: 4 points, 4 finished, 0 to do\n" in (swept / "ended.txt").read_text()
 
 
 def test_a_sweep_that_is_done_says_so(swept: Path) -> None:
-    again = typed("--multirun", *QUICK, cwd=swept)
+    again = typed("--multirun", *FOUR, cwd=swept)
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout.startswith("unfairlog_credit: 8 points, 8 finished, 0 to do")
+    assert again.stdout.startswith("unfairlog_credit: 4 points, 4 finished, 0 to do")
     assert "Selected: trial " in again.stdout
 
 
@@ -92,7 +95,7 @@ def test_studies_are_shown_exported_and_compared(
 
     monkeypatch.chdir(swept)
     assert main([]) == 0
-    assert "unfairlog_credit: 8 points, 8 finished" in capsys.readouterr().out
+    assert "unfairlog_credit: 4 points, 4 finished" in capsys.readouterr().out
     assert main(["show", "unfairlog_credit"]) == 0
     shown = capsys.readouterr().out
     for said in ("Pareto set", "selected", "Importance of parameters", "the paper's", "clf_arch"):

@@ -16,7 +16,7 @@ import pytest
 from fairall.tuning.space import key_of
 from fairall.tuning.study import SharedStudy
 from tests.conftest import typed
-from tests.tuning.test_cli import QUICK, command
+from tests.tuning.test_cli import FOUR, command
 
 pytestmark = pytest.mark.slow
 
@@ -49,10 +49,10 @@ def server() -> Iterator[str]:
 
 
 def test_killed_and_shared_on_a_server_every_point_is_done_once(server: str, tmp_path: Path) -> None:
-    words = [*QUICK, f"hydra.sweeper.storage={server}"]
+    words = [*FOUR, f"hydra.sweeper.storage={server}"]
     with (tmp_path / "killed.txt").open("w") as output:
         killed = subprocess.Popen(command(*words), cwd=tmp_path, stdout=output, stderr=output)
-        while (tmp_path / "killed.txt").read_text().count(" of 8  trial ") < 2:
+        while (tmp_path / "killed.txt").read_text().count(" of 4  trial ") < 1:
             assert killed.poll() is None, (tmp_path / "killed.txt").read_text()
             time.sleep(0.05)
         os.kill(killed.pid, signal.SIGKILL)
@@ -61,8 +61,8 @@ def test_killed_and_shared_on_a_server_every_point_is_done_once(server: str, tmp
     ended = [process.communicate(timeout=600) for process in both]
     assert [process.returncode for process in both] == [0, 0], ended
     trials = SharedStudy.load(server, "unfairlog_credit").trials()
-    assert Counter(trial.state for trial in trials) == {"complete": 8}
-    assert len({key_of(trial.point) for trial in trials}) == 8
+    assert Counter(trial.state for trial in trials) == {"complete": 4}
+    assert len({key_of(trial.point) for trial in trials}) == 4
     listed = typed("list", f"hydra.sweeper.storage={server}", cwd=tmp_path, module="fairall.tuning")
-    assert "unfairlog_credit: 8 points, 8 finished, 0 to do" in listed.stdout
+    assert "unfairlog_credit: 4 points, 4 finished, 0 to do" in listed.stdout
     assert not (tmp_path / "outputs" / "sweeps" / "studies.db").exists()

@@ -40,7 +40,7 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
 
         # Pooch's temporary file is for its owner alone; the one that replaces it follows the umask.
         Path(output).unlink()
-        # Pooch sets the total, and needs one before.
+        # Pooch replaces the total, but requires a bar that has one.
         with tqdm(desc=name, total=1, unit="B", unit_scale=True, leave=False, disable=None) as bar:
             get = pooch.HTTPDownloader(
                 progressbar=bar,
@@ -65,7 +65,7 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
             urls={name: download.url},
             retry_if_failed=RETRIES,
         )
-        pooch.get_logger().setLevel("WARNING")  # its messages go to the standard error of its import
+        pooch.get_logger().setLevel("WARNING")  # silences its own line on each download
         print(f"fetching {download.url} to {folder / name}", file=sys.stderr)
         store.fetch(name, downloader=receive)
     except (OSError, ValueError) as error:  # those of requests are OSErrors, that of a checksum a ValueError
