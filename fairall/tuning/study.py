@@ -158,7 +158,7 @@ class SharedStudy:
 
     def trial(self, number: int) -> Trial:
         """A trial by its number."""
-        return _seen(self.storage.get_trial(self._id(number)), self.space)
+        return _seen(self.storage.get_trial(self.trial_id(number)), self.space)
 
     def complete(self) -> list[Trial]:
         """The finished trials."""
@@ -196,7 +196,7 @@ class SharedStudy:
                 if ended:
                     reason = f"its process ended {rules.attempts} times before it was done"
                     self._note_of(trial.number, reason=reason)
-                release(self.storage, self._id(trial.number), failed=ended)
+                release(self.storage, self.trial_id(trial.number), failed=ended)
 
     def enqueue_up_to(self, number: int, target: int, sampler: DictConfig) -> int:
         """Have up to `number` trials wait; the caller holds the lock of the study.
@@ -278,9 +278,10 @@ class SharedStudy:
 
     def _note_of(self, number: int, **notes: Any) -> None:
         for key, value in notes.items():
-            self.storage.set_trial_user_attr(self._id(number), key, value)
+            self.storage.set_trial_user_attr(self.trial_id(number), key, value)
 
-    def _id(self, number: int) -> int:
+    def trial_id(self, number: int) -> int:
+        """The number of a trial among those of all studies of the database."""
         study_id = self.storage.get_study_id_from_name(self.name)
         return self.storage.get_trial_id_from_study_id_trial_number(study_id, number)
 

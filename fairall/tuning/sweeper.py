@@ -130,7 +130,7 @@ class StudySweeper(OptunaSweeper):
             except TakenOverError:
                 return self._outcomes or self._next_batch()
             except ValueError:  # Optuna has no best trial to print where none has succeeded
-                if study.complete() or not all(self._outcomes.values()):
+                if study.complete() or not self._outcomes or not all(self._outcomes.values()):
                     raise
         return self._outcomes
 
@@ -171,9 +171,10 @@ class StudySweeper(OptunaSweeper):
 
     def _place(self, first: DictConfig) -> str:
         """Words that tell `python -m fairall.tuning` where the study is, each after a space."""
-        storage = self._keys.storage
-        if storage is not None:
-            return f" hydra.sweeper.storage={storage}" if isinstance(storage, str) else ""
+        from fairall.tuning.storage import shown
+
+        if self._keys.storage is not None:
+            return f" hydra.sweeper.storage={shown(self._study.url)}"
         return "" if first.outputs_dir == "outputs" else f" outputs_dir={first.outputs_dir}"
 
     def _launched(self, words: list[list[str]], initial_job_idx: int) -> list[dict[str, Any]]:

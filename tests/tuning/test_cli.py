@@ -1,5 +1,6 @@
 """Sweeps as a user types them."""
 
+import contextlib
 import math
 import os
 import shlex
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -162,6 +164,49 @@ def test_impossible_sweeps_are_named(override: str, said: str) -> None:
     with pytest.raises(FairAllError) as error:
         validated(cast(SweepConfig, OmegaConf.to_object(config.sweep)), config.hydra.sweeper, space, config)
     assert said in str(error.value)
+
+
+@pytest.fixture
+def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trials that return measures without a run."""
+    measures = {"classification_loss": [0.5, 0.6], "mean_dpu": [0.1, 0.2]}
+    ended = {"measures": measures, "notes": {}, "seconds": 0.1}
+    monkeypatch.setattr("fairall.tuning.trial.outcome", lambda composed: ended)
+
+
+@pytest.mark.usefixtures("no_runs")
+def test_a_batch_of_which_another_process_takes_over_a_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = SharedStudy.kept_alive
+
+    @contextlib.contextmanager
+    def frozen(study: SharedStudy, numbers: list[int], grace_seconds: float) -> Iterator[None]:
+        with usual(study, numbers, grace_seconds):
+            yield
+        if 0 in numbers:  # this process was silent for too long
+            study.storage.set_trial_user_attr(study.trial_id(0), "worker", "elsewhere:1")
+
+    monkeypatch.setattr(SharedStudy, "kept_alive", frozen)
+    ended = typed("--multirun", *FOUR, "hydra.sweeper.n_jobs=3", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "unfairlog_credit: 4 points, 3 finished, 1 running, 0 to do" in ended.stdout
+    assert [(trial.state, trial.notes["attempts"]) for trial in trials(tmp_path)] == [
+        ("running", 1), ("complete", 1), ("complete", 1), ("complete", 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_runs")
+def test_a_part_of_a_grid_and_then_the_rest_in_a_database_of_the_users(tmp_path: Path) -> None:
+    words = ["--multirun", *FOUR, f"hydra.sweeper.storage=sqlite:///{tmp_path}/my.db"]
+    part = typed(*words, "hydra/sweeper/sampler=tpe", "hydra.sweeper.n_trials=2", cwd=tmp_path)
+    assert part.stdout.count(" of 2  trial ") == 2
+    assert f"More: python -m fairall.tuning show unfairlog_credit {words[-1]}" in part.stdout
+    assert "4 points, 4 finished" in typed(*words, cwd=tmp_path).stdout
+    again = typed(*words, "hydra.sweeper.n_trials=2", cwd=tmp_path)
+    assert "2 points, 4 finished, 0 to do" in again.stdout
+    listed = typed("list", words[-1], cwd=tmp_path, module="fairall.tuning")
+    assert listed.stdout == "unfairlog_credit: 4 points, 4 finished, 0 to do\n"
 
 
 @pytest.mark.parametrize("words", [["dataset=credit,compas"], ["model=fairlog,unfairlog"]])
