@@ -10,7 +10,10 @@ from benchmarks.errors import RunFailed
 from benchmarks.parts import PARTS, TOTAL
 from tests.benchmarks.conftest import Measured
 
-SMALL = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1"]
+SMALL = [
+    "preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1", "schedule.time_steps=2",
+    "evaluation.window=[1,2]",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
