@@ -198,14 +198,17 @@ def test_a_protocol_switch(tmp_path: Path) -> None:
         assert text.count(old) == 1, f"{name} has no place for\n{diff}"
         (tmp_path / name).write_text(text.replace(old, new))
     (command,) = commands("A protocol switch")
-    each = command.replace("fairall", "fairall --multirun", 1).replace(
-        "=accepted", "=accepted,applicants,nobody"
-    )
-    run = subprocess.run(
-        [sys.executable, *shlex.split(each + SHORT)[1:]], cwd=tmp_path, capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-    )  # fmt: skip
-    refused = "protocol.fairlog_people=nobody is not possible: it must be applicants or accepted\n"
-    assert refused in run.stderr
+
+    def run(choices: str) -> Ended:
+        words = shlex.split(command.replace("=accepted", f"={choices}") + SHORT)[1:]
+        return subprocess.run(
+            [sys.executable, *words, "--multirun"], cwd=tmp_path, capture_output=True, text=True,
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        )  # fmt: skip
+
+    both = run("accepted,applicants")
+    assert (both.stderr, both.returncode) == ("", 0)
     tables = [path.read_text() for path in tmp_path.glob("outputs/runs/*/*/*/metrics.csv")]
     assert len(tables) == len(set(tables)) == 2
+    refused = "protocol.fairlog_people=nobody is not possible: it must be applicants or accepted\n"
+    assert run("nobody").stderr.endswith(refused)

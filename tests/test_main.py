@@ -253,9 +253,9 @@ def test_a_deleted_working_folder_is_one_line(command: str, tmp_path: Path) -> N
 
 
 def test_a_terminal_without_the_characters_gets_ascii(quick: Path) -> None:
-    compare = ["compare", str(run_folder(quick / "outputs"))]
+    one = ["model=fairlog", "dataset=credit"]
     for module, words in (("fairall", QUICK), ("fairall", ["--help"]), ("fairall.data", []),
-                          ("fairall.report", compare), ("fairall.tuning", [])):  # fmt: skip
+                          ("fairall.report", one), ("fairall.tuning", [])):  # fmt: skip
         ended = typed(*words, cwd=quick, module=module, encoding="ascii")
         assert (ended.returncode, ended.stderr) == (0, "")
         assert "?" not in ended.stdout

@@ -141,7 +141,7 @@ def test_measures_of_the_documented_shapes_are_accepted(text: str, module: Path)
 
 def test_names_in_the_results_of_a_run_are_refused(module: Path) -> None:
     words = [
-        "model=fairall_I_II", "dataset=synthetic", "preset=quick", "seeds=1", "schedule.phase1_epochs=1",
+        "model=fairall_I_II", "dataset=synthetic", "preset=quick", "seeds=1",
         "schedule.warm_up_epochs=2", "evaluation.split=validation", "tracking.enabled=false",
     ]  # fmt: skip
     assert typed(*words, cwd=module.parent).returncode == 0
