@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from unittest import mock
 import pytest
 import torch
 from hydra.core.global_hydra import GlobalHydra
+from matplotlib.figure import Figure
 
 from fairall.config.compose import typed_config
 from fairall.config.schema import Config
@@ -25,6 +27,7 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
+from fairall.results import figures
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 
@@ -43,10 +46,19 @@ def _same_state_every_time() -> None:
 Ended = subprocess.CompletedProcess[str]
 
 
-def typed(*words: str, cwd: Path, module: str = "fairall", encoding: str = "utf-8") -> Ended:
+def undrawn(figure: Figure, path: Path) -> None:
+    """Write a file in place of a figure of a run: drawing is most of the time of a small run."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"a figure")
+
+
+def typed(
+    *words: str, cwd: Path, module: str = "fairall", encoding: str = "utf-8", drawn: bool = False
+) -> Ended:
     """Run `python -m MODULE *WORDS` in this process, which has imported torch already.
 
-    Working folder, environment, import path, signal handlers and modules of `cwd` are afterwards as before.
+    Figures of runs are not drawn, unless `drawn`. Working folder, environment, import path, signal handlers
+    and modules of `cwd` are afterwards as before.
     """
     main = importlib.import_module(f"{module}.__main__").main
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -59,6 +71,7 @@ def typed(*words: str, cwd: Path, module: str = "fairall", encoding: str = "utf-
         mock.patch.object(sys, "argv", [module, *words]),
         mock.patch.object(sys, "path", [*sys.path]),
         mock.patch.dict(os.environ),
+        contextlib.nullcontext() if drawn else mock.patch.object(figures, "_save", undrawn),
     ):
         try:
             code = main()
@@ -110,6 +123,24 @@ def no_checkpoint() -> Checkpoint:
 def warm_up(learner: Learner, decided: Decided) -> list[dict[str, float]]:
     """All of a learner's warm-up; the figures of its epochs."""
     return [learner.warm_up_epoch(decided, epoch) for epoch in range(learner.warm_up_epochs())]
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], str]:
+    """Puts MLflow's database, without runs, into a folder of outputs, and returns its address.
+
+    MLflow takes seconds for the first database, and none for a copy of it.
+    """
+    import mlflow
+
+    database = tmp_path_factory.mktemp("store") / "mlflow.db"
+    mlflow.MlflowClient(f"sqlite:///{database}").search_experiments()
+
+    def put(outputs: Path) -> str:
+        outputs.mkdir(parents=True, exist_ok=True)
+        return f"sqlite:///{shutil.copy(database, outputs)}"
+
+    return put
 
 
 @pytest.fixture(scope="session")

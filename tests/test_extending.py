@@ -187,14 +187,6 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
     assert (run.stderr, run.returncode) == ("", 0)
 
 
-def in_a_process(command: str, folder: Path) -> Ended:
-    """A command of the package that lies in `folder`."""
-    words = shlex.split((command + SHORT).replace("python", sys.executable, 1))
-    return subprocess.run(
-        words, cwd=folder, env=os.environ | {"PYTHONPATH": str(folder)}, capture_output=True, text=True
-    )
-
-
 def test_a_protocol_switch(tmp_path: Path) -> None:
     for name in ("fairall", "conf", "sweeps"):
         shutil.copytree(CHECKOUT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -206,12 +198,17 @@ def test_a_protocol_switch(tmp_path: Path) -> None:
         assert text.count(old) == 1, f"{name} has no place for\n{diff}"
         (tmp_path / name).write_text(text.replace(old, new))
     (command,) = commands("A protocol switch")
-    tables = []
-    for people in ("accepted", "applicants"):
-        run = in_a_process(command.replace("=accepted", f"={people}"), tmp_path)
-        assert (run.stderr, run.returncode) == ("", 0)
-        folder = tmp_path / run.stdout.split("Results: ")[1].split("\n")[0]
-        tables.append((folder / "metrics.csv").read_text())
-    assert tables[0] != tables[1]
-    choices = "protocol.fairlog_people=nobody is not possible: it must be applicants or accepted"
-    assert in_a_process(command.replace("=accepted", "=nobody"), tmp_path).stderr.endswith(f"{choices}\n")
+
+    def run(choices: str) -> Ended:
+        words = shlex.split(command.replace("=accepted", f"={choices}") + SHORT)[1:]
+        return subprocess.run(
+            [sys.executable, *words, "--multirun"], cwd=tmp_path, capture_output=True, text=True,
+            env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        )  # fmt: skip
+
+    both = run("accepted,applicants")
+    assert (both.stderr, both.returncode) == ("", 0)
+    tables = [path.read_text() for path in tmp_path.glob("outputs/runs/*/*/*/metrics.csv")]
+    assert len(tables) == len(set(tables)) == 2
+    refused = "protocol.fairlog_people=nobody is not possible: it must be applicants or accepted\n"
+    assert run("nobody").stderr.endswith(refused)

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import os
 import random
 import re
 import resource
@@ -12,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,11 +29,12 @@ from fairall.storage.run_folder import RunFolder
 from tests.conftest import run_folder, typed
 
 SMALL = [
-    "preset=quick", "seeds=3", "schedule.phase1_epochs=60", "schedule.warm_up_epochs=20",
-    "schedule.time_steps=40", "evaluation.window=[10,40]", "checkpoint_seconds=0",
+    "preset=quick", "seeds=3", "schedule.phase1_epochs=30", "schedule.warm_up_epochs=10",
+    "schedule.time_steps=20", "evaluation.window=[10,20]", "checkpoint_seconds=0",
 ]  # fmt: skip
 TINY = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "checkpoint_seconds=0"]
 UNTRACKED = [*TINY, "tracking.enabled=false"]
+Put = Callable[[Path], str]
 METHODS = ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog"]
 START_UP = 1.5  # seconds in which nothing is done yet that could be lost
 
@@ -62,11 +65,11 @@ def killed_until_done(words: list[str], cwd: Path, chance: random.Random, times:
     return kills
 
 
-def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path) -> int:
+def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path, store: Put) -> int:
     """Checks that a run which is killed `times` times ends as one which is not; how often it was killed."""
     calm, hunted = tmp_path / "calm", tmp_path / "hunted"
     calm.mkdir()
-    hunted.mkdir()
+    uri = store(hunted / "outputs")
     words = [f"model={model}", f"seed={chance.randrange(1000)}"]
     began = time.monotonic()
     ended = typed(*SMALL, *words, "tracking.enabled=false", cwd=calm)
@@ -75,9 +78,9 @@ def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path
     kills = killed_until_done(words, hunted, chance, times, whole)
     assert result(hunted / "outputs") == result(calm / "outputs")
     table = pd.read_csv(run_folder(hunted / "outputs") / "metrics.csv")
-    assert len(table) == 3 * 41
+    assert len(table) == 3 * 21
     assert not table.duplicated(["seed", "time_step"]).any()
-    client = mlflow.MlflowClient(f"sqlite:///{hunted / 'outputs' / 'mlflow.db'}")
+    client = mlflow.MlflowClient(uri)
     found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
     parents = [run.info.status for run in found if "mlflow.parentRunId" not in run.data.tags]
     assert parents.count("FINISHED") == 1
@@ -88,23 +91,28 @@ def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("model", ["fairall_I_II", "fairlog"])
-def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(model: str, tmp_path: Path) -> None:
-    assert as_undisturbed(model, random.Random(model), 2, tmp_path) > 0
+def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(
+    model: str, tmp_path: Path, empty_store: Put
+) -> None:
+    assert as_undisturbed(model, random.Random(model), 2, tmp_path, empty_store) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "repeat"), list(itertools.product(METHODS, range(5))))
-def test_25_runs_killed_up_to_five_times_each(model: str, repeat: int, tmp_path: Path) -> None:
-    assert as_undisturbed(model, random.Random(f"{model} {repeat}"), 5, tmp_path) > 0
+def test_25_runs_killed_up_to_five_times_each(
+    model: str, repeat: int, tmp_path: Path, empty_store: Put
+) -> None:
+    assert as_undisturbed(model, random.Random(f"{model} {repeat}"), 5, tmp_path, empty_store) > 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_asked_to_stop_it_keeps_its_state_and_says_so(
-    number: signal.Signals, code: int, tmp_path: Path
+    number: signal.Signals, code: int, tmp_path: Path, empty_store: Put
 ) -> None:
+    outputs = tmp_path / "outputs"
+    uri = empty_store(outputs)
     long = ["model=fairlog", "schedule.time_steps=100000", "evaluation.window=[10,40]"]
     process = subprocess.Popen(command(*long), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    outputs = tmp_path / "outputs"
     deadline = time.monotonic() + 60
     while not list(outputs.glob("runs/*/*/*/checkpoint.pt")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -112,7 +120,7 @@ def test_asked_to_stop_it_keeps_its_state_and_says_so(
     _, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert said == "fairall: interrupted; the same command goes on from what was saved\n"
-    client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
+    client = mlflow.MlflowClient(uri)
     (parent,) = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
     assert parent.info.status == "KILLED"
 
@@ -203,7 +211,7 @@ def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
         folder.refuse_others(plain)
 
 
-LONG = ["model=fairlog", "schedule.time_steps=800", "tracking.enabled=false"]
+LONG = ["model=fairlog", "schedule.time_steps=200", "tracking.enabled=false"]
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
@@ -287,15 +295,18 @@ def test_an_exchange_of_results_that_is_killed_anywhere_is_made_good(
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def database(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> bytes:
     """An MLflow database with a run in it."""
     folder = tmp_path_factory.mktemp("recorded")
+    empty_store(folder / "outputs")
     assert typed(*TINY, "model=unfairlog", cwd=folder).returncode == 0
     return (folder / "outputs" / "mlflow.db").read_bytes()
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "text", "of something else"])
-def test_a_damaged_mlflow_database_does_not_end_a_run(damage: str, database: bytes, tmp_path: Path) -> None:
+def test_a_damaged_mlflow_database_does_not_end_a_run(
+    damage: str, database: bytes, tmp_path: Path, empty_store: Put
+) -> None:
     (tmp_path / "outputs").mkdir()
     path = tmp_path / "outputs" / "mlflow.db"
     if damage == "of something else":
@@ -308,11 +319,11 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(damage: str, database: byt
     assert damage in ("empty", "flipped") or "Warning: tracking.uri: cannot use sqlite:" in ended.stdout
     assert (run_folder(tmp_path / "outputs") / "DONE").exists()
     if damage == "text":
-        path.unlink()
-        # In a process that has not met the damaged one.
-        told = subprocess.run(
-            [sys.executable, "-m", "fairall.tracking", "sync"], cwd=tmp_path, capture_output=True, text=True
-        )
+        # Elsewhere, since this process has met the damaged one.
+        elsewhere = tmp_path / "elsewhere"
+        shutil.copytree(tmp_path / "outputs" / "runs", elsewhere / "outputs" / "runs")
+        empty_store(elsewhere / "outputs")
+        told = typed("sync", cwd=elsewhere, module="fairall.tracking")
         assert (told.returncode, told.stdout) == (0, "Logged 1 run to MLflow; 0 were already there.\n")
 
 
@@ -333,27 +344,26 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> 
     assert typed(*SMALL, "tracking.enabled=false", "model=fairlog", cwd=tmp_path).returncode == 0
 
 
-def test_who_wants_what_another_is_at_work_on_is_told_and_waits(tmp_path: Path) -> None:
-    both = [
-        subprocess.Popen(
-            command("tracking.enabled=false"),
+def test_who_wants_what_another_is_at_work_on_is_told_and_waits(finished: Path, tmp_path: Path) -> None:
+    outputs = shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    with RunFolder(run_folder(outputs)).locked():
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "fairall", *UNTRACKED],
             cwd=tmp_path,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
             text=True,
         )
-        for _ in range(2)
-    ]
-    said = [process.communicate(timeout=300) for process in both]
-    assert [process.returncode for process in both] == [0, 0], said
-    waited = [out for out, _ in said if "Waiting for " in out]
-    assert len(waited) == 1
-    owner = re.search(
-        r"Waiting for \S+:(\d+), which is at work on outputs/runs/fairall_I_II/credit/", waited[0]
-    )
-    assert owner is not None
-    assert int(owner[1]) in [process.pid for process in both]
-    assert "Already done" in waited[0]
+        assert process.stdout is not None
+        waiting = next(line for line in process.stdout if line.startswith("Waiting for "))
+        owner = re.match(
+            r"Waiting for \S+:(\d+), which is at work on outputs/runs/fairall_I_II/credit/", waiting
+        )
+        assert owner is not None
+        assert int(owner[1]) == os.getpid()
+        assert process.poll() is None
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert said.startswith("Already done")
 
 
 @pytest.mark.slow

@@ -158,7 +158,7 @@ def test_one_bad_job_does_not_end_the_others(tmp_path: Path) -> None:
 
 
 def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
-    ended = typed(*QUICK, "model.learning_rate=1e6", cwd=tmp_path)
+    ended = typed(*QUICK, "model.learning_rate=1e6", cwd=tmp_path, drawn=True)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
     assert "objective=mean_utility has no value" in ended.stderr
     folder = run_folder(tmp_path / "outputs")
@@ -266,7 +266,7 @@ def test_a_terminal_without_the_characters_gets_ascii(quick: Path) -> None:
 
 
 def test_a_table_of_ones_own_wherever_it_lies(tmp_path: Path) -> None:
-    words = [*LOANS, "preset=quick", "tracking.enabled=false", "schedule.warm_up_epochs=2"]
+    words = [*LOANS, *QUICK[2:], "schedule.phase1_epochs=2"]
     ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     folder = run_folder(tmp_path / "outputs")
@@ -285,7 +285,7 @@ def test_a_table_of_ones_own_wherever_it_lies(tmp_path: Path) -> None:
 
 
 def test_synthetic_people_and_their_counterfactuals(tmp_path: Path) -> None:
-    ended = typed(*QUICK, "dataset=synthetic", "schedule.phase1_epochs=1", cwd=tmp_path)
+    ended = typed(*QUICK, "dataset=synthetic", "schedule.phase1_epochs=1", cwd=tmp_path, drawn=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     table = pd.read_csv(run_folder(tmp_path / "outputs") / "metrics.csv")
     later = table[table["time_step"] > 0]

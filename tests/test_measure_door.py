@@ -4,7 +4,7 @@ import json
 import re
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -13,14 +13,11 @@ import pytest
 import torch
 
 from fairall import metrics
-from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
-from fairall.experiment import run
 from fairall.metrics import STANDARD, as_markdown, load_measures, measure
 from fairall.online.evaluation import STANDARD_ERROR
 from fairall.results.latent_quality import BOUNDS
-from fairall.results.terminal import Display
-from tests.conftest import typed_line
+from tests.conftest import run_folder, typed, typed_line
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = (CHECKOUT / "docs" / "extending.md").read_text()
@@ -28,12 +25,13 @@ SECTION = PAGE.split("\n## A measure\n")[1].split("\n## ")[0]
 
 
 def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty_store: Callable[[Path], str]
 ) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", SECTION, re.DOTALL)
     (command,) = re.findall(r"^    (python -m fairall .*)$", SECTION, re.MULTILINE)
     (tmp_path / "my_measures.py").write_text(code)
     monkeypatch.setenv("COLUMNS", "200")
+    empty_store(tmp_path / "outputs")
 
     def told(words: str) -> str:
         ended = typed_line(words, tmp_path)
@@ -142,14 +140,13 @@ def test_measures_of_the_documented_shapes_are_accepted(text: str, module: Path)
 
 
 def test_names_in_the_results_of_a_run_are_refused(module: Path) -> None:
-    words = [f"outputs_dir={module.parent}", "model=fairall_I_II", "dataset=synthetic", "seeds=1"]
-    quick = [
-        "preset=quick",
-        "schedule.warm_up_epochs=2",
-        "evaluation.split=validation",
-        "tracking.enabled=false",
-    ]
-    summary, folder = run(compose_config(*words, *quick), Display(progress_only=True))
+    words = [
+        "model=fairall_I_II", "dataset=synthetic", "preset=quick", "seeds=1",
+        "schedule.warm_up_epochs=2", "evaluation.split=validation", "tracking.enabled=false",
+    ]  # fmt: skip
+    assert typed(*words, cwd=module.parent).returncode == 0
+    folder = run_folder(module.parent / "outputs")
+    summary = json.loads((folder / "summary.json").read_text())
     names = {*pd.read_csv(folder / "metrics.csv"), *summary["per_seed"][0], STANDARD_ERROR}
     assert {"seed", "mean_dpu", "classification_loss", "phase1_best_epoch", *BOUNDS} <= names
     for name in sorted(names):

@@ -10,15 +10,18 @@ from benchmarks.errors import RunFailed
 from benchmarks.parts import PARTS, TOTAL
 from tests.benchmarks.conftest import Measured
 
-SMALL = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1"]
+SMALL = [
+    "preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1", "schedule.time_steps=2",
+    "evaluation.window=[1,2]",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def real(tmp_path_factory: pytest.TempPathFactory, empty_store: Callable[[Path], str]) -> Path:
     """The folder of one small measurement."""
-    folder = tmp_path_factory.mktemp("phases")
+    folder, store = tmp_path_factory.mktemp("phases"), empty_store(tmp_path_factory.mktemp("store"))
     words = ["--models", "fairall_I_II", "--datasets", "credit", "--seeds", "1", "--repeats", "1"]
-    assert main(["phases", *words, "--out", str(folder), "--", *SMALL]) == 0
+    assert main(["phases", *words, "--out", str(folder), "--", *SMALL, f"tracking.uri={store}"]) == 0
     return folder
 
 

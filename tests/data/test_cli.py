@@ -242,13 +242,8 @@ def test_check_takes_any_path(data: Path, fairall_data: FairAllData) -> None:
 
 def test_a_pipe_is_refused_and_not_waited_for(data: Path, fairall_data: FairAllData) -> None:
     os.mkfifo(data / "pipe")
-    refusal = "is a pipe, not a file; give the path of a"
-    assert refusal in fairall_data("describe", "compas", "dataset.raw_file=pipe").stderr
-    command = [sys.executable, "-m", "fairall.data", "check", "/dev/stdin"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        assert refusal in process.stderr.readline()
-        assert process.wait(timeout=60) == 1
+    for words in (["describe", "compas", "dataset.raw_file=pipe"], ["check", "pipe"]):
+        assert "is a pipe, not a file; give the path of a" in fairall_data(*words).stderr
 
 
 def test_help_answers_without_heavy_imports() -> None:

@@ -16,6 +16,7 @@ from fairall.results import figures
 from fairall.results import terminal as display_module
 from fairall.results.terminal import Display
 from fairall.storage.run_folder import RunFolder
+from tests.conftest import undrawn
 
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
@@ -25,6 +26,8 @@ Runs = Callable[..., tuple[dict[str, Any], Path, str]]
 @pytest.fixture
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Summary, folder and terminal output, in one line, of a quick run."""
+
+    monkeypatch.setattr(figures, "_save", undrawn)
 
     def made(*words: str, usual: list[str] = QUICK) -> tuple[dict[str, Any], Path, str]:
         shown = io.StringIO()

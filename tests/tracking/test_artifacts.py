@@ -1,6 +1,7 @@
 """What the report reads from MLflow and leaves there, and the latent space of a real run."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import mlflow
@@ -24,11 +25,12 @@ WORDS = [
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Callable[[Path], str]) -> Path:
     """A run of the quick preset, and a report of it, both in MLflow."""
     folder = tmp_path_factory.mktemp("tracked")
-    assert typed(*WORDS, cwd=folder).returncode == 0
     outputs = folder / "outputs"
+    empty_store(outputs)
+    assert typed(*WORDS, cwd=folder).returncode == 0
     assert main([*WORDS, f"outputs_dir={outputs}"]) == 0
     return outputs
 

@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,13 @@ from fairall.tracking.outbox import Outbox, Sent
 from tests.conftest import run_folder, typed
 
 QUICK = ["preset=quick", "schedule.warm_up_epochs=2"]
+Put = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
     folder = tmp_path_factory.mktemp("tracked")
+    empty_store(folder / "outputs")
     assert typed(*QUICK, cwd=folder).returncode == 0
     return folder / "outputs"
 
@@ -86,7 +89,7 @@ def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
     assert drawn == {"figures/learning.png", "figures/phase1.png", "figures/latent.png"}
 
 
-def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path) -> None:
+def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path, empty_store: Put) -> None:
     loans = (
         (Path(__file__).parents[1] / "data" / "loans.csv").read_text().replace("income", "income (€) %", 1)
     )
@@ -97,10 +100,10 @@ def test_names_of_columns_that_mlflow_does_not_take(tmp_path: Path) -> None:
         "dataset.advantaged=male", "dataset.drop=[id]", "initial_policy=lenient",
         "dataset.initial_policies.score={age: 0.01}",
     ]  # fmt: skip
+    uri = empty_store(tmp_path / "outputs")
     ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'outputs' / 'mlflow.db'}")
-    parent, _ = runs(client)
+    parent, _ = runs(mlflow.MlflowClient(uri))
     names = [name for name in parent.data.metrics if "income" in name]
     assert names == [
         f"summary.reconstruction_error_income _28__20ac__29_ _25_.{part}" for part in ("mean", "std")
@@ -162,19 +165,20 @@ def test_people_that_the_model_cannot_take_are_one_line(
 
 
 def test_two_different_runs_at_once_in_a_new_folder_are_both_recorded(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "fairall", *QUICK, "model=unfairlog", "schedule.time_steps=5"]
-    both = [
-        subprocess.Popen(
-            [*command, "evaluation.window=[1,5]", f"cost.value={cost}"], cwd=tmp_path, stderr=subprocess.PIPE
-        )
-        for cost in (0.4, 0.6)
-    ]
-    ended = [process.communicate(timeout=300)[1].decode() for process in both]
-    assert [process.returncode for process in both] == [0, 0], ended
+    code = (
+        "import sys; from pathlib import Path; from fairall.config.compose import compose_config\n"
+        "from fairall.tracking.outbox import Outbox; from omegaconf import OmegaConf\n"
+        "plain = OmegaConf.to_container(compose_config(), resolve=True, enum_to_str=True)\n"
+        "with Outbox(plain, Path(sys.argv[1]), print).recording('a command'): pass"
+    )
+    both = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        both.append(subprocess.Popen([sys.executable, "-c", code, name], cwd=tmp_path))
+    assert [process.wait(timeout=300) for process in both] == [0, 0]
     client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'outputs' / 'mlflow.db'}")
     found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
-    assert len(found) == 2 * (1 + 2)
-    assert {run.info.status for run in found} == {"FINISHED"}
+    assert {run.info.run_id for run in found} == {Sent.read(tmp_path / name).parent for name in ("a", "b")}
 
 
 def test_a_uri_that_mlflow_cannot_be_at_is_one_line(tmp_path: Path) -> None:
@@ -184,7 +188,9 @@ def test_a_uri_that_mlflow_cannot_be_at_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("uri", ["sqlite:////dev/null/x.db", "http://127.0.0.1:9"])
-def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: str, tmp_path: Path) -> None:
+def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
+    uri: str, tmp_path: Path, empty_store: Put
+) -> None:
     short = [*QUICK, "model=fairlog", "schedule.time_steps=5", "evaluation.window=[1,5]"]
     ended = typed(*short, f"tracking.uri={uri}", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -197,14 +203,15 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(uri: st
     plain: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
     silent.write_config(plain | {"tracking": plain["tracking"] | {"enabled": False}})
     silent.finish()
-    there = f"tracking.uri=sqlite:///{tmp_path / 'later.db'}"
+    later = empty_store(tmp_path / "later")
+    there = f"tracking.uri={later}"
     ended = typed("sync", there, cwd=tmp_path, module="fairall.tracking")
     assert (ended.returncode, ended.stderr, ended.stdout) == (
         0,
         "",
         "Logged 1 run to MLflow; 0 were already there.\n",
     )
-    parent, nested = runs(mlflow.MlflowClient(f"sqlite:///{tmp_path / 'later.db'}"))
+    parent, nested = runs(mlflow.MlflowClient(later))
     assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
     assert parent.data.tags["fairall.command"].startswith(f"python -m fairall {' '.join(short[:-1])}")
     assert parent.data.metrics["cpu_seconds"] > 0

@@ -28,7 +28,7 @@ from tests.conftest import examples
 thorough = settings(
     derandomize=True,
     deadline=None,
-    max_examples=examples(150),
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.too_slow],
 )
 
