@@ -62,14 +62,14 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     shown = build(_collection(config, arguments.mlflow), folder, overrides)
     print("\n".join(shown.opening))
     others = shown.others
-    if others is not None and shown.shown:
+    if others is not None and shown.n_shown:
         n = count(len(others.rows), "other run")
         print(f"{n}, listed at the end of the page; to compare runs: {COMPARE}")
     elif others is not None:
         print(f"\n{others.title}\n{others.note}\n\n{plain(replace(others, rows=others.rows[:LISTED]))}")
         print(f"{len(others.rows) - LISTED} more, listed on the page.\n" if len(others.rows) > LISTED else "")
-    for path, reason in shown.left_out:
-        print(f"Left out: {path}: {reason}")
+    for folder_and_reason in shown.left_out:
+        print(f"Left out: {folder_and_reason}")
     print(f"Report: {folder / 'index.html'}")
     if arguments.results:
         write_results(shown, folder, arguments.results, outputs)

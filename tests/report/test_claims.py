@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from fairall.report.claims import IN_DIRECTION, MISSING, NOT, REAL, REPRODUCED, in_words, judge
-from fairall.report.plan import Requested, find, plan
-from fairall.report.tables import effective_table
+from fairall.report.plan import plan, with_runs
+from fairall.report.tables import methods_table
 from fairall.results.finished import collect
 from tests.report.conftest import MakeRun
 
@@ -20,10 +20,8 @@ def words_of(make_run: MakeRun, tmp_path: Path):  # type: ignore[no-untyped-def]
         for number, (model, shift) in enumerate(((claim.model, 0.2 + apart), (claim.other, 0.2))):
             make_run(f"model={model}", "dataset=credit", f"seeds={seeds}", shift=shift, number=number)
         runs = collect(tmp_path / "outputs" / "runs").runs
-        requested = [
-            Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit", f"seeds={seeds}"])
-        ]
-        (verdict,) = judge([claim], requested)
+        planned = with_runs(plan(["harsh"], ["dataset=credit", f"seeds={seeds}"]), runs)
+        (verdict,) = judge([claim], planned)
         return verdict.words
 
     return found
@@ -48,10 +46,10 @@ def test_words_are_of_the_measures(make_run: MakeRun, tmp_path: Path) -> None:
     for number, (model, shift) in enumerate((("fairall_I_II", 0.203), ("fairlog", 0.1))):
         make_run(f"model={model}", "dataset=credit", shift=shift, number=number)
     runs = collect(tmp_path / "outputs" / "runs").runs
-    requested = [Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
-    verdicts = judge(REAL[:3], requested)
+    planned = with_runs(plan(["harsh"], ["dataset=credit"]), runs)
+    verdicts = judge(REAL[:3], planned)
     assert [verdict.words for verdict in verdicts] == [REPRODUCED, NOT, MISSING]
-    table = effective_table(requested, "harsh", "corrected")
+    table = methods_table("effective", planned, "harsh")
     paragraph, *lines = in_words("harsh", verdicts, [table], planned=15, there=2)
     assert paragraph.startswith("2 of the 15 runs")
     assert "Of 2 comparisons in the paper (harsh), 1 reproduced, 0 in direction only" in paragraph

@@ -136,6 +136,14 @@ def test_the_results_page_has_the_words_and_the_tables(folder: Path, page: Page)
     for picture in re.findall(r"\]\((figures/.*?)\)", text):
         assert (folder / picture).is_file()
     assert "### Effective utility and DPU, harsh initial policy, protocol published_code" not in text
+    # Missing tables and figures in one order, on both pages: "Tables" are before figures of costs.
+    not_run = text.split("## Not run\n")[1]
+    listed = [line.removeprefix("- ") for line in not_run.splitlines() if line]
+    html = (folder / "outputs" / "report" / "index.html").read_text().split('<h2 id="not-run">')[1]
+    assert listed == re.findall(r"<summary>(.*): \d+ of \d+ runs missing</summary>", html)
+    kinds = [line.startswith("Effective utility") for line in listed]
+    assert any(kinds)
+    assert kinds == sorted(kinds, reverse=True) or listed[0].startswith("The paper's claims")
 
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
