@@ -453,9 +453,7 @@ def _look(name: str, i: int, named: Mapping[str, str] | None) -> tuple[str, dict
 
 def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
     """Error bars from a mean to its 95 % interval, ×100."""
-    if spread["interval"] is None:
-        return [[0.0], [0.0]]
-    low, high = spread["interval"]
+    low, high = spread["interval"] or (spread["mean"],) * 2
     return [[100 * (spread["mean"] - low)], [100 * (high - spread["mean"])]]
 
 

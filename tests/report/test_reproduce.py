@@ -16,7 +16,6 @@ from fairall.results.time_left import in_words
 
 WORDS = [
     "harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
-    "schedule.time_steps=600",  # long enough for an interruption to find the second one at work
 ]  # fmt: skip
 
 

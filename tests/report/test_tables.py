@@ -9,11 +9,11 @@ import pytest
 from scipy.stats import wilcoxon
 
 from fairall.report.claims import REAL, claims_table, judge
-from fairall.report.plan import Planned, plan, with_runs
+from fairall.report.plan import Planned, with_runs
 from fairall.report.table import Table
 from fairall.report.tables import hyperparameter_table, methods_table
 from fairall.results.finished import collect
-from tests.report.conftest import MakeRun, add_references, lay_down
+from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
 MODELS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
 LOWER = ("dpu", "tv", "cfu")
@@ -26,7 +26,7 @@ def requested(tmp_path_factory: pytest.TempPathFactory) -> list[Planned]:
     for number, model in enumerate(MODELS):
         lay_down(folder, f"model={model}", "dataset=credit", shift=0.1 + 0.04 * number, number=number)
     runs = collect(folder / "outputs" / "runs").runs
-    return with_runs(plan(["harsh"], ["dataset=credit"]), runs)
+    return with_runs(planned("harsh", "dataset=credit"), runs)
 
 
 def recomputed(path: Path, measure: str) -> pd.Series:
@@ -126,7 +126,7 @@ def test_hyperparameters_of_runs_stand_beside_those_of_the_paper(requested: list
     assert rows["FairAll (I+II)", "phase1.batch_size"].ours == "128"
     assert rows["FairLog", "lambda"].ours == "2"
     assert not any(cell.beside for cell in rows.values())
-    (other,) = plan(["harsh"], ["model=fairlog", "dataset=credit", "model.lambda_=8"])
+    (other,) = planned("harsh", "model=fairlog", "dataset=credit", "model.lambda_=8")
     table = hyperparameter_table([replace(other, run=requested[0].run)])
     assert [(cell.ours, cell.beside) for row in table.rows for cell in row.cells if cell.beside] == [
         ("8", "2, differs")
@@ -137,7 +137,7 @@ def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Pat
     for number, model in enumerate(("fairall_I_II", "fairlog", "opt_fair")):
         make_run(f"model={model}", "dataset=synthetic", number=number, shift=0.2)
     runs = collect(tmp_path / "outputs" / "runs").runs
-    needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
+    needed = [*planned("synthetic", "initial_policy=harsh"), *planned("optimal")]
     requested = with_runs(needed, runs)
     table = methods_table("synthetic", requested, "harsh", kind="expected")
     rows = {row.name: row.cells for row in table.rows}
@@ -195,7 +195,7 @@ def test_accept_everybody_on_synthetic_data(make_run: MakeRun, tmp_path: Path) -
     path = make_run("model=fairlog", "dataset=synthetic")
     add_references(path, mean_utility=0.14, mean_dpu=0.0, mean_utility_sampled=0.15)
     runs = collect(tmp_path / "outputs" / "runs").runs
-    needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
+    needed = [*planned("synthetic", "initial_policy=harsh"), *planned("optimal")]
     requested = with_runs(needed, runs)
     for kind, said in (("expected", ["", "14.0", "", "0.0", ""]), ("sampled", ["", "15.0", "", "", ""])):
         table = methods_table("synthetic", requested, "harsh", kind=kind)

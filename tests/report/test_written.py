@@ -9,10 +9,11 @@ from typing import cast
 import pytest
 
 from fairall.report.claims import REAL, claims_table, judge
-from fairall.report.plan import Lacking, plan
+from fairall.report.plan import Lacking
 from fairall.report.table import Cell, Row, Table, comma_separated, latex, markdown
 from fairall.report.tables import hyperparameter_table
 from fairall.results.finished import Run
+from tests.report.conftest import planned
 
 AWKWARD = '100 % of a_b & c | {d} ~ #1 $2 ^3 <4> −5 ±6 ×7 ↑ ↓ π λ β ỹ ũ \\ "'
 
@@ -57,11 +58,11 @@ def test_latex_has_as_many_cells_in_every_row(table: Table) -> None:
 
 
 def test_every_table_of_the_report_is_plain_ascii_in_latex() -> None:
-    planned = plan(["harsh"], ["dataset=credit"])
-    with_runs = [replace(one, run=cast(Run, one)) for one in planned]
+    missing = planned("harsh", "dataset=credit")
+    with_runs = [replace(one, run=cast(Run, one)) for one in missing]
     for table in (
         hyperparameter_table(with_runs),
-        claims_table(judge(REAL, planned), planned, "claims", "Claims"),
+        claims_table(judge(REAL, missing), missing, "claims", "Claims"),
     ):
         assert latex(table).isascii()
 
