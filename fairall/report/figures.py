@@ -152,28 +152,22 @@ def synthetic_figure(
         return found
 
     return _figure(
-        f"synthetic_{initial_policy}",
-        f"Synthetic data, {initial_policy} initial policy",
+        f"synthetic_{initial_policy}", f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
         f"unfairness over time steps, and the levels of the optimal fair and unfair policies. {CURVES}",
         "Figures: synthetic data",
-        planned,
-        lambda: draw_over_time(_by_model(planned), labels.SYNTHETIC, optimal=lines()),
-        optimal,
-    )
+        planned, lambda: draw_over_time(_by_model(planned), labels.SYNTHETIC, optimal=lines()), optimal,
+    )  # fmt: skip
 
 
 def cost_figure(planned: Sequence[Planned]) -> ReportFigure:
     """Effective utility and DPU of FairAll against the cost of a positive decision."""
     return _figure(
-        "costs",
-        "FairAll (I+II) at other costs, harsh initial policy",
+        "costs", "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds.",
-        "Figures: costs and policies",
-        planned,
-        lambda: draw_against_cost(planned, labels.EFFECTIVE),
-    )
+        "Figures: costs and policies", planned, lambda: draw_against_cost(planned, labels.EFFECTIVE),
+    )  # fmt: skip
 
 
 def policy_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
@@ -187,13 +181,11 @@ def policy_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
         _figure(
             f"policies_{dataset}",
             f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
-            f"{BOTH} over time steps. {CURVES}",
-            "Figures: costs and policies",
-            own,
-            partial(drawn, own),
+            f"{BOTH} over time steps. {CURVES}", "Figures: costs and policies",
+            own, partial(drawn, own),
         )
         for dataset, own in _by_dataset(planned).items()
-    ]
+    ]  # fmt: skip
 
 
 def latent_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
@@ -206,18 +198,14 @@ def latent_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
         having = [one for one in own if "latent_size" in one.config["model"]]
         found = {one.model: latent_space(one.run) for one in having if one.run is not None}
         spaces = {model: space for model, space in found.items() if space is not None}
-        figures.append(
-            _figure(
-                f"latents_{dataset}",
-                f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
-                "Latent means of test people by the first seed's policy at the end, on their two leading "
-                "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent "
-                "mixes the groups on the left.",
-                "Figures: latent spaces",
-                [one if one.model in spaces else replace(one, run=None) for one in having],
-                partial(draw_latents, spaces),
-            )
-        )
+        shown = [one if one.model in spaces else replace(one, run=None) for one in having]
+        figures.append(_figure(
+            f"latents_{dataset}", f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
+            "Latent means of test people by the first seed's policy at the end, on their two leading principal "
+            "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
+            "the left.",
+            "Figures: latent spaces", shown, partial(draw_latents, spaces),
+        ))  # fmt: skip
     return figures
 
 
