@@ -201,9 +201,9 @@ def latent_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
         shown = [one if one.model in spaces else replace(one, run=None) for one in having]
         figures.append(_figure(
             f"latents_{dataset}", f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
-            "Latent means of test people by the first seed's policy at the end, on their two leading principal "
-            "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
-            "the left.",
+            "Latent means of test people by the first seed's policy at the end, on their two leading "
+            "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes "
+            "the groups on the left.",
             "Figures: latent spaces", shown, partial(draw_latents, spaces),
         ))  # fmt: skip
     return figures

@@ -147,15 +147,15 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     from fairall.config.compose import compose_all
     from fairall.config.target import with_types
 
-    split = [
-        [[w for w in words if w.startswith(SINGLE_VALUES) == single] for single in (False, True)]
-        for words in commands
-    ]
-    distinct = list(dict.fromkeys(tuple(group) for group, _ in split))
+    def group(words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(word for word in words if not word.startswith(SINGLE_VALUES))
+
+    distinct = list(dict.fromkeys(map(group, commands)))
     by_group = dict(zip(distinct, map(with_types, compose_all(distinct)), strict=True))
     found = []
-    for group, values in split:
-        found.append(by_group[tuple(group)].copy())
+    for words in commands:
+        found.append(by_group[group(words)].copy())
+        values = [word for word in words if word.startswith(SINGLE_VALUES)]
         for override in OverridesParser.create().parse_overrides(values):
             OmegaConf.update(found[-1], override.get_key_element(), override.value())
     return found
