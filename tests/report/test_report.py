@@ -164,18 +164,13 @@ def test_runs_side_by_side(make_run: MakeRun, tmp_path: Path, capsys: pytest.Cap
     for column in ("mean acceptance rate |", "mean equal-opportunity gap ↓", "mean predictive-parity gap ↓"):
         assert column not in first_table
         assert column in further
-    (better,) = (
-        line for line in first_table.splitlines() if line.startswith("| German") and "| 2 FairLog" in line
-    )
+    (better,) = (line for line in first_table.splitlines() if "| 2 FairLog" in line)
     assert "F+ R+" in better.split("|")[4]
     assert "F− R−" in better.split("|")[5]
     assert r"|  | model.lambda\_ | 2.0 | 8.0 |" in printed
     comparison = tmp_path / "outputs" / "comparison"
-    assert {path.name for path in comparison.rglob("*.*")} >= {
-        "index.html",
-        "curves.pdf",
-        "configuration.tex",
-    }
+    written = {path.name for path in comparison.rglob("*.*")}
+    assert written >= {"index.html", "curves.pdf", "configuration.tex"}
     Page((comparison / "index.html").read_text())
     # A run as often as one likes, but not with itself; and not one that is no run.
     assert main(["compare", str(first), str(first)]) == 1
