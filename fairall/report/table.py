@@ -112,11 +112,10 @@ def markdown(table: Table) -> str:
         )
         return " ".join(filter(None, parts))
 
-    rows = [["", "", *table.columns], *([row.group, row.name, *map(shown, row.cells)] for row in table.rows)]
-    head, *body = [
-        f"| {' | '.join(row)} |" for row in ([text.translate(HTML) for text in row] for row in rows)
-    ]
-    lines = [f"### {table.title}", "", table.note, "", head, "|---" * len(rows[0]) + "|", *body]
+    head = f"| | | {' | '.join(column.translate(HTML) for column in table.columns)} |"
+    rows = [[row.group, row.name, *map(shown, row.cells)] for row in table.rows]
+    lines = [f"### {table.title}", "", table.note, "", head, "|---" * (len(table.columns) + 2) + "|"]
+    lines += [f"| {' | '.join(text.translate(HTML) for text in row)} |" for row in rows]
     if table.lacking.commands:
         names = ", ".join(dict.fromkeys(name for name, _ in table.lacking.commands))
         lines += ["", f"{table.lacking}: {names}."]
@@ -161,10 +160,13 @@ def comma_separated(table: Table) -> str:
 
     Texts that a spreadsheet would evaluate as a formula start with an apostrophe (OWASP, CSV injection).
     """
+
+    def harmless(value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+    records = [{key: harmless(value) for key, value in record.items()} for record in table.records]
     # As objects, since a column of whole numbers with gaps would become floats.
-    frame = pd.DataFrame(table.records, dtype=object)
-    harmless = frame.map(lambda one: f"'{one}" if isinstance(one, str) and one.startswith(FORMULA) else one)
-    return harmless.to_csv(index=False, lineterminator="\n")
+    return pd.DataFrame(records, dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def plain(table: Table) -> str:
