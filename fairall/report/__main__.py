@@ -52,7 +52,6 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     from fairall.report.build import build, write_results
     from fairall.report.table import plain
     from fairall.report.tables import COMPARE
-    from fairall.tracking.artifacts import log_report
 
     if wrong:
         raise FairAllError(f"{wrong[0]}: no such command; there are compare and reproduce")
@@ -62,34 +61,38 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     shown = build(_collection(config, arguments.mlflow), folder, overrides)
     print("\n".join(shown.opening))
     others = shown.others
-    if others is not None and shown.shown:
+    if others is not None and shown.n_shown:
         n = count(len(others.rows), "other run")
         print(f"{n}, listed at the end of the page; to compare runs: {COMPARE}")
     elif others is not None:
         print(f"\n{others.title}\n{others.note}\n\n{plain(replace(others, rows=others.rows[:LISTED]))}")
         print(f"{len(others.rows) - LISTED} more, listed on the page.\n" if len(others.rows) > LISTED else "")
-    for path, reason in shown.left_out:
-        print(f"Left out: {path}: {reason}")
+    for folder_and_reason in shown.left_out:
+        print(f"Left out: {folder_and_reason}")
     print(f"Report: {folder / 'index.html'}")
     if arguments.results:
         write_results(shown, folder, arguments.results, outputs)
         print(f"Results: {arguments.results}")
-    if config["tracking"]["enabled"]:
-        log_report(config, folder, "report", _typed(arguments))
-    return 0
+    return _finish(config, folder, "report", arguments)
 
 
 def _compare(arguments: argparse.Namespace, overrides: list[str], chosen: list[str]) -> int:
     from fairall.report.compare import compare
-    from fairall.tracking.artifacts import log_report
 
     config = _config(overrides)
     outputs = Path(config["outputs_dir"])
     folder = arguments.out or outputs / "comparison"
     print(compare(chosen, outputs / "runs", folder), end="")
     print(f"Comparison: {folder / 'index.html'}")
+    return _finish(config, folder, "comparison", arguments)
+
+
+def _finish(config: dict[str, Any], folder: Path, title: str, arguments: argparse.Namespace) -> int:
+    """Log the folder to MLflow where tracking is enabled."""
+    from fairall.tracking.artifacts import log_report
+
     if config["tracking"]["enabled"]:
-        log_report(config, folder, "comparison", _typed(arguments))
+        log_report(config, folder, title, shlex.join(["python", "-m", "fairall.report", *arguments.words]))
     return 0
 
 
@@ -125,10 +128,6 @@ def _config(overrides: Sequence[str]) -> dict[str, Any]:
     composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
     tracking = OmegaConf.to_container(composed.tracking, resolve=True)
     return {"outputs_dir": composed.outputs_dir, "tracking": tracking}
-
-
-def _typed(arguments: argparse.Namespace) -> str:
-    return shlex.join(["python", "-m", "fairall.report", *arguments.words])
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

@@ -6,8 +6,7 @@ import base64
 import os
 import platform
 import shutil
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,37 +18,19 @@ from fairall.errors import FairAllError, count
 from fairall.report.contents import SECTIONS, Contents, contents
 from fairall.report.durations import read
 from fairall.report.figures import ReportFigure, save
-from fairall.report.table import Table, comma_separated, latex, markdown
+from fairall.report.table import Item, Table, comma_separated, latex, markdown
 from fairall.results.finished import Collection
 from fairall.results.time_left import in_words
 from fairall.storage.files import atomic
 
 LIBRARIES = ("torch", "numpy", "pandas", "scipy", "matplotlib")
 IN_DOCUMENTATION = ("compas_harsh", "synthetic_harsh", "plane_harsh")  # figures
-EMPTY: dict[str, Sequence[str]] = {"opening": (), "left_out": (), "passed_over": ()}
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of a page.
-
-    Attributes:
-        name: its heading; empty for none.
-        tables: with rows.
-        figures: that are drawn.
-        not_run: tables and figures without any run.
-        folded: line that its tables are folded beneath; empty to show them.
-    """
-
-    name: str
-    tables: Sequence[Table] = ()
-    figures: Sequence[ReportFigure] = ()
-    not_run: Sequence[Table | ReportFigure] = ()
-    folded: str = ""
+ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
+EMPTY: dict[str, Any] = {"opening": (), "left_out": (), "passed_over": (), "not_run": (), "folded": {}}
 
 
 def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -> Contents:
-    """Write index.html, tables/ and figures/.
+    """Write index.html, tables/ and figures/; return what they contain.
 
     Args:
         collection: of `finished.collect`.
@@ -60,56 +41,53 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
         FairAllError: where the folder cannot be written.
     """
     shown = contents(collection, overrides)
-    tables = [table for table in shown.tables if table.rows]
-    figures = [figure for figure in shown.figures if figure.possible]
-    sections = [
-        Section(
-            name,
-            [table for table in tables if table.section == name],
-            [figure for figure in figures if figure.section == name],
-        )
-        for name in SECTIONS
-    ]
-    if shown.others is not None:
-        folded = count(len(shown.others.rows), "run") if shown.shown else ""
+    sections: dict[str, list[Item]] = {
+        name: [item for item in shown.shown if item.section == name] for name in SECTIONS
+    }
+    folded = {}
+    if shown.others is not None and shown.n_shown:
+        sections["Other runs"] = [shown.others]
+        folded["Other runs"] = count(len(shown.others.rows), "run")
+    elif shown.others is not None:
         # First where there is nothing else to show.
-        sections.insert(len(sections) if folded else 0, Section("Other runs", [shown.others], folded=folded))
-    not_run: list[Table | ReportFigure] = [table for table in shown.tables if not table.rows]
-    not_run += [figure for figure in shown.figures if not figure.possible]
-    sections.append(Section("Not run", not_run=[item for item in not_run if item.lacking.commands]))
-    shown_tables = [table.key for section in sections for table in section.tables]
+        sections = dict([("Other runs", [shown.others]), *sections.items()])
+    texts = {"opening": shown.opening, "left_out": shown.left_out, "passed_over": shown.passed_over}
     write_page(
         folder,
         "FairAll: the paper's tables and figures",
-        [one for one in sections if one.tables or one.figures or one.not_run],
-        opening=shown.opening,
-        left_out=[f"{path}: {reason}" for path, reason in shown.left_out],
-        passed_over=shown.passed_over,
+        {name: some for name, some in sections.items() if some},
+        folded=folded,
+        not_run=shown.not_run,
+        **texts,
     )
-    _remove_others(folder / "figures", [figure.key for figure in figures], (".png", ".pdf"))
-    _remove_others(folder / "tables", shown_tables, (".md", ".tex", ".csv"))
+    keys = {item.key for some in sections.values() for item in some}
+    for path in (*folder.glob("figures/*"), *folder.glob("tables/*")):
+        if path.suffix in ENDINGS and path.stem not in keys:
+            path.unlink()
     return shown
 
 
-def write_page(folder: Path, title: str, sections: Sequence[Section], **texts: Any) -> None:
+def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]], **texts: Any) -> None:
     """Write index.html, and tables/ and figures/ with a file per format.
 
     Args:
         folder: to write to.
         title: of the page.
-        sections: in order.
-        texts: `opening`, `left_out` and `passed_over`, lines of text.
+        sections: tables and figures by heading, in order; no heading where it is empty.
+        texts: `opening`, `left_out` and `passed_over`, lines of text; `not_run`, tables and figures
+            without any run; `folded`, by heading the line that a section is folded beneath.
 
     Raises:
         FairAllError: where the folder cannot be written.
     """
-    tables = [table for section in sections for table in section.tables]
-    figures = [figure for section in sections for figure in section.figures]
+    pictures = {}
     try:
-        pictures = {figure.key: save(figure, folder / "figures") for figure in figures}
-        for table in tables:
-            for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
-                write(folder / "tables" / f"{table.key}.{ending}", written(table))
+        for item in (item for some in sections.values() for item in some):
+            if isinstance(item, ReportFigure) and item.draw is not None:
+                pictures[item.key] = save(item.draw, folder / "figures" / item.key)
+            elif isinstance(item, Table):
+                for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
+                    write(folder / "tables" / f"{item.key}.{ending}", written(item))
         of_page = {"title": title, "sections": sections, "pictures": pictures, "made": made()}
         write(folder / "index.html", _render("page.html.jinja", EMPTY | texts | of_page))
     except OSError as error:
@@ -128,7 +106,7 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
         path: of the page.
         outputs: folder of reproduction.csv.
     """
-    figures = [one for one in shown.figures if one.key in IN_DOCUMENTATION and one.possible]
+    figures = [item for item in shown.shown if item.key in IN_DOCUMENTATION]
     for figure in figures:
         (path.parent / "figures").mkdir(parents=True, exist_ok=True)
         name = f"figures/{figure.key}.png"
@@ -140,14 +118,9 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
     values = {
         "opening": shown.opening,
         "setting": "; ".join(setting),
-        "tables": [table for table in shown.tables if table.rows],
+        "tables": [item for item in shown.shown if isinstance(item, Table)],
         "figures": figures,
-        "not_run": list(
-            dict.fromkeys(
-                [table.title for table in shown.tables if not table.rows]
-                + [figure.title for figure in shown.figures if not figure.possible]
-            )
-        ),
+        "not_run": [item.title for item in shown.not_run],
     }
     write(path, _render("results.md.jinja", values).rstrip() + "\n")
 
@@ -176,12 +149,6 @@ def _render(template: str, values: Mapping[str, Any]) -> str:
     )
     environment.filters |= {"markdown": markdown, "base64": lambda png: base64.b64encode(png).decode()}
     return environment.get_template(template).render(values)
-
-
-def _remove_others(folder: Path, keys: Container[str], endings: Sequence[str]) -> None:
-    for path in folder.glob("*"):
-        if path.suffix in endings and path.stem not in keys:
-            path.unlink()
 
 
 def _processor() -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairall.report import labels
-from fairall.report.plan import Lacking, Requested
+from fairall.report.plan import Lacking, Planned
 from fairall.report.statistics import LEVEL, holm, paired_p
 from fairall.report.table import Cell, Row, Table
-from fairall.report.tables import signed
+from fairall.report.tables import datasets_of, signed
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 MEANING = (
@@ -23,17 +22,8 @@ FAR = 2.0  # printed standard deviations beyond which a measure is listed
 MOST_LISTED = 6
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim of the paper on two methods and a measure.
-
-    Attributes:
-        text: of the claim.
-        model: the method that it is about.
-        other: the method compared with.
-        measure: key of summary.json.
-        no_worse: whether `model` is claimed to be no worse rather than better.
-    """
+class Claim(NamedTuple):
+    """A claim of the paper that a method is better than another, or no worse, by a key of summary.json."""
 
     text: str
     model: str
@@ -65,28 +55,20 @@ SYNTHETIC = (
 )
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Outcome of a claim on a data set.
-
-    Attributes:
-        claim: of the paper.
-        dataset: its name.
-        words: `REPRODUCED`, `IN_DIRECTION`, `NOT` or `MISSING`.
-        p: Holm-corrected; None without a test.
-    """
+class Verdict(NamedTuple):
+    """Outcome of a claim on a data set."""
 
     claim: Claim
     dataset: str
-    words: str
-    p: float | None
+    words: str  # `REPRODUCED`, `IN_DIRECTION`, `NOT` or `MISSING`
+    p: float | None  # Holm-corrected; None without a test
 
 
-def judge(claims: Iterable[Claim], requested: Sequence[Requested]) -> list[Verdict]:
+def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
     """Compare every claim with every data set of some runs, all of one initial policy and protocol."""
     verdicts = []
-    datasets = list(dict.fromkeys(one.dataset for one in requested))
-    runs = {(one.model, one.dataset): one.run for one in requested}
+    datasets = datasets_of(planned)
+    runs = {(one.model, one.dataset): one.run for one in planned}
     for claim in claims:
         pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
         values = [[run.per_seed(claim.measure) for run in pair if run is not None] for pair in pairs]
@@ -104,12 +86,10 @@ def _words(claim: Claim, values: Sequence[Any], p: float | None) -> str:
     better = ours > others if measure.higher_is_better else ours < others
     if claim.no_worse:
         return NOT if p < LEVEL and not better else REPRODUCED
-    if not better:
-        return NOT
-    return REPRODUCED if p < LEVEL else IN_DIRECTION
+    return NOT if not better else REPRODUCED if p < LEVEL else IN_DIRECTION
 
 
-def claims_table(verdicts: Sequence[Verdict], requested: Sequence[Requested], key: str, title: str) -> Table:
+def claims_table(verdicts: Sequence[Verdict], planned: Sequence[Planned], key: str, title: str) -> Table:
     """A row per claim and a column per data set, those without any verdict left out."""
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
     datasets = [name for name in labels.DATASETS if any(verdict.dataset == name for verdict in judged)]
@@ -118,18 +98,19 @@ def claims_table(verdicts: Sequence[Verdict], requested: Sequence[Requested], ke
         words = {verdict.dataset: verdict.words for verdict in judged if verdict.claim == claim}
         cells = [Cell(words.get(name, MISSING), best=words.get(name) == REPRODUCED) for name in datasets]
         rows.append(Row(labels.measures(claim.measure)[0].label, claim.text, cells))
-    records = [
-        {
-            "claim": v.claim.text,
-            "measure": v.claim.measure,
-            "dataset": v.dataset,
-            "verdict": v.words,
-            "p": v.p,
-        }
-        for v in judged
-    ]
-    columns = [labels.dataset(name) for name in datasets]
-    return Table(key, title, MEANING, columns, rows, records, "What reproduced", Lacking.of(requested))
+    return Table(
+        key=key,
+        title=title,
+        note=MEANING,
+        section="What reproduced",
+        columns=[labels.dataset(name) for name in datasets],
+        rows=rows,
+        records=[
+            {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
+            for claim, dataset, words, p in judged
+        ],
+        lacking=Lacking.of(planned),
+    )
 
 
 def in_words(
@@ -146,20 +127,16 @@ def in_words(
     """
     paragraph = [f"{there} of the {planned} runs that the paper's tables and figures need are here."]
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
-    by_words = {
-        words: [verdict for verdict in judged if verdict.words == words]
-        for words in (NOT, IN_DIRECTION, REPRODUCED)
-    }
+    by_words = {words: [v for v in judged if v.words == words] for words in (NOT, IN_DIRECTION, REPRODUCED)}
     if judged:
-        counts = {words: len(some) for words, some in by_words.items()}
         paragraph.append(
-            f"Of {len(judged)} comparisons in the paper ({setting}), {counts[REPRODUCED]} reproduced, "
-            f"{counts[IN_DIRECTION]} in direction only, where chance might do it, and {counts[NOT]} did not."
+            f"Of {len(judged)} comparisons in the paper ({setting}), {len(by_words[REPRODUCED])} reproduced, "
+            f"{len(by_words[IN_DIRECTION])} in direction only, where chance might do it, and "
+            f"{len(by_words[NOT])} did not."
         )
     lines = [f"{words.capitalize()}: {_listed(some, judged)}." for words, some in by_words.items() if some]
     for of_tables in dict.fromkeys(table.setting for table in tables):
-        records = [record for table in tables if table.setting == of_tables for record in table.records]
-        far = _farthest(records)
+        far = _farthest(record for table in tables if table.setting == of_tables for record in table.records)
         if far:
             one, two = (sum(abs(apart) <= bound for apart, _ in far) for bound in (1.0, FAR))
             paragraph.append(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fairall.report import labels
 from fairall.results.finished import Run
@@ -32,19 +31,12 @@ QUICK = "quick: numbers mean nothing"
 Conditions = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Group:
-    """Runs under the same conditions.
+class Group(NamedTuple):
+    """Runs under the same conditions."""
 
-    Attributes:
-        title: data set, cost, initial policy, and the other keys in which groups differ.
-        runs: by the caller's names, in the caller's order.
-        conditions: values by dotted key.
-    """
-
-    title: str
-    runs: dict[str, Run]
-    conditions: Conditions
+    title: str  # data set, cost, initial policy, and the other keys in which groups differ
+    runs: dict[str, Run]  # by the caller's names, in the caller's order
+    conditions: Conditions  # values by dotted key
 
 
 def conditions(run: Run) -> Conditions:
@@ -70,11 +62,9 @@ def grouped(runs: Mapping[str, Run]) -> list[Group]:
     groups: list[tuple[Conditions, dict[str, Run]]] = []
     for name, run in runs.items():
         own = conditions(run)
-        members = next((members for known, members in groups if known == own), None)
-        if members is None:
-            groups.append((own, {name: run}))
-        else:
-            members[name] = run
+        if not any(known == own for known, _ in groups):
+            groups.append((own, {}))
+        next(members for known, members in groups if known == own)[name] = run
     further = [key for key in _differing([own for own, _ in groups]) if key not in WORDS]
     return [Group(_title(own, further), members, own) for own, members in groups]
 
@@ -121,12 +111,9 @@ def _explained(key: str, a: Conditions, b: Conditions) -> bool:
 
 
 def _title(own: Conditions, further: Sequence[str]) -> str:
-    parts = [
-        labels.dataset(own["dataset.name"]),
-        f"c = {own['cost.value']:g}",
-        f"{own['initial_policy.name']} initial policy",
-    ]
-    return ", ".join([*parts, *(f"{key} {_shown(key, own.get(key))}" for key in further)])
+    setting = f"c = {own['cost.value']:g}, {own['initial_policy.name']} initial policy"
+    others = (f"{key} {_shown(key, own.get(key))}" for key in further)
+    return ", ".join([labels.dataset(own["dataset.name"]), setting, *others])
 
 
 def _range(seeds: Sequence[int]) -> str:

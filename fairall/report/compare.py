@@ -9,12 +9,12 @@ from typing import Any
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.build import Section, write_page
+from fairall.report.build import write_page
 from fairall.report.comparable import RULE, Group, difference, grouped, marked
 from fairall.report.figures import BAND, EVERYBODY, UTILITY_AND_DPU, ReportFigure, draw_over_time
 from fairall.report.statistics import LEVEL
 from fairall.report.table import Cell, Row, Table, markdown
-from fairall.report.tables import ACCEPT_ALL, ACCEPT_ALL_NOTE, group_rows
+from fairall.report.tables import group_rows, with_accept_all
 from fairall.results.finished import Run, read_run
 from fairall.storage.identity import determining, flattened
 
@@ -63,9 +63,10 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     tables.append(_configurations(runs, names))
     text = f"Test utility and DPU, a row per group of comparable runs. {BAND} {EVERYBODY}"
     figure = ReportFigure(
-        "curves", "Over time", text, "", lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=names)
-    )
-    write_page(folder, "FairAll: runs side by side", [Section("", tables, [figure])])
+        key="curves", title="Over time", note=text,
+        draw=lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=names),
+    )  # fmt: skip
+    write_page(folder, "FairAll: runs side by side", {"": [*tables, figure]})
     return "\n".join(map(markdown, tables))
 
 
@@ -101,17 +102,16 @@ def _side_by_side(
         first = next(iter(group.runs))
         own_rows, own_records = group_rows(group.title, group.runs, measures, names=names, baseline=first)
         rows += own_rows
-        records += [{"group": group.title} | own for own in own_records]
-    records = [{TESTS.get(name, name): value for name, value in one.items()} for one in records]
+        for own in own_records:
+            records.append({"group": group.title} | {TESTS.get(name, name): v for name, v in own.items()})
     note = (
         f"{difference(groups)} ×100, mean (standard deviation over seeds). Bold: best of its group. F: "
         "against the group's first run, R: against the best of its others; + significantly better, "
         "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
         f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
     )
-    if any(row.name == ACCEPT_ALL for row in rows):
-        note += f" {ACCEPT_ALL_NOTE}"
-    return Table(key, title, note.strip(), ["seeds", *(one.heading for one in measures)], rows, records)
+    note, columns = with_accept_all(note.strip(), rows), ["seeds", *(one.heading for one in measures)]
+    return Table(key=key, title=title, note=note, columns=columns, rows=rows, records=records)
 
 
 def _configurations(runs: Mapping[str, Run], names: Mapping[str, str]) -> Table:
@@ -125,5 +125,11 @@ def _configurations(runs: Mapping[str, Run], names: Mapping[str, str]) -> Table:
             rows.append(Row("", key, [Cell(text) for text in shown]))
             ids = [run.path.name for run in runs.values()]
             records.append({"key": key} | dict(zip(ids, shown, strict=True)))
-    note = "Keys of the configuration that are not the same in all; empty where a run has no such key."
-    return Table("configuration", "Differences in configuration", note, list(names.values()), rows, records)
+    return Table(
+        key="configuration",
+        title="Differences in configuration",
+        note="Keys of the configuration that are not the same in all; empty where a run has no such key.",
+        columns=list(names.values()),
+        rows=rows,
+        records=records,
+    )

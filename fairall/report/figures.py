@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import grouped
-from fairall.report.plan import Lacking, Requested
+from fairall.report.plan import Lacking, Planned
+from fairall.report.table import Item
 from fairall.report.tables import ACCEPT_ALL, accept_all
 from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE, principal
 from fairall.results.finished import Run
@@ -57,6 +58,7 @@ BAND = "Mean over seeds; the band is one standard deviation."
 EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
 CURVES = f"Measured on test people from acceptance probabilities. {BAND} {EVERYBODY}"
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
+BOTH = "Utility by the proxy label and demographic-parity unfairness"
 UTILITY_AND_DPU = labels.measures("utility", "dpu")
 # Labels as matplotlib typesets them.
 POLICIES = {
@@ -68,180 +70,154 @@ Space = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Latent means of shape (N, Z), s in {−1, +1} of shape (N,), and labels in {0, 1} of shape (N,)."""
 
 
-@dataclass(frozen=True)
-class ReportFigure:
-    """A figure of the report.
+@dataclass(frozen=True, kw_only=True)
+class ReportFigure(Item):
+    """A figure of the report."""
 
-    Attributes:
-        key: name of its files.
-        title: one line.
-        text: caption and alternative text.
-        section: of the page.
-        draw: creates the figure.
-        requested: its runs.
-        besides: further runs, without which it can be drawn.
-    """
-
-    key: str
-    title: str
-    text: str
-    section: str
-    draw: Callable[[], Figure]
-    requested: Sequence[Requested] = ()
-    besides: Sequence[Requested] = ()
+    draw: Callable[[], Figure] | None  # None where all of its runs are missing
 
     @property
-    def possible(self) -> bool:
-        """Whether any of its runs is finished."""
-        return any(one.run is not None for one in self.requested)
-
-    @property
-    def lacking(self) -> Lacking:
-        """Its missing runs."""
-        return Lacking.of([*self.requested, *self.besides])
+    def shown(self) -> bool:
+        """Whether it can be drawn."""
+        return self.draw is not None
 
 
-def save(figure: ReportFigure, folder: Path) -> tuple[bytes, bytes]:
+def save(draw: Callable[[], Figure], stem: Path) -> tuple[bytes, bytes]:
     """Write PNG and PDF; return a light and a dark PNG for the page."""
     with mpl.rc_context(BASE | LIGHT):
-        drawn = figure.draw()
-        with atomic(folder / f"{figure.key}.pdf") as temporary:
+        drawn = draw()
+        with atomic(stem.with_suffix(".pdf")) as temporary:
             drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
         light = _png(drawn)
-    with atomic(folder / f"{figure.key}.png") as temporary:
+    with atomic(stem.with_suffix(".png")) as temporary:
         temporary.write_bytes(light)
     with mpl.rc_context(BASE | DARK):
-        return light, _png(figure.draw())
+        return light, _png(draw())
 
 
 def _png(figure: Figure) -> bytes:
-    content = io.BytesIO()
-    figure.savefig(
-        content, format="png", dpi=DPI, facecolor=figure.get_facecolor(), metadata={"Software": None}
-    )
+    content, colour = io.BytesIO(), figure.get_facecolor()
+    figure.savefig(content, format="png", dpi=DPI, facecolor=colour, metadata={"Software": None})
     return content.getvalue()
 
 
-def over_time(requested: Sequence[Requested], dataset: str, initial_policy: str) -> ReportFigure:
-    """Figure of utility and DPU over time of every method on a data set."""
-    own = [one for one in requested if one.dataset == dataset]
-    return ReportFigure(
-        f"{dataset}_{initial_policy}",
-        f"{labels.dataset(dataset)}, {initial_policy} initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
-        "Figures: methods over time",
-        lambda: draw_over_time(_by_model(own), UTILITY_AND_DPU),
-        own,
-    )
+def real_figures(planned: Sequence[Planned], initial_policy: str) -> list[ReportFigure]:
+    """Measures over time on every data set, utility against unfairness, and acceptance by group."""
+    # Runs that did not measure acceptance by group count as missing.
+    measured = [
+        one if one.run is None or len(one.run.curve("acceptance_rate_advantaged")) else replace(one, run=None)
+        for one in planned
+    ]
+    policy = f"{initial_policy} initial policy"
+    return [
+        *(
+            _figure(
+                f"{dataset}_{initial_policy}", f"{labels.dataset(dataset)}, {policy}",
+                f"{BOTH} over time steps. {CURVES}", "Figures: methods over time",
+                own, partial(draw_over_time, _by_model(own), UTILITY_AND_DPU),
+            )
+            for dataset, own in _by_dataset(planned).items()
+        ),
+        _figure(
+            f"plane_{initial_policy}", f"Utility against unfairness, {policy}",
+            "Means over the time steps of evaluation.window on test people, with 95 % intervals over seeds "
+            "(Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
+            "Figures: utility against unfairness", planned, lambda: draw_plane(_runs(planned)),
+        ),
+        _figure(
+            f"acceptance_{initial_policy}", f"Acceptance by group, {policy}",
+            "Share of each step's applicants of either group who were accepted, averaged over "
+            f"{SMOOTH} steps. {BAND}",
+            "Figures: acceptance by group", measured, lambda: draw_acceptance(_runs(measured)),
+        ),
+    ]  # fmt: skip
 
 
-def synthetic(
-    requested: Sequence[Requested], optimal: Sequence[Requested], initial_policy: str
+def synthetic_figure(
+    planned: Sequence[Planned], optimal: Sequence[Planned], initial_policy: str
 ) -> ReportFigure:
-    """Figure of four measures of every method on synthetic data, with lines of the optimal policies."""
+    """Four measures of every method on synthetic data, with lines of the optimal policies."""
 
-    def optimal_levels() -> dict[str, tuple[str, dict[str, float]]]:
-        lines = {}
+    def lines() -> dict[str, tuple[str, dict[str, float]]]:
+        found = {}
         for one in optimal:
             label = labels.method(one.model)
             if one.run is not None:
-                lines[one.model] = (label, levels(one.run, labels.SYNTHETIC))
+                last = {measure.name: one.run.last(measure.name) for measure in labels.SYNTHETIC}
+                found[one.model] = label, {key: float(v.mean()) for key, v in last.items() if len(v)}
             else:
                 readings = synthetic_readings(initial_policy, one.model)
                 heights = {key: (low + high) / 2 for key, (low, high) in readings.items()}
-                lines[one.model] = (f"{label} (printed)", heights)
-        return lines
+                found[one.model] = f"{label} (printed)", heights
+        return found
 
-    return ReportFigure(
-        f"synthetic_{initial_policy}",
-        f"Synthetic data, {initial_policy} initial policy",
+    return _figure(
+        f"synthetic_{initial_policy}", f"Synthetic data, {initial_policy} initial policy",
         "Utility by the proxy label and by the ground truth, demographic-parity and counterfactual "
         f"unfairness over time steps, and the levels of the optimal fair and unfair policies. {CURVES}",
         "Figures: synthetic data",
-        lambda: draw_over_time(_by_model(requested), labels.SYNTHETIC, optimal=optimal_levels()),
-        requested,
-        optimal,
-    )
+        planned, lambda: draw_over_time(_by_model(planned), labels.SYNTHETIC, optimal=lines()), optimal,
+    )  # fmt: skip
 
 
-def costs(requested: Sequence[Requested]) -> ReportFigure:
-    """Figure of effective utility and DPU of FairAll against the cost of a positive decision."""
-    return ReportFigure(
-        "costs",
-        "FairAll (I+II) at other costs, harsh initial policy",
+def cost_figure(planned: Sequence[Planned]) -> ReportFigure:
+    """Effective utility and DPU of FairAll against the cost of a positive decision."""
+    return _figure(
+        "costs", "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
         "Mean and standard deviation over seeds.",
-        "Figures: costs and policies",
-        lambda: draw_against_cost(requested, labels.EFFECTIVE),
-        requested,
-    )
+        "Figures: costs and policies", planned, lambda: draw_against_cost(planned, labels.EFFECTIVE),
+    )  # fmt: skip
 
 
-def policies(requested: Sequence[Requested], dataset: str) -> ReportFigure:
-    """Figure of utility and DPU over time of FairAll with each of its policies on a data set."""
-    own = [one for one in requested if one.dataset == dataset]
-    runs = {one.planned.config["model"]["policy"]: one.run for one in own if one.run is not None}
-    return ReportFigure(
-        f"policies_{dataset}",
-        f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
-        f"Utility by the proxy label and demographic-parity unfairness over time steps. {CURVES}",
-        "Figures: costs and policies",
-        lambda: draw_over_time(runs, UTILITY_AND_DPU, labels={name: POLICIES[name] for name in runs}),
-        own,
-    )
+def policy_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
+    """Utility and DPU over time of FairAll with each of its policies, a figure per data set."""
+
+    def drawn(own: Sequence[Planned]) -> Figure:
+        runs = {one.config["model"]["policy"]: one.run for one in own if one.run is not None}
+        return draw_over_time(runs, UTILITY_AND_DPU, labels=POLICIES)
+
+    return [
+        _figure(
+            f"policies_{dataset}",
+            f"FairAll (I+II) with other policies, {labels.dataset(dataset)}, harsh initial policy",
+            f"{BOTH} over time steps. {CURVES}", "Figures: costs and policies",
+            own, partial(drawn, own),
+        )
+        for dataset, own in _by_dataset(planned).items()
+    ]  # fmt: skip
 
 
-def plane(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
-    """Figure of every method's mean utility and DPU with intervals, a panel per data set."""
-    return ReportFigure(
-        f"plane_{initial_policy}",
-        f"Utility against unfairness, {initial_policy} initial policy",
-        "Means over the time steps of evaluation.window on test people, with 95 % intervals over "
-        "seeds (Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
-        "Figures: utility against unfairness",
-        lambda: draw_plane(_by_dataset(requested)),
-        requested,
-    )
+def latent_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
+    """Latent spaces of methods that have one, a figure per data set.
+
+    Runs without a usable policy count as missing.
+    """
+    figures = []
+    for dataset, own in _by_dataset(planned).items():
+        having = [one for one in own if "latent_size" in one.config["model"]]
+        found = {one.model: latent_space(one.run) for one in having if one.run is not None}
+        spaces = {model: space for model, space in found.items() if space is not None}
+        shown = [one if one.model in spaces else replace(one, run=None) for one in having]
+        figures.append(_figure(
+            f"latents_{dataset}", f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
+            "Latent means of test people by the first seed's policy at the end, on their two leading "
+            "principal axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes "
+            "the groups on the left.",
+            "Figures: latent spaces", shown, partial(draw_latents, spaces),
+        ))  # fmt: skip
+    return figures
 
 
-def acceptance(requested: Sequence[Requested], initial_policy: str) -> ReportFigure:
-    """Figure of acceptance by group over time; runs that did not measure it count as missing."""
-    measured = [
-        one
-        if one.run is None or len(one.run.curve("acceptance_rate_advantaged"))
-        else Requested(one.planned, None)
-        for one in requested
-    ]
-    return ReportFigure(
-        f"acceptance_{initial_policy}",
-        f"Acceptance by group, {initial_policy} initial policy",
-        "Share of each step's applicants of either group who were accepted, averaged over "
-        f"{SMOOTH} steps. {BAND}",
-        "Figures: acceptance by group",
-        lambda: draw_acceptance(_by_dataset(measured)),
-        measured,
-    )
-
-
-def latents(requested: Sequence[Requested], dataset: str) -> ReportFigure:
-    """Figure of the latent spaces of methods that have one; runs without a usable policy count as missing."""
-    spaces: dict[str, Space] = {}
-    seen = []
-    for one in requested:
-        if one.dataset == dataset and "latent_size" in one.planned.config["model"]:
-            space = None if one.run is None else latent_space(one.run)
-            seen.append(one if space is not None else Requested(one.planned, None))
-            spaces |= {} if space is None else {one.model: space}
-    return ReportFigure(
-        f"latents_{dataset}",
-        f"Latent spaces, {labels.dataset(dataset)}, harsh initial policy",
-        "Latent means of test people by the first seed's policy at the end, on their two leading principal "
-        "axes: left by the sensitive attribute, right by the proxy label. A fair latent mixes the groups on "
-        "the left.",
-        "Figures: latent spaces",
-        partial(draw_latents, spaces),
-        seen,
-    )
+def _figure(
+    key: str, title: str, note: str, section: str,
+    planned: Sequence[Planned], draw: Callable[[], Figure], besides: Sequence[Planned] = (),
+) -> ReportFigure:  # fmt: skip
+    """A figure of some runs, and of further ones without which it can be drawn."""
+    possible = any(one.run is not None for one in planned)
+    lacking = Lacking.of([*planned, *besides])
+    drawn = draw if possible else None
+    return ReportFigure(key=key, title=title, note=note, section=section, draw=drawn, lacking=lacking)
 
 
 def latent_space(run: Run) -> Space | None:
@@ -279,13 +255,20 @@ def latent_space(run: Run) -> Space | None:
     return z[0], people.s.numpy(), people.label.numpy()
 
 
-def _by_model(requested: Sequence[Requested]) -> dict[str, Run]:
-    return {one.model: one.run for one in requested if one.run is not None}
+def _by_model(planned: Iterable[Planned]) -> dict[str, Run]:
+    return {one.model: one.run for one in planned if one.run is not None}
 
 
-def _by_dataset(requested: Sequence[Requested]) -> dict[str, dict[str, Run]]:
-    datasets = dict.fromkeys(one.dataset for one in requested if one.run is not None)
-    return {name: _by_model([one for one in requested if one.dataset == name]) for name in datasets}
+def _by_dataset(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
+    found: dict[str, list[Planned]] = {}
+    for one in planned:
+        found.setdefault(one.dataset, []).append(one)
+    return found
+
+
+def _runs(planned: Iterable[Planned]) -> dict[str, dict[str, Run]]:
+    """Finished runs by data set and method."""
+    return {name: _by_model(own) for name, own in _by_dataset(planned).items() if _by_model(own)}
 
 
 def draw_over_time(
@@ -325,7 +308,7 @@ def draw_over_time(
                 if measure.name in heights:
                     height = 100 * heights[measure.name]
                     axes.axhline(height, color=GREY, ls=LINES[reference], lw=1, label=label)
-            everybody = accept_all(list(group.runs.values()), f"mean_{measure.name}")
+            everybody = accept_all(group.runs.values(), f"mean_{measure.name}")
             if measure.higher_is_better and everybody is not None:
                 axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
             axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
@@ -344,14 +327,14 @@ def _band(axes: Axes, curve: pd.DataFrame, lowest: float, **look: Any) -> None:
     axes.fill_between(mean.index, low, mean + std, color=look["color"], alpha=0.15, lw=0)
 
 
-def draw_against_cost(requested: Sequence[Requested], measures: Sequence[Quantity]) -> Figure:
+def draw_against_cost(planned: Sequence[Planned], measures: Sequence[Quantity]) -> Figure:
     """Draw measures at the last step against c, a line per data set, with standard deviations."""
     figure = Figure(figsize=(COLUMN, 1.85), layout="constrained")
     panels = figure.subplots(1, len(measures))
+    finished = _by_dataset(one for one in planned if one.run is not None)
     for axes, measure in zip(panels, measures, strict=True):
-        for i, dataset in enumerate(dict.fromkeys(one.dataset for one in requested if one.run is not None)):
-            runs = [one.run for one in requested if one.dataset == dataset and one.run is not None]
-            ordered = sorted(runs, key=lambda run: run.cost)
+        for i, (dataset, own) in enumerate(finished.items()):
+            ordered = sorted((one.run for one in own if one.run is not None), key=lambda run: run.cost)
             values = pd.DataFrame({run.cost: 100 * run.per_seed(measure.name) for run in ordered})
             means, stds = values.mean(), values.std()
             reach = [np.fmin(means - 100 * measure.bounds[0], stds), stds]
@@ -458,16 +441,8 @@ def _look(name: str, i: int, named: Mapping[str, str] | None) -> tuple[str, dict
 
 def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
     """Error bars from a mean to its 95 % interval, ×100."""
-    if spread["interval"] is None:
-        return [[0.0], [0.0]]
-    low, high = spread["interval"]
+    low, high = spread["interval"] or (spread["mean"],) * 2
     return [[100 * (spread["mean"] - low)], [100 * (high - spread["mean"])]]
-
-
-def levels(run: Run, measures: Sequence[Quantity]) -> dict[str, float]:
-    """Measures of a run at the last time step, averaged over seeds, plain units."""
-    last = {measure.name: run.last(measure.name) for measure in measures}
-    return {key: float(values.mean()) for key, values in last.items() if len(values)}
 
 
 def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -31,19 +31,13 @@ SINGLE_VALUES = ("cost.value=", "model.policy=")  # axes that set a value, not a
 
 @dataclass(frozen=True)
 class Planned:
-    """A run of the paper.
+    """A run of the paper."""
 
-    Attributes:
-        sweep: whose grid it is a point of.
-        words: of its command line.
-        composed: the whole configuration.
-        config: the same as plain containers.
-    """
-
-    sweep: str
-    words: tuple[str, ...]
+    sweep: str  # whose grid it is a point of
+    words: tuple[str, ...]  # of its command line
     composed: DictConfig
-    config: dict[str, Any]
+    config: dict[str, Any]  # the same as plain containers
+    run: Run | None = None  # finished run of this configuration
 
     @property
     def command(self) -> str:
@@ -59,53 +53,39 @@ class Planned:
         """Name of the chosen file of a group of the configuration."""
         return self.config[group]["name"]
 
-
-@dataclass(frozen=True)
-class Requested:
-    """A run that a table or figure needs, and the finished run or None."""
-
-    planned: Planned
-    run: Run | None
-
     @property
     def model(self) -> str:
         """Name of the method."""
-        return self.planned.name("model")
+        return self.name("model")
 
     @property
     def dataset(self) -> str:
         """Name of the data set."""
-        return self.planned.name("dataset")
+        return self.name("dataset")
 
 
 @dataclass(frozen=True)
 class Lacking:
-    """What a table or figure needs and does not have.
+    """What a table or figure needs and does not have."""
 
-    Attributes:
-        commands: name of each missing thing, and the command that makes it.
-        needed: number of things needed.
-        thing: what they are.
-    """
-
-    commands: list[tuple[str, str]]
-    needed: int
+    commands: Sequence[tuple[str, str]] = ()  # name of each missing thing, and the command that makes it
+    needed: int = 0
     thing: str = "run"
 
     def __str__(self) -> str:
         return f"{len(self.commands)} of {count(self.needed, self.thing)} missing"
 
     @classmethod
-    def of(cls, requested: Sequence[Requested]) -> Lacking:
+    def of(cls, planned: Sequence[Planned]) -> Lacking:
         """The missing ones of some runs."""
-        missing = [one for one in requested if one.run is None]
-        return cls(
-            [
-                (f"{labels.method(one.model)} on {labels.dataset(one.dataset)}", one.planned.command)
-                for one in missing
-            ],
-            len(requested),
-        )
+        missing = [one for one in planned if one.run is None]
+        return cls([(_described(one), one.command) for one in missing], len(planned))
+
+
+def _described(one: Planned) -> str:
+    values = [word for word in one.words if word.startswith(SINGLE_VALUES)]
+    name = f"{labels.method(one.model)} on {labels.dataset(one.dataset)}"
+    return f"{name} with {' '.join(values)}" if values else name
 
 
 def sweeps_of(parts: Iterable[str]) -> list[str]:
@@ -134,23 +114,21 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
         FairAllError: where nothing is left.
         hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException: where a word is wrong.
     """
-    planned: list[Planned] = []
-    met: set[str] = set()
+    planned: dict[Any, Planned] = {}
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
     for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
         config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True, enum_to_str=True)
         one = Planned(sweep, words, composed, cast(dict[str, Any], config))
-        if not once or one.key not in met:
-            met.add(one.key)
-            planned.append(one)
+        planned.setdefault(one.key if once else len(planned), one)
     if not planned:
         raise FairAllError(f"none of the paper's runs is left by {' '.join(overrides)}")
-    return planned
+    return list(planned.values())
 
 
-def find(planned: Planned, runs: Iterable[Run]) -> Run | None:
-    """The run of a planned command; of several, made by several versions, the last to finish."""
-    return max((run for run in runs if run.key == planned.key), key=lambda run: run.finished, default=None)
+def with_runs(planned: Iterable[Planned], runs: Iterable[Run]) -> list[Planned]:
+    """The same with their finished runs; of several, made by several versions, the last to finish."""
+    latest = {run.key: run for run in sorted(runs, key=lambda run: run.finished)}
+    return [replace(one, run=latest.get(one.key)) for one in planned]
 
 
 def added(overrides: Iterable[str]) -> list[str]:
@@ -169,16 +147,17 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     from fairall.config.compose import compose_all
     from fairall.config.target import with_types
 
-    groups = [tuple(word for word in words if not word.startswith(SINGLE_VALUES)) for words in commands]
-    distinct = list(dict.fromkeys(groups))
+    def group(words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(word for word in words if not word.startswith(SINGLE_VALUES))
+
+    distinct = list(dict.fromkeys(map(group, commands)))
     by_group = dict(zip(distinct, map(with_types, compose_all(distinct)), strict=True))
     found = []
-    for words, group in zip(commands, groups, strict=True):
-        composed = by_group[group].copy()
+    for words in commands:
+        found.append(by_group[group(words)].copy())
         values = [word for word in words if word.startswith(SINGLE_VALUES)]
         for override in OverridesParser.create().parse_overrides(values):
-            OmegaConf.update(composed, override.get_key_element(), override.value())
-        found.append(composed)
+            OmegaConf.update(found[-1], override.get_key_element(), override.value())
     return found
 
 

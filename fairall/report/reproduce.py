@@ -34,13 +34,7 @@ Failures = list[tuple[Planned, str]]
 
 
 class Reproduction:
-    """Runs to be made, each in a process of its own.
-
-    Args:
-        to_do: runs in order.
-        jobs: number of runs at once.
-        durations: measured ones; those of finished runs are added.
-    """
+    """Runs to be made in order, each in a process of its own, `jobs` at once; adds their durations."""
 
     def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
         self._to_do, self._jobs, self._durations = to_do, jobs, durations
@@ -148,12 +142,9 @@ def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | Non
     jobs = jobs or _cores()
     reproduction = Reproduction(to_do, jobs, durations)
     finished = len(planned) - len(to_do) - len(failures)
-    time_needed = f"about {in_words(reproduction.seconds_left(to_do))}, {jobs} at once"
-    print(
-        f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do; "
-        + (time_needed if to_do else "nothing to wait for"),
-        flush=True,
-    )
+    needed = f"about {in_words(reproduction.seconds_left(to_do))}, {jobs} at once"
+    found = f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do"
+    print(f"{found}; {needed if to_do else 'nothing to wait for'}", flush=True)
     if dry_run:
         for one in to_do:
             print(f"{in_words(expected[one.key]):>8}  {one.command}")
@@ -177,13 +168,11 @@ def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
 
     def people(source: Dataset, scaler: ScalerRows) -> PreparedData:
         key = repr((source.config, scaler))
-        if key not in met:
-            try:
-                met[key] = prepare(source, scaler)
-            except FairAllError as error:
-                # Kept: a failing download should not be tried again for every run.
-                met[key] = error
-        found = met[key]
+        try:
+            found = met[key] if key in met else met.setdefault(key, prepare(source, scaler))
+        except FairAllError as error:
+            # Kept: a failing download should not be tried again for every run.
+            found = met[key] = error
         if isinstance(found, FairAllError):
             raise found
         return found

@@ -63,14 +63,10 @@ def standings(
         `baseline` and `rival`, the names of the runs compared with, and for each of the two
         `better_than_baseline` and `p_baseline`, Holm-corrected over the runs; None where no test is possible.
     """
-    found: dict[str, dict[str, Any]] = {
-        run: {
-            "seeds": len(values),
-            "mean": float(values.mean()),
-            "std": float(values.std()) if len(values) > 1 else None,
-        }
-        for run, values in by_run.items()
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for run, values in by_run.items():
+        std = float(values.std()) if len(values) > 1 else None
+        found[run] = {"seeds": len(values), "mean": float(values.mean()), "std": std}
     score = {run: (1 if measure.higher_is_better else -1) * one["mean"] for run, one in found.items()}
     competing = [run for run in by_run if measure.higher_is_better is not None and run not in references]
     best = max((score[run] for run in competing), default=None) if len(competing) > 1 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -25,21 +25,15 @@ LATEX = str.maketrans({
 
 @dataclass(frozen=True)
 class Cell:
-    """One value as shown.
+    """One value as shown."""
 
-    Attributes:
-        ours: for instance "20.3 (0.5)"; empty for no value.
-        beside: the printed value and the difference from it.
-        best: whether it is shown bold.
-        marks: F+ or F−: significantly better or worse than the baseline; R+ or R−: than the best rival.
-        tests: both tests in words.
-    """
-
-    ours: str = ""
-    beside: str = ""
-    best: bool = False
-    marks: str = ""
-    tests: str = ""
+    ours: str = ""  # for instance "20.3 (0.5)"
+    beside: str = ""  # the printed value and the difference from it
+    best: bool = False  # whether it is shown bold
+    marks: str = (
+        ""  # F+ or F−: significantly better or worse than the baseline; R+ or R−: than the best rival
+    )
+    tests: str = ""  # both tests in words
 
     @classmethod
     def of(cls, standing: Mapping[str, Any] | None, beside: str = "") -> Cell:
@@ -57,46 +51,43 @@ class Cell:
         return cls(shown, beside, standing["best"], " ".join(marks), "; ".join(tests))
 
 
-@dataclass(frozen=True)
-class Row:
-    """One row.
-
-    Attributes:
-        group: shared by rows of a group, for instance a data set.
-        name: of the row, for instance a method.
-        cells: one per column.
-    """
+class Row(NamedTuple):
+    """One row; rows of a group, for instance a data set, stand together."""
 
     group: str
-    name: str
+    name: str  # for instance a method
     cells: list[Cell]
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table.
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """A table or figure of a page."""
 
-    Attributes:
-        key: name of its files.
-        title: one line.
-        note: units, and the meaning of cells.
-        columns: headings of the cells.
-        rows: in order, groups together; none where all runs are missing.
-        records: a dict per value in plain units, with more detail, for the CSV.
-        section: of the page.
-        lacking: what is missing.
-        setting: initial policy and protocol, where its values stand beside printed ones of the same kind.
-    """
-
-    key: str
-    title: str
-    note: str
-    columns: list[str]
-    rows: list[Row]
-    records: Sequence[Mapping[str, Any]]
+    key: str  # name of its files
+    title: str  # one line
+    note: str  # units and meaning, or caption and alternative text
     section: str = "Tables"
-    lacking: Lacking = field(default_factory=lambda: Lacking([], 0))
-    setting: str = ""
+    lacking: Lacking = field(default_factory=Lacking)
+
+    @property
+    def shown(self) -> bool:
+        """Whether any of its runs is finished."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(Item):
+    """A table, without rows where all of its runs are missing."""
+
+    columns: Sequence[str]  # headings of the cells
+    rows: Sequence[Row]
+    records: Sequence[Mapping[str, Any]]  # one per value in plain units, with more detail, for the CSV
+    setting: str = ""  # initial policy and protocol, where values stand beside printed ones of the same kind
+
+    @property
+    def shown(self) -> bool:
+        """Whether it has rows."""
+        return bool(self.rows)
 
 
 def plus_minus(mean: float, std: float | None) -> str:
@@ -106,27 +97,25 @@ def plus_minus(mean: float, std: float | None) -> str:
         >>> plus_minus(0.203, 0.005)
         '20.3 (0.5)'
     """
-    return _plain(100 * mean) + ("" if std is None else f" ({_plain(100 * std)})")
-
-
-def _plain(value: float) -> str:
-    return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
+    shown = f"{100 * mean:.1f}" + ("" if std is None else f" ({100 * std:.1f})")
+    return shown.replace("-0.0", "0.0").replace("-", "−")
 
 
 def markdown(table: Table) -> str:
     """A table as Markdown, with title, note, and a line on what is missing."""
 
     def shown(cell: Cell) -> str:
-        ours, beside = cell.ours.translate(HTML), cell.beside.translate(HTML)
-        parts = (f"**{ours}**" if cell.best else ours, cell.marks, f"*{beside}*" if beside else "")
+        parts = (
+            f"**{cell.ours}**" if cell.best else cell.ours,
+            cell.marks,
+            cell.beside and f"*{cell.beside}*",
+        )
         return " ".join(filter(None, parts))
 
-    rows = [
-        [row.group.translate(HTML), row.name.translate(HTML), *map(shown, row.cells)] for row in table.rows
-    ]
     head = f"| | | {' | '.join(column.translate(HTML) for column in table.columns)} |"
+    rows = [[row.group, row.name, *map(shown, row.cells)] for row in table.rows]
     lines = [f"### {table.title}", "", table.note, "", head, "|---" * (len(table.columns) + 2) + "|"]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
+    lines += [f"| {' | '.join(text.translate(HTML) for text in row)} |" for row in rows]
     if table.lacking.commands:
         names = ", ".join(dict.fromkeys(name for name, _ in table.lacking.commands))
         lines += ["", f"{table.lacking}: {names}."]
@@ -167,15 +156,17 @@ def latex(table: Table) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """The records of a table as CSV, a line per value, in plain units."""
-    records = [{key: _harmless(value) for key, value in record.items()} for record in table.records]
+    """The records of a table as CSV, a line per value, in plain units.
+
+    Texts that a spreadsheet would evaluate as a formula start with an apostrophe (OWASP, CSV injection).
+    """
+
+    def harmless(value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+    records = [{key: harmless(value) for key, value in record.items()} for record in table.records]
     # As objects, since a column of whole numbers with gaps would become floats.
     return pd.DataFrame(records, dtype=object).to_csv(index=False, lineterminator="\n")
-
-
-def _harmless(value: object) -> object:
-    """A cell that no spreadsheet evaluates as a formula (OWASP, CSV injection)."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
 def plain(table: Table) -> str:

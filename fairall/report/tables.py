@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from omegaconf import OmegaConf
@@ -11,7 +11,7 @@ from fairall.config.paths import configuration_root
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import marked
-from fairall.report.plan import Lacking, Requested
+from fairall.report.plan import Lacking, Planned
 from fairall.report.statistics import LEVEL, standings
 from fairall.report.table import Cell, Row, Table, plus_minus
 from fairall.results.finished import Run
@@ -27,6 +27,22 @@ UNITS = (
     "×100, mean (standard deviation over seeds). In italics the printed value, and our mean less the "
     "printed one in printed standard deviations (sd)."
 )
+OVER_TIME = f"On test people, over the time steps of evaluation.window, from {{}}. {UNITS} {MARKS}"
+AT_LAST = (
+    "×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
+    f"t = 200, without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR are trained on every label."
+)
+# By beginning of the key: measures, title and note.
+KINDS: dict[str, tuple[Sequence[Quantity], str, str]] = {
+    "effective": (
+        labels.EFFECTIVE,
+        "Effective utility and DPU, {setting}",
+        f"Accumulated over all time steps, from decisions while learning. {UNITS} {MARKS}",
+    ),
+    "temporal": (labels.TEMPORAL, "Temporal variance and mean ({kind}), {setting}", OVER_TIME),
+    "synthetic": (labels.SYNTHETIC, "Synthetic data at the last time step ({kind}), {policy}", AT_LAST),
+}
+SOURCES = {"expected": "acceptance probabilities", "sampled": "drawn decisions, as the paper's are"}
 ACCEPT_ALL = "accept everybody"
 ACCEPT_ALL_NOTE = (
     "Accept everybody: a policy with π = 1 on the same people at the same cost, for reference, not tested; "
@@ -39,59 +55,66 @@ SAME_RATE = 5e-5  # the paper prints percentages with two digits
 
 Printed = Callable[[Run, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]
 """What the paper has for a run and a measure, beside our mean: as shown, and as fields of a record."""
+Filled = tuple[list[Row], list[dict[str, Any]]]
+"""Rows, and a record per value."""
 
 
-def effective_table(requested: Sequence[Requested], initial_policy: str, protocol: str) -> Table:
-    """Effective utility and DPU after the last time step, from the decisions taken while learning."""
-    return _table(
-        requested,
-        labels.EFFECTIVE,
-        key=f"effective_{initial_policy}_{protocol}",
-        title=f"Effective utility and DPU, {initial_policy} initial policy, protocol {protocol}",
-        note=f"Accumulated over all time steps, from decisions while learning. {UNITS} {MARKS}",
-        setting=f"{initial_policy} initial policy, protocol {protocol}",
-    )
-
-
-def temporal_table(
-    requested: Sequence[Requested], initial_policy: str, protocol: str, *, from_sampled: bool
+def methods_table(
+    family: str, planned: Sequence[Planned], initial_policy: str, protocol: str = "corrected", kind: str = ""
 ) -> Table:
-    """Temporal variance (standard deviation over time) and mean of test utility and DPU."""
-    kind = "sampled" if from_sampled else "expected"
-    how = "drawn decisions, as the paper's are" if from_sampled else "acceptance probabilities"
-    return _table(
-        requested,
-        [measure.sampled() for measure in labels.TEMPORAL] if from_sampled else labels.TEMPORAL,
-        key=f"temporal_{initial_policy}_{protocol}_{kind}",
-        title=f"Temporal variance and mean ({kind}), {initial_policy} initial policy, protocol {protocol}",
-        note=f"On test people, over the time steps of evaluation.window, from {how}. {UNITS} {MARKS}",
-        # The printed ones are from sampled decisions: only those are counted beside them.
-        setting=f"{initial_policy} initial policy, protocol {protocol}" if from_sampled else "",
-    )
+    """Measures of methods, data set by data set, a row per finished run.
 
-
-def synthetic_table(requested: Sequence[Requested], initial_policy: str, *, from_sampled: bool) -> Table:
-    """Utilities and unfairness on synthetic data at the last time step, and the optimal policies'."""
-    kind = "sampled" if from_sampled else "expected"
+    Args:
+        family: "effective": utility and DPU of the decisions taken while learning; "temporal": temporal
+            variance (standard deviation over time) and mean of test utility and DPU; "synthetic": utilities
+            and unfairness on synthetic data at the last time step.
+        planned: runs, finished or missing, of one initial policy and protocol.
+        initial_policy: its name.
+        protocol: its name.
+        kind: "expected" or "sampled"; empty for the effective measures.
+    """
+    measures, title, note = KINDS[family]
+    measures = [measure.sampled() for measure in measures] if kind == "sampled" else measures
+    policy, on_synthetic = f"{initial_policy} initial policy", family == "synthetic"
+    setting = f"{policy}, protocol {protocol}"
 
     def reading(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
         readings = synthetic_readings(initial_policy, run.name("model"))
-        found = readings.get(measure.name.removesuffix("_sampled"))
-        low, high = found or (None, None)
-        shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in found or ()))
+        low, high = readings.get(measure.name.removesuffix("_sampled"), (None, None))
+        shown = " to ".join(dict.fromkeys(f"{100 * value:g}" for value in (low, high) if value is not None))
         return shown, {"paper_low": low, "paper_high": high}
 
-    return _table(
-        requested,
-        [measure.sampled() for measure in labels.SYNTHETIC] if from_sampled else labels.SYNTHETIC,
-        key=f"synthetic_{initial_policy}_corrected_{kind}",
-        title=f"Synthetic data at the last time step ({kind}), {initial_policy} initial policy",
-        note="×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
-        f"t = 200, without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR are trained on every label.",
-        section="Synthetic data",
-        printed=reading,
-        at_last=True,
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    for dataset in datasets_of(planned):
+        own = {one.model: one for one in planned if one.dataset == dataset}
+        runs = {model: one.run for model, one in own.items() if one.run is not None}
+        names = {model: labels.method(model) for model in runs}
+        printed = reading if on_synthetic else _printed
+        added, found = group_rows(
+            labels.dataset(dataset), runs, measures, names=names, printed=printed, at_last=on_synthetic
+        )
+        rows += added
+        for record in found:
+            one = own.get(record["model"])
+            records.append({"dataset": dataset} | record | {"command": one and one.command})
+    return Table(
+        key="_".join(filter(None, (family, initial_policy, protocol, kind))),
+        title=title.format(kind=kind, setting=setting, policy=policy),
+        note=with_accept_all(note.format(SOURCES.get(kind)), rows),
+        section="Synthetic data" if on_synthetic else "Tables",
+        # The printed temporal ones are from sampled decisions: only those are counted beside them.
+        setting="" if on_synthetic or kind == "expected" else setting,
+        columns=["seeds", *(measure.heading for measure in measures)],
+        rows=rows,
+        records=records,
+        lacking=Lacking.of(planned),
     )
+
+
+def datasets_of(planned: Sequence[Planned]) -> list[str]:
+    """Data sets of some runs in order, each once."""
+    return list(dict.fromkeys(one.dataset for one in planned))
 
 
 def _printed(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
@@ -103,35 +126,6 @@ def _printed(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict
     return shown, {"paper_mean": paper[0], "paper_std": paper[1], "difference_in_paper_std": apart}
 
 
-def _table(
-    requested: Sequence[Requested],
-    measures: Sequence[Quantity],
-    *,
-    note: str,
-    printed: Printed = _printed,
-    at_last: bool = False,
-    **texts: str,
-) -> Table:
-    """A table with a row per finished run, data set by data set; arguments as of `group_rows`."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    for dataset in dict.fromkeys(one.dataset for one in requested):
-        own = {one.model: one for one in requested if one.dataset == dataset}
-        runs = {model: one.run for model, one in own.items() if one.run is not None}
-        names = {model: labels.method(model) for model in runs}
-        group = labels.dataset(dataset)
-        added = group_rows(group, runs, measures, names=names, printed=printed, at_last=at_last)
-        rows += added[0]
-        for record in added[1]:
-            one = own.get(record["model"])
-            records.append({"dataset": dataset} | record | {"command": one and one.planned.command})
-    if any(row.name == ACCEPT_ALL for row in rows):
-        note += f" {ACCEPT_ALL_NOTE}"
-    columns = ["seeds", *(measure.heading for measure in measures)]
-    lacking = Lacking.of(requested)
-    return Table(note=note, columns=columns, rows=rows, records=records, lacking=lacking, **texts)
-
-
 def group_rows(
     group: str,
     runs: Mapping[str, Run],
@@ -141,7 +135,7 @@ def group_rows(
     baseline: str = labels.BASELINE,
     printed: Printed = lambda run, measure, mean: ("", {}),
     at_last: bool = False,
-) -> tuple[list[Row], list[dict[str, Any]]]:
+) -> Filled:
     """Rows and records of comparable runs, with a last row "accept everybody" where a run measured it.
 
     Args:
@@ -153,9 +147,9 @@ def group_rows(
         printed: what stands beside each value.
         at_last: whether values are those of metrics.csv at the last time step, not of summary.json.
     """
+    read = Run.last if at_last else Run.per_seed
     columns: dict[str, dict[str, dict[str, Any]]] = {}
     for measure in measures:
-        read = Run.last if at_last else Run.per_seed
         values = {name: read(run, measure.name) for name, run in runs.items()}
         known = {name: series for name, series in values.items() if len(series)}
         columns[measure.name] = standings(known, measure, baseline, tuple(labels.OPTIMAL))
@@ -171,7 +165,7 @@ def group_rows(
                 records.append(who | standing | further)
         rows.append(Row(group, names[name], cells))
     everybody = {
-        measure.name: accept_all(list(runs.values()), f"mean_{measure.name}" if at_last else measure.name)
+        measure.name: accept_all(runs.values(), f"mean_{measure.name}" if at_last else measure.name)
         for measure in measures
     }
     if any(everybody.values()):
@@ -183,7 +177,12 @@ def group_rows(
     return rows, records
 
 
-def accept_all(runs: Sequence[Run], measure: str) -> dict[str, Any] | None:
+def with_accept_all(note: str, rows: Iterable[Row]) -> str:
+    """A note on rows, with a sentence on accepting everybody where there is such a row."""
+    return f"{note} {ACCEPT_ALL_NOTE}" if any(row.name == ACCEPT_ALL for row in rows) else note
+
+
+def accept_all(runs: Iterable[Run], measure: str) -> dict[str, Any] | None:
     """A measure of accepting everybody, from the first of some comparable runs that has it.
 
     Returns:
@@ -210,21 +209,20 @@ def acceptance_table(datasets: Sequence[str]) -> Table:
             cells = []
             for group, ours, paper in zip(GROUPS, rates, printed, strict=True):
                 differs = ", differs" if paper is not None and abs(ours - paper) > SAME_RATE else ""
-                cells.append(
-                    Cell(f"{100 * ours:.2f}", "" if paper is None else f"{100 * paper:.2f}{differs}")
-                )
+                beside = "" if paper is None else f"{100 * paper:.2f}{differs}"
+                cells.append(Cell(f"{100 * ours:.2f}", beside))
                 record = {"dataset": dataset, "initial_policy": policy, "group": group}
                 records.append(record | {"rate": ours, "paper_rate": paper})
             rows.append(Row(labels.dataset(dataset), policy, cells))
     return Table(
-        "acceptance",
-        "Acceptance rates of the initial policies",
-        "In per cent of the pool, from the data; in italics the printed ones. Decisions are drawn.",
-        list(GROUPS),
-        rows,
-        records,
-        "Settings",
-        Lacking(commands, len(datasets), "data set"),
+        key="acceptance",
+        title="Acceptance rates of the initial policies",
+        note="In per cent of the pool, from the data; in italics the printed ones. Decisions are drawn.",
+        section="Settings",
+        columns=GROUPS,
+        rows=rows,
+        records=records,
+        lacking=Lacking(commands, len(datasets), "data set"),
     )
 
 
@@ -251,11 +249,9 @@ def _acceptance(dataset: str) -> dict[str, list[float]] | str:
     return rates
 
 
-def hyperparameter_table(requested: Sequence[Requested]) -> Table:
+def hyperparameter_table(planned: Sequence[Planned]) -> Table:
     """Hyperparameters of finished runs, beside the paper's selection in conf/hparams/."""
-    nodes = {
-        (one.model, one.dataset): one.planned.config["model"] for one in requested if one.run is not None
-    }
+    nodes = {(one.model, one.dataset): one.config["model"] for one in planned if one.run is not None}
     columns = [name for name in labels.DATASETS if any(dataset == name for _, dataset in nodes)]
     rows, records = [], []
     for model in labels.METHODS:
@@ -266,18 +262,17 @@ def hyperparameter_table(requested: Sequence[Requested]) -> Table:
             for dataset, values in own.items():
                 ours, paper = (_value(source.get(key)) for source in (values, papers[dataset]))
                 cells[dataset] = Cell(ours, f"{paper}, differs" if paper and paper != ours else "")
-                records.append(
-                    {"model": model, "key": key, "dataset": dataset, "value": ours, "paper": paper}
-                )
+                record = {"model": model, "key": key, "dataset": dataset}
+                records.append(record | {"value": ours, "paper": paper})
             rows.append(Row(labels.method(model), key.rstrip("_"), list(cells.values())))
     return Table(
-        "hyperparameters",
-        "Hyperparameters",
-        "Values of the runs; the paper's selection beside them where it differs. phase1.: of Phase I.",
-        [labels.dataset(name) for name in columns],
-        rows,
-        records,
-        "Settings",
+        key="hyperparameters",
+        title="Hyperparameters",
+        note="Values of the runs; the paper's selection beside them where it differs. phase1.: of Phase I.",
+        section="Settings",
+        columns=[labels.dataset(name) for name in columns],
+        rows=rows,
+        records=records,
     )
 
 
@@ -299,29 +294,24 @@ def other_runs(runs: Sequence[Run]) -> Table:
     for run in sorted(runs, key=lambda run: (run.name("dataset"), run.cost, run.name("model"), run.path)):
         # The temporary copy of a run from MLflow is deleted afterwards: show its id.
         where = str(run.path) if run.path.is_dir() else run.path.name
-        values = {measure.name: run.per_seed(measure.name) for measure in OTHERS}
+        measured = {measure.name: run.per_seed(measure.name) for measure in OTHERS}
         shown = [
-            "" if series.empty else plus_minus(series.mean(), series.std() if len(series) > 1 else None)
-            for series in values.values()
+            plus_minus(s.mean(), s.std() if len(s) > 1 else None) if len(s) else "" for s in measured.values()
         ]
-        setting = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds))]
+        texts = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds)), *shown, where]
         name = marked(labels.method(run.name("model")), run)
-        rows.append(
-            Row(labels.dataset(run.name("dataset")), name, [Cell(s) for s in (*setting, *shown, where)])
-        )
+        rows.append(Row(labels.dataset(run.name("dataset")), name, [Cell(text) for text in texts]))
         records.append({
             **{group: run.name(group) for group in ("dataset", "model", "initial_policy")},
-            "cost": run.cost,
-            "preset": run.config.get("preset"),
-            "seeds": len(run.seeds),
-            **{key: None if series.empty else float(series.mean()) for key, series in values.items()},
+            "cost": run.cost, "preset": run.config.get("preset"), "seeds": len(run.seeds),
+            **{key: float(s.mean()) if len(s) else None for key, s in measured.items()},
             "folder": where,
         })  # fmt: skip
     return Table(
-        "other_runs",
-        "Runs that are not in the paper's tables and figures",
-        f"×100, mean (standard deviation over seeds). To compare runs: {COMPARE}",
-        ["initial policy", "cost", "seeds", *(measure.heading for measure in OTHERS), "folder"],
-        rows,
-        records,
+        key="other_runs",
+        title="Runs that are not in the paper's tables and figures",
+        note=f"×100, mean (standard deviation over seeds). To compare runs: {COMPARE}",
+        columns=["initial policy", "cost", "seeds", *(measure.heading for measure in OTHERS), "folder"],
+        rows=rows,
+        records=records,
     )

@@ -1,6 +1,7 @@
 """Made-up runs: folders as a run leaves them, with random measures."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -12,6 +13,8 @@ from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
 from fairall.config.target import with_types
+from fairall.report import figures
+from fairall.report.plan import Planned, plan
 from fairall.results.summary import columns, summarise
 from fairall.storage.run_folder import RunFolder
 
@@ -31,10 +34,30 @@ def made_up(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFr
     return table[columns()]
 
 
+@functools.cache
+def configuration(*words: str) -> dict[str, Any]:
+    """The configuration of a command line as plain containers, composed once; not to be changed."""
+    composed = with_types(compose_config(*words))
+    return cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
+
+
+@functools.cache
+def planned(sweep: str, *words: str) -> list[Planned]:
+    """`plan` for one sweep, composed once; not to be changed."""
+    return plan([sweep], words)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _coarse_pictures() -> Iterator[None]:
+    """Pictures of few pixels, which take less time to draw."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "DPI", 40)
+        yield
+
+
 def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> Path:
     """A finished run beneath `outputs/runs` of a folder."""
-    composed = with_types(compose_config(*words))
-    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
+    config = configuration(*words)
     table = made_up(config["seeds"], config["schedule"]["time_steps"], shift, number)
     models = folder / "outputs" / "runs" / config["model"]["name"]
     path = models / config["dataset"]["name"] / f"{number:012x}"

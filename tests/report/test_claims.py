@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 
 from fairall.report.claims import IN_DIRECTION, MISSING, NOT, REAL, REPRODUCED, in_words, judge
-from fairall.report.plan import Requested, find, plan
-from fairall.report.tables import effective_table
+from fairall.report.plan import with_runs
+from fairall.report.tables import methods_table
 from fairall.results.finished import collect
-from tests.report.conftest import MakeRun
+from tests.report.conftest import MakeRun, planned
 
 SAME_BUT_BETTER = REAL[0]  # FairAll accumulates more utility than FairLog
 NO_WORSE = REAL[2]  # FairAll accumulates no less utility than UnfairLog
@@ -20,10 +20,8 @@ def words_of(make_run: MakeRun, tmp_path: Path):  # type: ignore[no-untyped-def]
         for number, (model, shift) in enumerate(((claim.model, 0.2 + apart), (claim.other, 0.2))):
             make_run(f"model={model}", "dataset=credit", f"seeds={seeds}", shift=shift, number=number)
         runs = collect(tmp_path / "outputs" / "runs").runs
-        requested = [
-            Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit", f"seeds={seeds}"])
-        ]
-        (verdict,) = judge([claim], requested)
+        needed = with_runs(planned("harsh", "dataset=credit", f"seeds={seeds}"), runs)
+        (verdict,) = judge([claim], needed)
         return verdict.words
 
     return found
@@ -48,10 +46,10 @@ def test_words_are_of_the_measures(make_run: MakeRun, tmp_path: Path) -> None:
     for number, (model, shift) in enumerate((("fairall_I_II", 0.203), ("fairlog", 0.1))):
         make_run(f"model={model}", "dataset=credit", shift=shift, number=number)
     runs = collect(tmp_path / "outputs" / "runs").runs
-    requested = [Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
-    verdicts = judge(REAL[:3], requested)
+    needed = with_runs(planned("harsh", "dataset=credit"), runs)
+    verdicts = judge(REAL[:3], needed)
     assert [verdict.words for verdict in verdicts] == [REPRODUCED, NOT, MISSING]
-    table = effective_table(requested, "harsh", "corrected")
+    table = methods_table("effective", needed, "harsh")
     paragraph, *lines = in_words("harsh", verdicts, [table], planned=15, there=2)
     assert paragraph.startswith("2 of the 15 runs")
     assert "Of 2 comparisons in the paper (harsh), 1 reproduced, 0 in direction only" in paragraph

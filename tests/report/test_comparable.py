@@ -1,15 +1,12 @@
 import functools
 from pathlib import Path
-from typing import Any, cast
 
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 
-from fairall.config.compose import compose_config
-from fairall.config.target import with_types
 from fairall.report.comparable import difference, grouped
 from fairall.results.finished import Run
+from tests.report.conftest import configuration
 
 OWN = [
     "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
@@ -20,8 +17,7 @@ OWN = [
 @functools.cache
 def run(*words: str, preset: str | None = None) -> Run:
     """A run that has a configuration and seeds, and nothing else."""
-    composed = with_types(compose_config("model=fairlog", *words))
-    config = cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
+    config = dict(configuration("model=fairlog", *words))
     if preset is not None:
         config["preset"] = preset
     per_seed = [{"seed": config["seed"] + k} for k in range(config["seeds"])]

@@ -78,10 +78,8 @@ def test_accept_everybody_is_a_line_in_panels_of_utility(make_run: MakeRun) -> N
     both = {"fairlog": with_line, "unfairlog": without}
     drawn = [levels(axes) for axes in panels(figures.draw_over_time(both, labels.SYNTHETIC))]
     assert drawn == [[14.0], [8.0], [], []]
-    drawn = [
-        levels(axes) for axes in panels(figures.draw_over_time({"unfairlog": without}, labels.SYNTHETIC))
-    ]
-    assert drawn == [[], [], [], []]
+    without_lines = figures.draw_over_time({"unfairlog": without}, labels.SYNTHETIC)
+    assert [levels(axes) for axes in panels(without_lines)] == [[], [], [], []]
 
 
 def test_runs_that_are_not_comparable_have_panels_of_their_own(tmp_path: Path) -> None:
@@ -91,9 +89,8 @@ def test_runs_that_are_not_comparable_have_panels_of_their_own(tmp_path: Path) -
         "2": read_run(add_references(made("cost.value=0.7", number=2), mean_utility=-0.02)),
         "3": read_run(made("model.lambda_=9", number=3)),
     }
-    figure = figures.draw_over_time(
-        runs, figures.UTILITY_AND_DPU, labels={name: f"run {name}" for name in runs}
-    )
+    names = {name: f"run {name}" for name in runs}
+    figure = figures.draw_over_time(runs, figures.UTILITY_AND_DPU, labels=names)
     first, _, second, _ = panels(figure)
     assert levels(first) == [18.0]
     assert levels(second) == [-2.0]

@@ -1,6 +1,7 @@
 """`python -m fairall.report` and `... compare` as typed."""
 
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -163,18 +164,13 @@ def test_runs_side_by_side(make_run: MakeRun, tmp_path: Path, capsys: pytest.Cap
     for column in ("mean acceptance rate |", "mean equal-opportunity gap ↓", "mean predictive-parity gap ↓"):
         assert column not in first_table
         assert column in further
-    (better,) = (
-        line for line in first_table.splitlines() if line.startswith("| German") and "| 2 FairLog" in line
-    )
+    (better,) = (line for line in first_table.splitlines() if "| 2 FairLog" in line)
     assert "F+ R+" in better.split("|")[4]
     assert "F− R−" in better.split("|")[5]
     assert r"|  | model.lambda\_ | 2.0 | 8.0 |" in printed
     comparison = tmp_path / "outputs" / "comparison"
-    assert {path.name for path in comparison.rglob("*.*")} >= {
-        "index.html",
-        "curves.pdf",
-        "configuration.tex",
-    }
+    written = {path.name for path in comparison.rglob("*.*")}
+    assert written >= {"index.html", "curves.pdf", "configuration.tex"}
     Page((comparison / "index.html").read_text())
     # A run as often as one likes, but not with itself; and not one that is no run.
     assert main(["compare", str(first), str(first)]) == 1
@@ -255,7 +251,7 @@ def test_runs_that_are_not_the_papers_are_listed(
     words = ["dataset=credit", "model=fairlog", "tracking.enabled=false", f"outputs_dir={outputs}"]
     own = make_run("model=fairlog", "dataset=credit", "cost.value=0.35", "seeds=1", shift=0.3, number=1)
     set_preset(make_run("model=unfairlog", "dataset=credit", "seeds=2", number=2), "quick")
-    assert main(words) == 0
+    assert main([*words, "--results", str(tmp_path / "results.md")]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("0 of the ")
     assert "python -m fairall.report compare RUN RUN" in printed
@@ -272,6 +268,22 @@ def test_runs_that_are_not_the_papers_are_listed(
     assert Page(page.read_text()).ids[0] == "other-runs"
     assert str(own) in Page(page.read_text()).text
     assert {path.suffix for path in page.parent.glob("tables/other_runs.*")} == {".md", ".tex", ".csv"}
+    # What is missing, tables and figures, in the order of the page, here and on the Markdown page.
+    not_run = page.read_text().split('<h2 id="not-run">')[1]
+    missing = [
+        unescape(title) for title in re.findall(r"<summary>(.*): 1 of 1 run missing</summary>", not_run)
+    ]
+    listed = (tmp_path / "results.md").read_text().split("## Not run\n")[1].split("\n- ")[1:]
+    assert missing == [title.strip() for title in listed]
+    policy = "harsh initial policy"
+    titles = (
+        f"The paper's claims, {policy}, protocol corrected",
+        f"Effective utility and DPU, {policy}, protocol corrected",
+        f"German Credit, {policy}",
+        f"Acceptance by group, {policy}",
+    )
+    places = [missing.index(title) for title in titles]
+    assert places == sorted(places)
 
     # Beside one of the paper's: at the end of the page, and a line on the terminal.
     make_run("model=fairlog", "dataset=credit", number=3)

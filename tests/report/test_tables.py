@@ -1,5 +1,6 @@
 """Values of tables against metrics.csv, recomputed without the report's code."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,29 +9,24 @@ import pytest
 from scipy.stats import wilcoxon
 
 from fairall.report.claims import REAL, claims_table, judge
-from fairall.report.plan import Requested, find, plan
+from fairall.report.plan import Planned, with_runs
 from fairall.report.table import Table
-from fairall.report.tables import (
-    effective_table,
-    hyperparameter_table,
-    synthetic_table,
-    temporal_table,
-)
+from fairall.report.tables import hyperparameter_table, methods_table
 from fairall.results.finished import collect
-from tests.report.conftest import MakeRun, add_references, lay_down
+from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
 MODELS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
 LOWER = ("dpu", "tv", "cfu")
 
 
 @pytest.fixture(scope="module")
-def requested(tmp_path_factory: pytest.TempPathFactory) -> list[Requested]:
+def requested(tmp_path_factory: pytest.TempPathFactory) -> list[Planned]:
     """The five methods on credit, as the paper runs them, each with 4 (×100) more than the one before."""
     folder = tmp_path_factory.mktemp("made_up")
     for number, model in enumerate(MODELS):
         lay_down(folder, f"model={model}", "dataset=credit", shift=0.1 + 0.04 * number, number=number)
     runs = collect(folder / "outputs" / "runs").runs
-    return [Requested(one, find(one, runs)) for one in plan(["harsh"], ["dataset=credit"])]
+    return with_runs(planned("harsh", "dataset=credit"), runs)
 
 
 def recomputed(path: Path, measure: str) -> pd.Series:
@@ -43,7 +39,7 @@ def recomputed(path: Path, measure: str) -> pd.Series:
     return window.mean() if part == "mean" else window.std(ddof=1)
 
 
-def check(table: Table, requested: list[Requested], n_measures: int) -> None:
+def check(table: Table, requested: list[Planned], n_measures: int) -> None:
     assert len(table.records) == len(requested) * n_measures
     paths = {one.model: one.run.path for one in requested if one.run is not None}
     frame = pd.DataFrame(table.records)
@@ -73,8 +69,8 @@ def check(table: Table, requested: list[Requested], n_measures: int) -> None:
             assert row["p_baseline"] == pytest.approx(previous)
 
 
-def test_effective_values_are_those_of_the_runs(requested: list[Requested]) -> None:
-    table = effective_table(requested, "harsh", "corrected")
+def test_effective_values_are_those_of_the_runs(requested: list[Planned]) -> None:
+    table = methods_table("effective", requested, "harsh")
     check(table, requested, 2)
     first = table.rows[0]
     assert (first.group, first.name, first.cells[0].ours) == ("German Credit", "FairAll (I+II)", "10")
@@ -83,17 +79,17 @@ def test_effective_values_are_those_of_the_runs(requested: list[Requested]) -> N
     assert not table.lacking.commands
 
 
-@pytest.mark.parametrize("sampled", [False, True])
-def test_temporal_values_are_those_of_the_runs(sampled: bool, requested: list[Requested]) -> None:
-    table = temporal_table(requested, "harsh", "corrected", from_sampled=sampled)
+@pytest.mark.parametrize("kind", ["expected", "sampled"])
+def test_temporal_values_are_those_of_the_runs(kind: str, requested: list[Planned]) -> None:
+    table = methods_table("temporal", requested, "harsh", kind=kind)
     check(table, requested, 4)
     # The paper prints none for UnfairLog.
     assert [cell.beside for cell in table.rows[-1].cells] == [""] * 5
     assert table.rows[0].cells[2].beside.startswith("18.8 (1.3), ")
 
 
-def test_marks_say_who_is_better_beyond_chance(requested: list[Requested]) -> None:
-    utility = {row.name: row.cells[1] for row in effective_table(requested, "harsh", "corrected").rows}
+def test_marks_say_who_is_better_beyond_chance(requested: list[Planned]) -> None:
+    utility = {row.name: row.cells[1] for row in methods_table("effective", requested, "harsh").rows}
     assert utility["UnfairLog"].best
     assert "F+" in utility["UnfairLog"].marks
     assert "FairLog" not in utility["FairLog"].tests
@@ -102,9 +98,9 @@ def test_marks_say_who_is_better_beyond_chance(requested: list[Requested]) -> No
     assert "F−" in utility["FairAll (I+II)"].marks
 
 
-def test_a_missing_run_is_missing_with_its_command(requested: list[Requested]) -> None:
-    lacking = [Requested(one.planned, None) if one.model == "fairlog" else one for one in requested]
-    table = effective_table(lacking, "harsh", "corrected")
+def test_a_missing_run_is_missing_with_its_command(requested: list[Planned]) -> None:
+    lacking = [replace(one, run=None) if one.model == "fairlog" else one for one in requested]
+    table = methods_table("effective", lacking, "harsh")
     assert "FairLog" not in [row.name for row in table.rows]
     assert len(table.rows) == 4
     assert {record["model"] for record in table.records} == set(MODELS) - {"fairlog"}
@@ -112,8 +108,8 @@ def test_a_missing_run_is_missing_with_its_command(requested: list[Requested]) -
     assert table.lacking.commands == [("FairLog on German Credit", command)]
     assert str(table.lacking) == "1 of 5 runs missing"
     assert not any("baseline" in record for record in table.records)
-    none = [Requested(one.planned, None) for one in requested]
-    assert not effective_table(none, "harsh", "corrected").rows
+    none = [replace(one, run=None) for one in requested]
+    assert not methods_table("effective", none, "harsh").rows
     verdicts = judge(REAL, lacking)
     claims = claims_table(verdicts, lacking, "claims", "Claims")
     assert claims.columns == ["German Credit"]
@@ -122,7 +118,7 @@ def test_a_missing_run_is_missing_with_its_command(requested: list[Requested]) -
     assert claims_table(judge(REAL, none), none, "claims", "Claims").columns == []
 
 
-def test_hyperparameters_of_runs_stand_beside_those_of_the_paper(requested: list[Requested]) -> None:
+def test_hyperparameters_of_runs_stand_beside_those_of_the_paper(requested: list[Planned]) -> None:
     table = hyperparameter_table(requested)
     assert table.columns == ["German Credit"]
     rows = {(row.group, row.name): row.cells[0] for row in table.rows}
@@ -130,8 +126,8 @@ def test_hyperparameters_of_runs_stand_beside_those_of_the_paper(requested: list
     assert rows["FairAll (I+II)", "phase1.batch_size"].ours == "128"
     assert rows["FairLog", "lambda"].ours == "2"
     assert not any(cell.beside for cell in rows.values())
-    (other,) = plan(["harsh"], ["model=fairlog", "dataset=credit", "model.lambda_=8"])
-    table = hyperparameter_table([Requested(other, requested[0].run)])
+    (other,) = planned("harsh", "model=fairlog", "dataset=credit", "model.lambda_=8")
+    table = hyperparameter_table([replace(other, run=requested[0].run)])
     assert [(cell.ours, cell.beside) for row in table.rows for cell in row.cells if cell.beside] == [
         ("8", "2, differs")
     ]
@@ -141,9 +137,9 @@ def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Pat
     for number, model in enumerate(("fairall_I_II", "fairlog", "opt_fair")):
         make_run(f"model={model}", "dataset=synthetic", number=number, shift=0.2)
     runs = collect(tmp_path / "outputs" / "runs").runs
-    needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
-    requested = [Requested(one, find(one, runs)) for one in needed]
-    table = synthetic_table(requested, "harsh", from_sampled=False)
+    needed = [*planned("synthetic", "initial_policy=harsh"), *planned("optimal")]
+    requested = with_runs(needed, runs)
+    table = methods_table("synthetic", requested, "harsh", kind="expected")
     rows = {row.name: row.cells for row in table.rows}
     path = next(one.run.path for one in requested if one.model == "opt_fair" and one.run is not None)
     last = pd.read_csv(path / "metrics.csv").query("time_step == 200")["ground_truth_utility"]
@@ -153,13 +149,15 @@ def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Pat
     assert list(rows) == ["FairAll (I+II)", "FairLog", "OPT-FAIR"]
     assert rows["FairLog"][3].beside == "5 to 6"
     # The optimal levels are printed with either initial policy, the methods' only with the harsh one.
-    lenient = {row.name: row.cells for row in synthetic_table(requested, "lenient", from_sampled=True).rows}
+    lenient = {
+        row.name: row.cells for row in methods_table("synthetic", requested, "lenient", kind="sampled").rows
+    }
     assert lenient["OPT-FAIR"][1].beside == "17"
     assert lenient["FairLog"][1].beside == ""
 
 
 def test_accept_everybody_stands_in_its_row_and_nowhere_else(
-    requested: list[Requested], make_run: MakeRun, tmp_path: Path
+    requested: list[Planned], make_run: MakeRun, tmp_path: Path
 ) -> None:
     for number, model in enumerate(MODELS):
         path = make_run(f"model={model}", "dataset=credit", shift=0.1 + 0.04 * number, number=number)
@@ -168,11 +166,11 @@ def test_accept_everybody_stands_in_its_row_and_nowhere_else(
                 path, effective_utility=0.9, effective_dpu=0.0, mean_utility=0.95, mean_utility_sampled=0.94
             )
     runs = collect(tmp_path / "outputs" / "runs").runs
-    with_row = [Requested(one.planned, find(one.planned, runs)) for one in requested]
+    with_row = with_runs(requested, runs)
     for make in (
-        lambda some: effective_table(some, "harsh", "corrected"),
-        lambda some: temporal_table(some, "harsh", "corrected", from_sampled=False),
-        lambda some: temporal_table(some, "harsh", "corrected", from_sampled=True),
+        lambda some: methods_table("effective", some, "harsh"),
+        lambda some: methods_table("temporal", some, "harsh", kind="expected"),
+        lambda some: methods_table("temporal", some, "harsh", kind="sampled"),
     ):
         before, after = make(requested), make(with_row)
         assert after.rows[:-1] == before.rows
@@ -181,9 +179,9 @@ def test_accept_everybody_stands_in_its_row_and_nowhere_else(
         assert not any(cell.best or cell.marks or cell.beside for cell in after.rows[-1].cells)
         assert "accepting nobody has 0 in every column" in after.note
         assert "verybody" not in before.note
-    shown = [cell.ours for cell in effective_table(with_row, "harsh", "corrected").rows[-1].cells]
+    shown = [cell.ours for cell in methods_table("effective", with_row, "harsh").rows[-1].cells]
     assert shown == ["", "90.0", "0.0"]
-    sampled = temporal_table(with_row, "harsh", "corrected", from_sampled=True)
+    sampled = methods_table("temporal", with_row, "harsh", kind="sampled")
     assert [cell.ours for cell in sampled.rows[-1].cells] == ["", "", "94.0", "", ""]
     (record,) = sampled.records[len(with_row) * 4 :]
     assert {name: value for name, value in record.items() if value is not None} == {
@@ -197,10 +195,10 @@ def test_accept_everybody_on_synthetic_data(make_run: MakeRun, tmp_path: Path) -
     path = make_run("model=fairlog", "dataset=synthetic")
     add_references(path, mean_utility=0.14, mean_dpu=0.0, mean_utility_sampled=0.15)
     runs = collect(tmp_path / "outputs" / "runs").runs
-    needed = [*plan(["synthetic"], ["initial_policy=harsh"]), *plan(["optimal"])]
-    requested = [Requested(one, find(one, runs)) for one in needed]
-    for sampled, said in ((False, ["", "14.0", "", "0.0", ""]), (True, ["", "15.0", "", "", ""])):
-        table = synthetic_table(requested, "harsh", from_sampled=sampled)
+    needed = [*planned("synthetic", "initial_policy=harsh"), *planned("optimal")]
+    requested = with_runs(needed, runs)
+    for kind, said in (("expected", ["", "14.0", "", "0.0", ""]), ("sampled", ["", "15.0", "", "", ""])):
+        table = methods_table("synthetic", requested, "harsh", kind=kind)
         assert [row.name for row in table.rows] == ["FairLog", "accept everybody"]
         assert [cell.ours for cell in table.rows[-1].cells] == said
         assert not any(cell.beside for cell in table.rows[-1].cells)

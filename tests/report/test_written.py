@@ -2,16 +2,18 @@ import csv
 import io
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from fairall.report.claims import REAL, claims_table, judge
-from fairall.report.plan import Lacking, Requested, plan
+from fairall.report.plan import Lacking
 from fairall.report.table import Cell, Row, Table, comma_separated, latex, markdown
 from fairall.report.tables import hyperparameter_table
 from fairall.results.finished import Run
+from tests.report.conftest import planned
 
 AWKWARD = '100 % of a_b & c | {d} ~ #1 $2 ^3 <4> −5 ±6 ×7 ↑ ↓ π λ β ỹ ũ \\ "'
 
@@ -25,7 +27,10 @@ def table() -> Table:
     ]
     records = [{"model": "fairall_I_II", "mean": 0.0123456789, "note": 'a, "b"'}]
     lacking = Lacking([("FairLog on COMPAS", "python x"), ("FairLog on MEPS", "python y")], 3)
-    return Table("a_key", AWKWARD, AWKWARD, ["utility ↑"], rows, records, lacking=lacking)
+    return Table(
+        key="a_key", title=AWKWARD, note=AWKWARD, columns=["utility ↑"], rows=rows, records=records,
+        lacking=lacking,
+    )  # fmt: skip
 
 
 def test_markdown_shows_all_there_is(table: Table) -> None:
@@ -53,12 +58,11 @@ def test_latex_has_as_many_cells_in_every_row(table: Table) -> None:
 
 
 def test_every_table_of_the_report_is_plain_ascii_in_latex() -> None:
-    planned = plan(["harsh"], ["dataset=credit"])
-    requested = [Requested(one, None) for one in planned]
-    with_runs = [Requested(one, cast(Run, one)) for one in planned]
+    missing = planned("harsh", "dataset=credit")
+    with_runs = [replace(one, run=cast(Run, one)) for one in missing]
     for table in (
         hyperparameter_table(with_runs),
-        claims_table(judge(REAL, requested), requested, "claims", "Claims"),
+        claims_table(judge(REAL, missing), missing, "claims", "Claims"),
     ):
         assert latex(table).isascii()
 
