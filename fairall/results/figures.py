@@ -135,7 +135,8 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         low = float(min(curves.train.min(), curves.validation.min()))
         high = float(np.quantile(curves.validation.numpy(), 0.98))
         axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
-        axes.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+        margin = 0.05 * (high - low) or 0.5  # one epoch may have one loss
+        axes.set_ylim(low - margin, high + margin)
         axes.legend(fontsize=7)
         _title(figure, title)
         _save(figure, path)
