@@ -76,7 +76,8 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
         error: the exception.
         overrides: words of the command line.
     """
-    cause = error.__cause__ or error
+    # Under a debugger OmegaConf chains an error that lacks the key.
+    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__ or error
     if isinstance(error, OSError) and not isinstance(error, HydraException):
         return _of_system(error)
     if isinstance(error, MemoryError):
