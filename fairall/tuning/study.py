@@ -14,7 +14,7 @@ from fairall.errors import FairAllError
 from fairall.runtime.process import is_gone, this_process
 from fairall.tuning.objectives import Objective, Trial
 from fairall.tuning.samplers import next_point
-from fairall.tuning.space import Key, Point, Space, key_of
+from fairall.tuning.space import Point, Space, key_of
 from fairall.tuning.storage import address, exclusive, open_storage, release, shown
 
 if TYPE_CHECKING:
@@ -164,10 +164,6 @@ class SharedStudy:
         """The finished trials."""
         return [trial for trial in self.trials() if trial.state == "complete"]
 
-    def taken(self) -> set[Key]:
-        """Points that are finished, failed, running or waiting."""
-        return {key_of(trial.point) for trial in self.trials()}
-
     def enqueue_once(self, point: Point, *, failed: bool) -> None:
         """Have a point tried before others, unless it is taken; an empty one is ignored.
 
@@ -177,10 +173,11 @@ class SharedStudy:
         """
         with exclusive(self.url):
             trials = self.trials()
+            points = {key_of(trial.point): trial.point for trial in trials}
+            first = [point] if point and key_of(point) not in points else []
             others = {key_of(trial.point) for trial in trials if trial.state != "fail"}
-            again = {key_of(trial.point): trial.point for trial in trials if failed and trial.state == "fail"}
-            first = [point] if point and key_of(point) not in self.taken() else []
-            for one in first + [again[key] for key in again if key not in others]:
+            again = [points[key] for key in points if failed and key not in others]
+            for one in first + again:
                 self.optuna_study.enqueue_trial(one)
 
     def release_abandoned(self, rules: SweepConfig) -> None:
@@ -209,10 +206,13 @@ class SharedStudy:
         Returns:
             How many wait, at most `number`; 0 where nothing remains.
         """
-        waiting = sum(trial.state == "waiting" for trial in self.trials())
-        while waiting < number and len(taken := self.taken()) < target:
-            study = self.optuna_study
-            study.enqueue_trial(next_point(study, self.space, taken, sampler))
+        study, trials = self.optuna_study, self.trials()
+        waiting = sum(trial.state == "waiting" for trial in trials)
+        taken = {key_of(trial.point) for trial in trials}
+        while waiting < number and len(taken) < target:
+            point = next_point(study, self.space, taken, sampler)
+            study.enqueue_trial(point)
+            taken.add(key_of(point))
             waiting += 1
         return min(waiting, number)
 

@@ -199,7 +199,7 @@ def register_sweeper() -> None:
     """Register the sweeper with Hydra without a `hydra_plugins` package, which every Hydra program loads."""
     Plugins.instance().class_name_to_class[TARGET] = StudySweeper
     # Hydra makes the sampler before this sweeper; Optuna warns of the arguments that users of it set.
-    warnings.filterwarnings("ignore", ".* is an? experimental|.* is experimental", module="hydra")
+    warnings.filterwarnings("ignore", ".* is (an? )?experimental", module="hydra")
 
 
 def result_of(
