@@ -19,10 +19,11 @@ from fairall.errors import FairAllError
 from fairall.models.best_weights import BestWeights
 from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.objectives import gaussian_kl, reparameterize
-from fairall.models.phase1_gradients import phase1_gradients
-from fairall.models.vae import ConditionalVAE
-from fairall.nn.adam import PaddedAdam
+from fairall.models.phase1_epochs import TorchEpochs
+from fairall.models.vae import MIN_SCALE, ConditionalVAE
 from fairall.nn.fused_decoder import WeightedTargets
+from fairall.nn.native.calls import takes
+from fairall.nn.native.phase1 import NativeEpochs
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
@@ -159,17 +160,15 @@ def train_phase1(
     """
     streams, config, pool, validation = task.streams(), task.config, task.pool, task.validation
     vae = task.untrained_vae(streams)
-    optimiser = PaddedAdam(vae.parameters(), config.learning_rate)
-    parameters = list(vae.parameters())
-    best = BestWeights(parameters)
+    training = epochs_of(vae, pool, config)
+    best = BestWeights(vae.parameters())
     n_seeds = len(best.loss)
     # The same noise at every validation: epochs are compared with common random numbers.
     validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
     held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
     loss_of = functools.partial(phase1_loss, vae, beta=config.beta)
-    gradients_of = functools.partial(phase1_gradients, vae, beta=config.beta)
     curves: dict[str, list[Any]] = {"epochs": [], "train": [], "validation": []}
-    parts: dict[str, Any] = {"vae": vae, "optimiser": optimiser, "streams": streams, "best": best}
+    parts: dict[str, Any] = {"vae": vae, "optimiser": training, "streams": streams, "best": best}
 
     epoch = 0
     begun = checkpoint.load()
@@ -187,21 +186,13 @@ def train_phase1(
             epoch += 1
             order = streams.permutations(len(pool))
             noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
-            epoch_loss = torch.zeros(n_seeds)
-            for rows, eps in zip(
-                order.split(config.batch_size, dim=1), noise.split(config.batch_size, dim=1), strict=True
-            ):
-                loss, gradients = gradients_of(pool.x[rows], pool.s[rows], eps)
-                for parameter, gradient in zip(parameters, gradients, strict=True):
-                    parameter.grad = gradient
-                optimiser.step()
-                epoch_loss += loss * rows.shape[1]
+            loss = training.epoch(order, noise)
             if epoch % config.validate_every == 0 or epoch == task.epochs:
                 with torch.no_grad():
                     held_out = loss_of(*held_out_people, validation_noise)
                 best.update(epoch, held_out, patience=config.patience, margin=config.margin)
                 curves["epochs"].append(epoch)
-                curves["train"].append(epoch_loss / len(pool))
+                curves["train"].append(loss)
                 curves["validation"].append(held_out)
             progress(validation_loss=best.loss.mean().item())
             checkpoint.maybe_save(state)
@@ -214,6 +205,25 @@ def train_phase1(
     best.restore()
     measured = torch.stack(curves["train"]), torch.stack(curves["validation"])
     return vae, PretrainCurves(torch.tensor(curves["epochs"]), *measured, best.epoch)
+
+
+def epochs_of(vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> TorchEpochs | NativeEpochs:
+    """Training of `vae` on `pool`, compiled where it can be."""
+    if not takes(pool.x):
+        return TorchEpochs(
+            vae, pool.x, pool.s, batch_size=config.batch_size, learning_rate=config.learning_rate, beta=config.beta
+        )
+    return NativeEpochs(
+        vae.encoder,
+        vae.decoder,
+        vae.likelihood,
+        vae.encoder_input(pool.x.unsqueeze(0), pool.s.unsqueeze(0)),
+        pool.x,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        beta=config.beta,
+        min_scale=MIN_SCALE,
+    )
 
 
 def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:

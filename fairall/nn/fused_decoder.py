@@ -18,6 +18,8 @@ from torch.autograd.function import once_differentiable
 
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.manual_backward import backward_pass, forward_pass
+from fairall.nn.native.calls import takes
+from fairall.nn.native.decoder import log_likelihood
 
 CACHED = 300_000  # numbers: a layer of so many, its gradient and the next one's stay in 2 to 4 MiB of cache
 
@@ -101,6 +103,13 @@ def _value_and_gradients(
     learning: bool,
 ) -> tuple[Tensor, Gradients]:
     n_outputs, weight = likelihood.n_outputs, targets.weight
+    if takes(given, targets.x, weight):
+        log_x, log_utility, of_given, of_layers = log_likelihood(
+            layers, likelihood, given, *vars(targets).values(), learning=learning
+        )
+        gradients = Gradients(of_given, of_layers, log_x, log_utility)
+        return _weighted(targets, gradients), gradients
+
     weights = weight.unsqueeze(1).expand(-1, n_outputs, -1)
     if targets.utility_weight is not None:
         weights = torch.cat([weights, targets.utility_weight.unsqueeze(1)], dim=1)
@@ -126,10 +135,14 @@ def _value_and_gradients(
             into = [layer[some] for layer in gradients.layers]
             gradients.given[some] = backward_pass(inputs, of_outputs, own, into).view_as(given[some])
 
-    value = weight * gradients.weight
+    return _weighted(targets, gradients), gradients
+
+
+def _weighted(targets: WeightedTargets, log_likelihoods: Gradients) -> Tensor:
+    value = targets.weight * log_likelihoods.weight
     if targets.utility_weight is not None:
-        value += targets.utility_weight * gradients.utility_weight
-    return value, gradients
+        value += targets.utility_weight * log_likelihoods.utility_weight
+    return value
 
 
 class _WeightedLogLikelihood(torch.autograd.Function):

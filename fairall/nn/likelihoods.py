@@ -7,9 +7,12 @@ cost several times as much as the decoder itself.
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -50,6 +53,10 @@ class KindLikelihood(ABC):
             Shape (E, B), in nats.
         """
 
+    def log_base(self, x: Tensor) -> Tensor:
+        """Log h(x), the part of log p without parameters, summed over features (E, k, B, 1): shape (E, B)."""
+        return x.new_zeros(x.shape[0], x.shape[2])
+
     @abstractmethod
     def point_estimate(self, outputs: Tensor) -> Tensor:
         """Mean (real, count) or mode (binary, categorical), shape (E, k, B), for outputs (E, p, B)."""
@@ -72,7 +79,12 @@ class Gaussian(KindLikelihood):
             torch.sub(x, mean, out=of_eta1)
             torch.mul(mean.square() + 1.0 / precision - x.square(), torch.sigmoid(raw), out=of_raw)
         log_prob = 0.5 * (torch.log(precision) - precision * (x - mean).square())
-        return _over_samples(log_prob) - 0.5 * math.log(2.0 * math.pi) * len(self.columns)
+        return _over_samples(log_prob) + self.log_base(x)
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """See `KindLikelihood.log_base`."""
+        constant = -0.5 * math.log(2.0 * math.pi) * len(self.columns)
+        return x.new_full((x.shape[0], x.shape[2]), constant)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
         """The mean."""
@@ -92,7 +104,11 @@ class Poisson(KindLikelihood):
         rate = self.point_estimate(outputs)
         if score is not None:
             torch.mul(x / rate - 1.0, torch.sigmoid(outputs), out=score)
-        return _over_samples(x * torch.log(rate) - rate) - torch.lgamma(x + 1.0).sum((1, -1))
+        return _over_samples(x * torch.log(rate) - rate) + self.log_base(x)
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """See `KindLikelihood.log_base`."""
+        return -torch.lgamma(x + 1.0).sum((1, -1))
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
         """The rate."""
@@ -150,6 +166,26 @@ class Categorical(KindLikelihood):
         return torch.stack([codes[logits.argmax(1)] for logits, codes in of_features], 1)
 
 
+class Layout(NamedTuple):
+    """What compiled code knows of a `MixedLikelihood` (`fairall.nn.native`); features are in blocks by kind.
+
+    Attributes:
+        n_real, n_count, n_binary: numbers of features of these kinds.
+        sizes: numbers of codes of the categorical features.
+        codes: second code of each binary feature, then all codes of the categorical ones.
+        min_rate: see `MIN_RATE`.
+        max_logit: see `MAX_LOGIT`.
+    """
+
+    n_real: int
+    n_count: int
+    n_binary: int
+    sizes: np.ndarray
+    codes: np.ndarray
+    min_rate: np.float32
+    max_logit: np.float32
+
+
 class MixedLikelihood:
     """Likelihood of all features, independent given the decoder's outputs, which are in blocks by kind.
 
@@ -166,14 +202,19 @@ class MixedLikelihood:
 
     def __init__(self, schema: Schema) -> None:
         self.n_features = len(schema)
-        kinds: list[KindLikelihood] = [
-            Gaussian(schema),
-            Poisson(schema),
-            Bernoulli(schema),
-            Categorical(schema),
-        ]
+        real, count = Gaussian(schema), Poisson(schema)
+        binary, categorical = Bernoulli(schema), Categorical(schema)
+        kinds: list[KindLikelihood] = [real, count, binary, categorical]
         self.kinds = [kind for kind in kinds if kind.n_outputs > 0]
         self.block_sizes = [kind.n_outputs for kind in self.kinds]
+        self.columns = torch.cat([kind.columns for kind in self.kinds])
+        self.layout = Layout(
+            *(len(kind.columns) for kind in (real, count, binary)),
+            np.array(categorical.sizes, np.int64),
+            torch.cat([binary.codes[:, 1].flatten(), categorical.codes]).numpy(),
+            np.float32(MIN_RATE),
+            np.float32(MAX_LOGIT),
+        )
 
     @property
     def n_outputs(self) -> int:
@@ -198,6 +239,12 @@ class MixedLikelihood:
         for kind, block, into in zip(self.kinds, blocks, scores, strict=True):
             total = total + kind.log_prob(block, values.index_select(1, kind.columns), into)
         return total
+
+    def log_base(self, x: Tensor) -> Tensor:
+        """Log h(x), the part of `log_prob` that depends on x alone, shape (E, B), for x (E, B, D)."""
+        values = x.mT.unsqueeze(-1)
+        parts = (kind.log_base(values.index_select(1, kind.columns)) for kind in self.kinds)
+        return functools.reduce(torch.add, parts)
 
     def reconstruct(self, outputs: Tensor) -> Tensor:
         """Point estimate of each feature: mean (real, count) or mode (binary, categorical).

@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -77,6 +78,7 @@ class StackedMLP(nn.Module):
         self.layers = nn.ModuleList(
             StackedLinear(a, b, streams, gain=gain) for a, b in itertools.pairwise(sizes)
         )
+        self.sizes = np.array(sizes)
         self.dropout = dropout
 
     def extra_repr(self) -> str:

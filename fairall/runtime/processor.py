@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
@@ -13,6 +15,14 @@ import torch
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; the largest value that glibc accepts
 NEVER = 2**31 - 1  # bytes of free memory above which some is returned
+
+
+def numba_version() -> str | None:
+    """Version of numba; None where it is not installed or switched off by NUMBA_DISABLE_JIT."""
+    try:
+        return version("numba") if os.environ.get("NUMBA_DISABLE_JIT", "0") == "0" else None
+    except PackageNotFoundError:
+        return None
 
 
 @contextmanager

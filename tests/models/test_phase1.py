@@ -10,7 +10,7 @@ from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, phase1_loss, train_phase1
-from fairall.models.phase1_gradients import phase1_gradients
+from fairall.models.phase1_epochs import phase1_gradients
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint

@@ -1,6 +1,11 @@
-"""Gradient of the loss of Phase I, written out: autograd takes a third longer for nets of this size."""
+"""Epochs of Phase I in torch, by a gradient that is written out; `fairall.nn.native` has them compiled.
+
+Autograd would take a third longer for nets of this size.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -8,8 +13,57 @@ from torch import Tensor
 
 from fairall.models.objectives import gaussian_kl, reparameterize
 from fairall.models.vae import MIN_SCALE, ConditionalVAE
+from fairall.nn.adam import PaddedAdam
 from fairall.nn.fused_decoder import WeightedTargets, value_and_gradients
 from fairall.nn.manual_backward import backward_pass, forward_pass
+
+
+class TorchEpochs:
+    """Training of E VAEs by Adam on minibatches.
+
+    Args:
+        vae: a VAE without ũ, whose `frame` is the identity; its parameters are updated.
+        x: features, shape (N, D).
+        s: sensitive attribute, shape (N,).
+        batch_size: people per minibatch.
+        learning_rate: of Adam.
+        beta: weight of the KL term.
+    """
+
+    def __init__(
+        self, vae: ConditionalVAE, x: Tensor, s: Tensor, *, batch_size: int, learning_rate: float, beta: float
+    ) -> None:
+        self.vae, self.x, self.s = vae, x, s
+        self.batch_size, self.beta = batch_size, beta
+        self.optimiser = PaddedAdam(vae.parameters(), learning_rate)
+
+    def epoch(self, order: Tensor, noise: Tensor) -> Tensor:
+        """Update the VAE on every minibatch of an epoch.
+
+        Args:
+            order: indices of all people in the order of the epoch, shape (E, N).
+            noise: standard normal ε, L samples per person in that order, shape (E, N, Z, L).
+
+        Returns:
+            The mean of the losses before each update, shape (E,), in nats per person.
+        """
+        total = torch.zeros(len(order))
+        batches = zip(order.split(self.batch_size, 1), noise.split(self.batch_size, 1), strict=True)
+        for rows, eps in batches:
+            loss, gradients = phase1_gradients(self.vae, self.x[rows], self.s[rows], eps, beta=self.beta)
+            for parameter, gradient in zip(self.vae.parameters(), gradients, strict=True):
+                parameter.grad = gradient
+            self.optimiser.step()
+            total += loss * rows.shape[1]
+        return total / order.shape[1]
+
+    def state_dict(self) -> dict[str, Any]:
+        """State of the optimiser."""
+        return self.optimiser.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self.optimiser.load_state_dict(state)
 
 
 @torch.no_grad()

@@ -1,0 +1,435 @@
+"""Compiled functions: nets, likelihoods and Adam of one replicate at a time, in float32.
+
+The formulas are those of `fairall.nn.likelihoods`, `fairall.nn.manual_backward` and
+`fairall.models.phase1_gradients`, which the tests hold them to. A net is one vector, `theta`, of weight (in, out)
+and bias (out) of its layers in turn; values of its units have people in columns, shape (units, n), and those
+of all layers lie one after the other in one buffer.
+
+All compiled functions are in this one file, since numba renews its cache of a function when the function's own
+file has changed, but not when that of a function it calls has. A loop writes to few arrays and
+loads nothing conditionally: only then do vector registers serve it. `a if x < a else x` keeps NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+# Sums may be reordered, which lets loops over people use vector registers. NaN and infinity keep their
+# meaning: they tell that a seed has diverged.
+ARITHMETIC = {"reassoc", "nsz", "arcp", "contract"}
+F = np.float32
+ZERO, HALF, ONE, TWO = F(0.0), F(0.5), F(1.0), F(2.0)
+OVER_3, OVER_4, OVER_5, OVER_6, OVER_7 = F(1 / 3), F(1 / 4), F(1 / 5), F(1 / 6), F(1 / 7)
+OVER_9, OVER_11, OVER_13 = F(1 / 9), F(1 / 11), F(1 / 13)
+LOG2_E = F(1.4426950408889634)
+LN_2_HIGH, LN_2_LOW = F(0.693359375), F(-2.1219444e-4)  # their sum is log 2; the first has few digits
+SQRT_2 = F(1.4142135623730951)
+LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
+BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile at the first call, or load from the cache beside this file or of the user."""
+    options = {"nogil": True, "fastmath": ARITHMETIC, "error_model": "numpy"}
+    try:
+        return numba.njit(function, cache=True, **options)
+    except RuntimeError:  # neither place can be written to
+        return numba.njit(function, **options)
+
+
+@compiled
+def exp(x):
+    """e^x for x ≤ 88, by its series after the division of x by log 2."""
+    x = LEAST_EXPONENT if x < LEAST_EXPONENT else x
+    n = np.floor(x * LOG2_E + HALF)
+    r = (x - n * LN_2_HIGH) - n * LN_2_LOW
+    series = ONE + r * OVER_6 * (ONE + r * OVER_7)
+    series = ONE + r * OVER_3 * (ONE + r * OVER_4 * (ONE + r * OVER_5 * series))
+    series = ONE + r * (ONE + r * HALF * series)
+    return series * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@compiled
+def two_artanh(s):
+    """2·artanh(s) = log((1 + s)/(1 − s)) for |s| ≤ 1/3, by its series."""
+    square = s * s
+    series = OVER_9 + square * (OVER_11 + square * OVER_13)
+    series = ONE + square * (OVER_3 + square * (OVER_5 + square * (OVER_7 + square * series)))
+    return TWO * s * series
+
+
+@compiled
+def log(x):
+    """Natural logarithm of a normal positive number."""
+    bits = np.float32(x).view(np.int32)
+    # The mantissa between √½ and √2, and the exponent that belongs to it.
+    shifted = bits - np.int32(0x3F3504F3)
+    exponent = F(shifted >> np.int32(23))
+    mantissa = np.int32((shifted & np.int32(0x7FFFFF)) + np.int32(0x3F3504F3)).view(np.float32)
+    return two_artanh((mantissa - ONE) / (mantissa + ONE)) + exponent * LN_2_LOW + exponent * LN_2_HIGH
+
+
+@compiled
+def softplus(x):
+    """log(1 + e^x), and its derivative, the logistic function."""
+    u = exp(-abs(x))
+    slope = (u if x < ZERO else ONE) / (ONE + u)
+    return (ZERO if x < ZERO else x) + two_artanh(u / (TWO + u)), slope
+
+
+@compiled
+def forward(theta, sizes, values, n):
+    """Fill `values` behind the input, which is there; returns the offset of the output."""
+    weights, units = 0, 0
+    for layer in range(len(sizes) - 1):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        weight = theta[weights : weights + n_in * n_out].reshape(n_in, n_out)
+        weights += n_in * n_out
+        x = values[units : units + n_in * n].reshape(n_in, n)
+        units += n_in * n
+        y = values[units : units + n_out * n].reshape(n_out, n)
+        np.dot(weight.T, x, y)
+        hidden = layer < len(sizes) - 2
+        for j in range(n_out):
+            row, bias = y[j], theta[weights + j]
+            if hidden:
+                for i in range(n):
+                    v = row[i] + bias
+                    row[i] = ZERO if v < ZERO else v
+            else:
+                for i in range(n):
+                    row[i] += bias
+        weights += n_out
+    return units
+
+
+@compiled
+def backward(theta, sizes, values, n, gradient, spare, of_theta, of_input):
+    """Gradient of the net's parameters, and of its input if `of_input`.
+
+    `gradient` has that of the output; it and `spare` are used in turn, and returned with the gradient of the
+    input in the first.
+    """
+    weights, units = len(theta), 0
+    for size in sizes[:-1]:
+        units += size * n
+    for layer in range(len(sizes) - 2, -1, -1):
+        n_in, n_out = sizes[layer], sizes[layer + 1]
+        weights -= (n_in + 1) * n_out
+        units -= n_in * n
+        biases = weights + n_in * n_out
+        x = values[units : units + n_in * n].reshape(n_in, n)
+        g = gradient[: n_out * n].reshape(n_out, n)
+        np.dot(x, g.T, of_theta[weights:biases].reshape(n_in, n_out))
+        for j in range(n_out):
+            row, total = g[j], ZERO
+            for i in range(n):
+                total += row[i]
+            of_theta[biases + j] = total
+        if layer > 0 or of_input:
+            into = spare[: n_in * n]
+            np.dot(theta[weights:biases].reshape(n_in, n_out), g, into.reshape(n_in, n))
+            if layer > 0:
+                hidden = values[units : units + n_in * n]
+                for i in range(n_in * n):
+                    v = into[i]
+                    into[i] = v if hidden[i] > ZERO else ZERO
+            gradient, spare = spare, gradient
+    return gradient, spare
+
+
+@compiled
+def log_prob(outputs, target, layout, weight, score, total, each):
+    """Sum over features of log p(x | z, s) without log h(x) to `each`; weight times its gradient to `score`.
+
+    Args:
+        outputs: of the decoder, shape (P, n).
+        target: features by kind, shape (D, n).
+        layout: of the features, `fairall.nn.likelihoods.Layout`.
+        weight: shape (n,).
+        score: shape (P, n).
+        total: working space, shape (n,).
+        each: shape (n,).
+    """
+    n = len(weight)
+    n_real, n_count, n_binary, sizes, codes, least, most = layout
+    each[:] = ZERO
+    for k in range(n_real):
+        x, eta1, raw = target[k], outputs[k], outputs[n_real + k]
+        of_eta1, of_raw = score[k], score[n_real + k]
+        for i in range(n):
+            positive, of_raw[i] = softplus(raw[i])
+            total[i] = TWO * (positive + least)  # the precision
+        for i in range(n):
+            error = x[i] - eta1[i] / total[i]
+            each[i] += HALF * (log(total[i]) - total[i] * error * error)
+        for i in range(n):
+            variance = ONE / total[i]
+            mean = eta1[i] * variance
+            of_raw[i] *= weight[i] * (mean * mean + variance - x[i] * x[i])
+        for i in range(n):
+            of_eta1[i] = weight[i] * (x[i] - eta1[i] / total[i])
+    p = 2 * n_real
+    for k in range(n_count):
+        x, raw, of_raw = target[n_real + k], outputs[p + k], score[p + k]
+        for i in range(n):
+            positive, of_raw[i] = softplus(raw[i])
+            total[i] = positive + least  # the rate
+        for i in range(n):
+            each[i] += x[i] * log(total[i]) - total[i]
+        for i in range(n):
+            of_raw[i] *= weight[i] * (x[i] / total[i] - ONE)
+    p += n_count
+    for k in range(n_binary):
+        x = target[n_real + n_count + k]
+        bernoulli(x, codes[k], outputs[p + k], weight, score[p + k], each)
+    p += n_binary
+    code = n_binary
+    for k in range(len(sizes)):
+        x = target[n_real + n_count + n_binary + k]
+        total[:] = ZERO
+        for o in range(p, p + sizes[k]):
+            logit, odds, own = outputs[o], score[o], codes[code + o - p]
+            for i in range(n):
+                bounded = -most if logit[i] < -most else (most if logit[i] > most else logit[i])
+                odds[i] = exp(bounded)
+            for i in range(n):
+                total[i] += odds[i]
+            for i in range(n):
+                bounded = -most if logit[i] < -most else (most if logit[i] > most else logit[i])
+                each[i] += F(x[i] == own) * bounded
+        for i in range(n):
+            each[i] -= log(total[i])
+        for i in range(n):
+            total[i] = ONE / total[i]
+        for o in range(p, p + sizes[k]):
+            odds, own = score[o], codes[code + o - p]
+            for i in range(n):
+                odds[i] = weight[i] * (F(x[i] == own) - odds[i] * total[i])
+        p += sizes[k]
+        code += sizes[k]
+
+
+@compiled
+def bernoulli(x, second, logit, weight, score, each):
+    """The same of one binary feature, whose codes are another one and `second`."""
+    for i in range(len(x)):
+        positive, score[i] = softplus(logit[i])
+        each[i] += F(x[i] == second) * logit[i] - positive
+    for i in range(len(x)):
+        score[i] = weight[i] * (F(x[i] == second) - score[i])
+
+
+@compiled
+def adam(theta, mean, square, gradient, step, learning_rate):
+    """Update number `step`, from 1, of Adam."""
+    size = F(learning_rate / (1.0 - BETA_1**step))
+    unbias = F(1.0 / np.sqrt(1.0 - BETA_2**step))
+    for i in range(len(theta)):
+        g = gradient[i]
+        mean[i] = F(BETA_1) * mean[i] + F(1.0 - BETA_1) * g
+        square[i] = F(BETA_2) * square[i] + F(1.0 - BETA_2) * g * g
+        theta[i] -= size * mean[i] / (np.sqrt(square[i]) * unbias + F(EPSILON))
+
+
+@compiled
+def epochs(
+    theta, mean, square, step, order, noise, given, x, log_base, layout, encoder, decoder,
+    batch_size, learning_rate, beta, min_scale, losses,
+):  # fmt: skip
+    """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
+
+    Args:
+        theta: parameters of encoder and decoder, shape (E, n); updated, like the moments.
+        mean, square: Adam's moments, shape (E, n).
+        step: updates before.
+        order: people in the order of this epoch, shape (E, N).
+        noise: ε, shape (E, N, Z, L).
+        given: inputs of the encoder, s the last, shape (N, inputs).
+        x: features by kind, shape (N, D).
+        log_base: log h(x), shape (N,).
+        layout: of the features, `fairall.nn.likelihoods.Layout`.
+        encoder, decoder: sizes of their layers.
+        batch_size, learning_rate, beta, min_scale: of Phase I.
+        losses: where to write the loss averaged over the epoch, shape (E,).
+    """
+    n_people, n_latent, n_samples = noise.shape[1:]
+    n_encoder = 0
+    for layer in range(len(encoder) - 1):
+        n_encoder += (encoder[layer] + 1) * encoder[layer + 1]
+    rows = min(batch_size, n_people)
+    columns = rows * n_samples
+    widest = max(encoder.max() * rows, decoder.max() * columns)
+    inner = np.empty(encoder.sum() * rows, F), np.empty(decoder.sum() * columns, F)
+    gradient, spare = np.empty(widest, F), np.empty(widest, F)
+    slopes = np.empty(n_latent * rows, F)
+    target = np.empty(x.shape[1] * columns, F)
+    per_column = np.empty((3, columns), F)
+    of_theta = np.empty(theta.shape[1], F)
+    for e in range(len(theta)):
+        loss = 0.0
+        for first in range(0, n_people, batch_size):
+            n = min(batch_size, n_people - first)
+            loss += n * loss_and_gradient(
+                theta[e], order[e, first : first + n], noise[e, first : first + n], given, x, log_base, layout,
+                encoder, decoder, n_encoder, beta, min_scale, inner, gradient, spare, slopes, target, per_column, of_theta,
+            )  # fmt: skip
+            update = step + first // batch_size + 1
+            adam(theta[e], mean[e], square[e], of_theta, update, learning_rate)
+        losses[e] = loss / n_people
+
+
+@compiled
+def loss_and_gradient(
+    theta, rows, noise, given, x, log_base, layout, encoder, decoder, n_encoder, beta, min_scale,
+    inner, gradient, spare, slopes, target, per_column, of_theta,
+):  # fmt: skip
+    """Loss of Phase I on one minibatch, in nats per person, and its gradient; see `phase1_gradients`.
+
+    `target`, `per_column`, `gradient`, `spare`, `slopes` and both parts of `inner` are working space.
+    """
+    n, n_latent, n_samples = noise.shape
+    m = n * n_samples
+    into_encoder, into_decoder = inner
+    share = ONE / F(n)
+    weight, total, each = per_column[0, :m], per_column[1, :m], per_column[2, :m]
+    weight[:] = -share / F(n_samples)
+    n_inputs = given.shape[1]
+    entered = into_encoder[: n_inputs * n].reshape(n_inputs, n)
+    latent = into_decoder[: (n_latent + 1) * m].reshape(n_latent + 1, m)
+    features = target[: x.shape[1] * m].reshape(x.shape[1], m)
+    loss = ZERO
+    for i in range(n):
+        row = rows[i]
+        loss -= share * log_base[row]
+        for k in range(n_inputs):
+            entered[k, i] = given[row, k]
+        for j in range(i * n_samples, (i + 1) * n_samples):
+            latent[n_latent, j] = given[row, n_inputs - 1]
+            for k in range(x.shape[1]):
+                features[k, j] = x[row, k]
+
+    end = forward(theta[:n_encoder], encoder, into_encoder, n)
+    encoded = into_encoder[end : end + 2 * n_latent * n].reshape(2 * n_latent, n)
+    slope = slopes[: n_latent * n].reshape(n_latent, n)
+    for k in range(n_latent):
+        loc, scale, kl = encoded[k], encoded[n_latent + k], ZERO
+        for i in range(n):
+            positive, slope[k, i] = softplus(scale[i])
+            scale[i] = positive + min_scale
+            kl += HALF * (loc[i] * loc[i] + scale[i] * scale[i] - ONE) - log(scale[i])
+        loss += beta * share * kl
+        for i in range(n):
+            for j in range(n_samples):
+                latent[k, i * n_samples + j] = loc[i] + scale[i] * noise[i, k, j]
+
+    n_outputs = decoder[-1]
+    end = forward(theta[n_encoder:], decoder, into_decoder, m)
+    outputs = into_decoder[end : end + n_outputs * m].reshape(n_outputs, m)
+    score = gradient[: n_outputs * m].reshape(n_outputs, m)
+    log_prob(outputs, features, layout, weight, score, total, each)
+    for j in range(m):
+        loss += weight[j] * each[j]
+
+    gradient, spare = backward(
+        theta[n_encoder:], decoder, into_decoder, m, gradient, spare, of_theta[n_encoder:], True
+    )
+    of_latent = gradient[: (n_latent + 1) * m].reshape(n_latent + 1, m)
+    of_encoded = spare[: 2 * n_latent * n].reshape(2 * n_latent, n)
+    for k in range(n_latent):
+        loc, scale = encoded[k], encoded[n_latent + k]
+        for i in range(n):
+            of_loc, of_scale = ZERO, ZERO
+            for j in range(n_samples):
+                of_z = of_latent[k, i * n_samples + j]
+                of_loc += of_z
+                of_scale += of_z * noise[i, k, j]
+            of_encoded[k, i] = of_loc + beta * share * loc[i]
+            of_scale += beta * share * (scale[i] - ONE / scale[i])
+            of_encoded[n_latent + k, i] = of_scale * slope[k, i]
+    backward(theta[:n_encoder], encoder, into_encoder, n, spare, gradient, of_theta[:n_encoder], False)
+    return loss
+
+
+@compiled
+def decode(
+    theta, of_theta, sizes_of_layers, given, of_given, x, layout, weight, utility, utility_weight,
+    log_x, log_utility, n_samples, columns, learning,
+):  # fmt: skip
+    """Weighted log likelihood of a few replicates and its gradients; see `fused_decoder.value_and_gradients`.
+
+    Args:
+        theta: parameters of the decoder, shape (E, n).
+        of_theta: where to write their gradients, shape (E, n).
+        sizes_of_layers: of the decoder.
+        given: its inputs, shape (E, Z + 1, B·L).
+        of_given: where to write their gradients, same shape.
+        x: features by kind, shape (E, B, D).
+        layout: of the features, `fairall.nn.likelihoods.Layout`.
+        weight: of people, shape (E, B).
+        utility, utility_weight: ũ and its weights, shape (E, B), or (E, 0) where it is not modelled.
+        log_x: where to write log p(x | z, s) without log h(x), averaged over samples, shape (E, B).
+        log_utility: the same of ũ.
+        n_samples: L.
+        columns: of B·L that are computed at once.
+        learning: whether to compute gradients of `theta` and `given`.
+    """
+    n_inputs, n_outputs = sizes_of_layers[0], sizes_of_layers[-1]
+    n_features = x.shape[2]
+    models_utility = utility.shape[1] > 0
+    n_x = n_outputs - 1 if models_utility else n_outputs
+    columns = min(columns, given.shape[2])
+    values = np.empty(sizes_of_layers.sum() * columns, F)
+    widest = sizes_of_layers.max() * columns
+    gradient, spare = np.empty(widest, F), np.empty(widest, F)
+    part = np.empty(theta.shape[1], F)
+    target = np.empty(n_features * columns, F)
+    per_column = np.empty((6, columns), F)
+    second = ONE
+    of_theta[:] = ZERO
+    log_x[:] = ZERO
+    log_utility[:] = ZERO
+    per_sample = ONE / F(n_samples)
+    for e in range(len(theta)):
+        for first in range(0, given.shape[2], columns):
+            n = min(columns, given.shape[2] - first)
+            own, total, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
+            u, of_u, each_u = per_column[3, :n], per_column[4, :n], per_column[5, :n]
+            features = target[: n_features * n].reshape(n_features, n)
+            i = 0
+            while i < n:
+                person = (first + i) // n_samples
+                end = min(n, (person + 1) * n_samples - first)
+                own[i:end] = weight[e, person] * per_sample
+                for k in range(n_features):
+                    features[k, i:end] = x[e, person, k]
+                if models_utility:
+                    of_u[i:end] = utility_weight[e, person] * per_sample
+                    u[i:end] = utility[e, person]
+                i = end
+            values[: n_inputs * n].reshape(n_inputs, n)[:] = given[e, :, first : first + n]
+            end = forward(theta[e], sizes_of_layers, values, n)
+            outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
+            score = gradient[: n_outputs * n].reshape(n_outputs, n)
+            log_prob(outputs[:n_x], features, layout, own, score[:n_x], total, each)
+            each_u[:] = ZERO
+            if models_utility:
+                bernoulli(u, second, outputs[n_x], of_u, score[n_x], each_u)
+            i = 0
+            while i < n:
+                person = (first + i) // n_samples
+                end = min(n, (person + 1) * n_samples - first)
+                log_x[e, person] += each[i:end].sum() * per_sample
+                log_utility[e, person] += each_u[i:end].sum() * per_sample
+                i = end
+            if learning:
+                of_input, _ = backward(
+                    theta[e], sizes_of_layers, values, n, gradient, spare, part, True
+                )
+                of_given[e, :, first : first + n] = of_input[: n_inputs * n].reshape(n_inputs, n)
+                for i in range(len(part)):
+                    of_theta[e, i] += part[i]

@@ -1,0 +1,86 @@
+"""Epochs of Phase I as one native call each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairall.nn.likelihoods import MixedLikelihood
+from fairall.nn.native.calls import kernels, over_replicates
+from fairall.nn.stacked import StackedMLP
+
+
+class NativeEpochs:
+    """Training of encoders and decoders of E replicates by Adam on minibatches; as `TorchEpochs` in `fairall.models.phase1_epochs`.
+
+    The nets' parameters become views of one vector per replicate, which the compiled functions update.
+
+    Args:
+        encoder: E encoders of inputs, s the last, to location and scale before the softplus.
+        decoder: E decoders of z and s.
+        likelihood: of the decoder's outputs.
+        given: inputs of the encoder, shape (1, inputs, N).
+        x: features, shape (N, D).
+        batch_size: people per minibatch.
+        learning_rate: of Adam.
+        beta: weight of the KL term.
+        min_scale: least scale of z.
+    """
+
+    def __init__(
+        self,
+        encoder: StackedMLP,
+        decoder: StackedMLP,
+        likelihood: MixedLikelihood,
+        given: Tensor,
+        x: Tensor,
+        *,
+        batch_size: int,
+        learning_rate: float,
+        beta: float,
+        min_scale: float,
+    ) -> None:
+        parameters = [*encoder.weights_and_biases(), *decoder.weights_and_biases()]
+        self.theta = torch.cat([parameter.detach().flatten(1) for parameter in parameters], dim=1)
+        sizes = [parameter[0].numel() for parameter in parameters]
+        for parameter, values in zip(parameters, self.theta.split(sizes, dim=1), strict=True):
+            parameter.data = values.view(parameter.shape)
+        self.mean, self.square = torch.zeros_like(self.theta), torch.zeros_like(self.theta)
+        self.steps = torch.zeros((), dtype=torch.long)
+        self.people = (
+            given[0].T.contiguous().numpy(),
+            x[:, likelihood.columns].contiguous().numpy(),
+            likelihood.log_base(x.unsqueeze(0))[0].contiguous().numpy(),
+            likelihood.layout,
+            encoder.sizes,
+            decoder.sizes,
+        )
+        self.training = batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
+
+    def epoch(self, order: Tensor, noise: Tensor) -> Tensor:
+        """See `TorchEpochs.epoch`."""
+        losses = np.empty(len(order), np.float32)
+        stacked = [t.numpy() for t in (self.theta, self.mean, self.square, order, noise)]
+        steps = int(self.steps)
+
+        def some(replicates: slice) -> None:
+            theta, mean, square, order, noise = (values[replicates] for values in stacked)
+            kernels().epochs(
+                theta, mean, square, steps, order, noise, *self.people, *self.training, losses[replicates]
+            )
+
+        over_replicates(some, len(order))
+        self.steps += -(-order.shape[1] // self.training[0])
+        return torch.from_numpy(losses)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Adam's moments and number of updates."""
+        return {"mean": self.mean, "square": self.square, "steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        for name, own in self.state_dict().items():
+            own.copy_(state[name])
