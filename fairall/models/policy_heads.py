@@ -15,6 +15,8 @@ from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean, reparameterize
 from fairall.models.semi_supervised import SemiSupervisedVAE
+from fairall.nn.native.calls import takes
+from fairall.nn.native.nets import average_probability
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
@@ -85,10 +87,10 @@ class DecoderPolicy(LatentPolicy):
     ) -> Tensor:
         """See `LatentPolicy.probability`."""
 
-        def accepts(z: Tensor) -> Tensor:
-            return model.decoded_utility(z, s)
+        def averages(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+            return _over_samples(lambda z: model.decoded_utility(z, s), loc, scale, noise)
 
-        return _averaged(accepts, model, x, s, streams, n_samples)
+        return _averaged(averages, model, x, s, streams, n_samples)
 
 
 class NetPolicy(LatentPolicy):
@@ -118,7 +120,12 @@ class NetPolicy(LatentPolicy):
             columns = z.transpose(1, 2).flatten(2)
             return torch.sigmoid(self.net.forward_transposed(columns)).view(len(z), z.shape[1], z.shape[-1])
 
-        return _averaged(accepts, model, x, s, streams, n_samples)
+        def averages(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+            if takes(loc) and not torch.is_grad_enabled():
+                return average_probability(self.net.weights_and_biases(), loc, scale, noise)
+            return _over_samples(accepts, loc, scale, noise)
+
+        return _averaged(averages, model, x, s, streams, n_samples)
 
     def loss(self, model: SemiSupervisedVAE, batch: Decided, streams: SeedStreams) -> Tensor:
         """Cross-entropy with `training_targets`, weighted, averaged over their rows."""
@@ -200,20 +207,21 @@ POLICIES: dict[str, type[LatentPolicy]] = {
 
 
 def _averaged(
-    accepts: Callable[[Tensor], Tensor],
+    averages: Callable[[Tensor, Tensor, Tensor], Tensor],
     model: SemiSupervisedVAE,
     x: Tensor,
     s: Tensor,
     streams: SeedStreams,
     n_samples: int,
 ) -> Tensor:
-    """Expectation of `accepts` over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples.
+    """Expectation of a probability over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples.
 
     Both values of ũ use the same antithetic ε. Terms odd in ε then cancel, which halves the number of samples
     needed for a given error (docs/protocols.md).
 
     Args:
-        accepts: maps samples of z (E, B, Z, L) to probabilities (E, B, L).
+        averages: the probability, averaged over z = loc + scale·ε, shape (E, B, 2), of loc and scale
+            (E, B, 2, Z) and ε (E, B, Z, L).
         model: VAE and classifier.
         x: features, shape (E, B, D).
         s: sensitive attribute, shape (E, B).
@@ -224,10 +232,16 @@ def _averaged(
         Shape (E, B).
     """
     loc, scale = model.posteriors(x, s)
-    noise = streams.normal_samples(x.shape[1], loc.shape[-1], n_samples)
+    by_branch = averages(loc, scale, streams.normal_samples(x.shape[1], loc.shape[-1], n_samples))
+    p_utility = torch.sigmoid(model.classify(x, s))
+    return (1.0 - p_utility) * by_branch[..., 0] + p_utility * by_branch[..., 1]
+
+
+def _over_samples(
+    accepts: Callable[[Tensor], Tensor], loc: Tensor, scale: Tensor, noise: Tensor
+) -> Tensor:
+    """`accepts` of samples of z (E, B, Z, L), averaged for both values of ũ, shape (E, B, 2)."""
     z = torch.cat(
         [reparameterize(loc[:, :, branch], scale[:, :, branch], noise) for branch in (0, 1)], dim=-1
     )
-    by_branch = accepts(z).unflatten(-1, (2, -1)).mean(-1)
-    p_utility = torch.sigmoid(model.classify(x, s))
-    return (1.0 - p_utility) * by_branch[..., 0] + p_utility * by_branch[..., 1]
+    return accepts(z).unflatten(-1, (2, -1)).mean(-1)

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.manual_backward import backward_pass, forward_pass
 from fairall.nn.native.calls import takes
-from fairall.nn.native.decoder import log_likelihood
+from fairall.nn.native.nets import log_likelihood
 
 CACHED = 300_000  # numbers: a layer of so many, its gradient and the next one's stay in 2 to 4 MiB of cache
 

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from fairall.nn.manual_backward import affine
+from fairall.nn.native.calls import takes
+from fairall.nn.native.nets import apply
 from fairall.randomness import SeedStreams
 
 RELU_GAIN = math.sqrt(2.0)  # a ReLU halves the second moment of its input
@@ -107,6 +109,8 @@ class StackedMLP(nn.Module):
 
     def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Map x (E, in, B) to (E, out, B), people in columns, which is contiguous in memory for each unit."""
+        if dropout_streams is None and not torch.is_grad_enabled() and takes(x):
+            return apply(self.weights_and_biases(), x)
         *hidden, last = cast(list[StackedLinear], list(self.layers))
         for layer in hidden:
             x = layer.forward_transposed(x).relu_()

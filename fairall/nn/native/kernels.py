@@ -108,6 +108,55 @@ def forward(theta, sizes, values, n):
 
 
 @compiled
+def apply(theta, sizes, x, out, columns):
+    """Outputs of nets for x (E, in, n), `columns` at once, to out (E, out, n)."""
+    columns = max(1, min(columns, x.shape[2]))
+    values = np.empty(sizes.sum() * columns, F)
+    for e in range(len(theta)):
+        for first in range(0, x.shape[2], columns):
+            n = min(columns, x.shape[2] - first)
+            values[: sizes[0] * n].reshape(sizes[0], n)[:] = x[e, :, first : first + n]
+            end = forward(theta[e], sizes, values, n)
+            out[e, :, first : first + n] = values[end : end + sizes[-1] * n].reshape(sizes[-1], n)
+
+
+@compiled
+def average(theta, sizes, loc, scale, noise, out, columns):
+    """Average over samples z = loc + scale·ε of the logistic function of a net's only output.
+
+    Args:
+        theta, sizes: nets, shape (E, n), and sizes of their layers.
+        loc, scale: of M distributions of each person, shape (E, B, M, Z).
+        noise: ε, shape (E, B, Z, L).
+        out: where to write the averages, shape (E, B, M).
+        columns: samples that are computed at once, if there is room for one person's.
+    """
+    n_people, n_latent, n_samples = noise.shape[1:]
+    n_branches = loc.shape[2]
+    of_person = n_branches * n_samples
+    at_once = max(1, min(n_people, columns // of_person))
+    values = np.empty(sizes.sum() * at_once * of_person, F)
+    for e in range(len(theta)):
+        for first in range(0, n_people, at_once):
+            n = min(at_once, n_people - first)
+            z = values[: n_latent * n * of_person].reshape(n_latent, n, n_branches, n_samples)
+            for k in range(n_latent):
+                for i in range(n):
+                    for branch in range(n_branches):
+                        centre, width = loc[e, first + i, branch, k], scale[e, first + i, branch, k]
+                        for j in range(n_samples):
+                            z[k, i, branch, j] = centre + width * noise[e, first + i, k, j]
+            end = forward(theta[e], sizes, values, n * of_person)
+            logit = values[end : end + n * of_person]
+            for j in range(n * of_person):
+                _, logit[j] = softplus(logit[j])
+            for i in range(n):
+                for branch in range(n_branches):
+                    start = (i * n_branches + branch) * n_samples
+                    out[e, first + i, branch] = logit[start : start + n_samples].sum() / F(n_samples)
+
+
+@compiled
 def backward(theta, sizes, values, n, gradient, spare, of_theta, of_input):
     """Gradient of the net's parameters, and of its input if `of_input`.
 
@@ -382,7 +431,7 @@ def decode(
     n_features = x.shape[2]
     models_utility = utility.shape[1] > 0
     n_x = n_outputs - 1 if models_utility else n_outputs
-    columns = min(columns, given.shape[2])
+    columns = max(1, min(columns, given.shape[2]))
     values = np.empty(sizes_of_layers.sum() * columns, F)
     widest = sizes_of_layers.max() * columns
     gradient, spare = np.empty(widest, F), np.empty(widest, F)
