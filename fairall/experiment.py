@@ -18,6 +18,7 @@ from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
+from fairall.nn.native.calls import use_threads
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training
 from fairall.results.paper import paper_metrics
@@ -112,7 +113,8 @@ def run(
     """
     task, display = job(composed), display or Display()
     config, plain, folder = task.config, task.plain, task.folder
-    prepare_processor(config.threads)
+    prepare_processor()
+    use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
     for note in (*task.data.notes, *untuned(config, task.learner)):
         display.say(f"Note: {note}.")

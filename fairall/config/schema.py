@@ -249,7 +249,7 @@ class Config:
     sweep: SweepConfig = field(default_factory=SweepConfig)
     seed: int = MISSING
     seeds: int = MISSING
-    threads: int = MISSING
+    threads: int | None = MISSING
     objective: Any = MISSING
     hyperparameters: str = MISSING
     preset: str | None = MISSING

@@ -61,7 +61,8 @@ def validate(config: Config) -> None:
     schedule, evaluation = config.schedule, config.evaluation
     require(1 <= config.seeds <= MOST_SEEDS, "seeds", config.seeds, f"from 1 to {MOST_SEEDS}")
     require(0 <= config.seed < 2**63 - MOST_SEEDS, "seed", config.seed, "0 or more, and below 2**63")
-    require(1 <= config.threads <= MOST_THREADS, "threads", config.threads, f"from 1 to {MOST_THREADS}")
+    if config.threads is not None:
+        require(1 <= config.threads <= MOST_THREADS, "threads", config.threads, f"from 1 to {MOST_THREADS}")
     not_negative("checkpoint_seconds", config.checkpoint_seconds)
     require(config.outputs_dir.strip() != "", "outputs_dir", "", "a folder; here it is `outputs_dir=.`")
     open_unit("cost.value", config.cost.value)

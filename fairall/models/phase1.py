@@ -22,7 +22,7 @@ from fairall.models.objectives import gaussian_kl, reparameterize
 from fairall.models.phase1_epochs import TorchEpochs
 from fairall.models.vae import MIN_SCALE, ConditionalVAE
 from fairall.nn.fused_decoder import WeightedTargets
-from fairall.nn.native.calls import takes
+from fairall.nn.native.calls import processor, takes
 from fairall.nn.native.phase1 import NativeEpochs
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
@@ -108,8 +108,8 @@ class Phase1Task:
     epochs: int
 
     def key(self) -> str:
-        """Hash of the task, the number of threads, the code and the versions, 16 hexadecimal digits."""
-        digest = hashlib.sha256(repr((torch.get_num_threads(), code_and_versions())).encode())
+        """Hash of the task, the code, the versions and the processor, 16 hexadecimal digits."""
+        digest = hashlib.sha256(repr((code_and_versions(), processor())).encode())
         for field in fields(self):
             value = getattr(self, field.name)
             parts = (value.x, value.s) if isinstance(value, Unlabelled) else (repr(value),)
@@ -211,7 +211,12 @@ def epochs_of(vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> To
     """Training of `vae` on `pool`, compiled where it can be."""
     if not takes(pool.x):
         return TorchEpochs(
-            vae, pool.x, pool.s, batch_size=config.batch_size, learning_rate=config.learning_rate, beta=config.beta
+            vae,
+            pool.x,
+            pool.s,
+            batch_size=config.batch_size,
+            learning_rate=config.learning_rate,
+            beta=config.beta,
         )
     return NativeEpochs(
         vae.encoder,
@@ -220,6 +225,7 @@ def epochs_of(vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> To
         vae.encoder_input(pool.x.unsqueeze(0), pool.s.unsqueeze(0)),
         pool.x,
         batch_size=config.batch_size,
+        n_samples=config.elbo_samples,
         learning_rate=config.learning_rate,
         beta=config.beta,
         min_scale=MIN_SCALE,

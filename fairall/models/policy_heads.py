@@ -237,9 +237,7 @@ def _averaged(
     return (1.0 - p_utility) * by_branch[..., 0] + p_utility * by_branch[..., 1]
 
 
-def _over_samples(
-    accepts: Callable[[Tensor], Tensor], loc: Tensor, scale: Tensor, noise: Tensor
-) -> Tensor:
+def _over_samples(accepts: Callable[[Tensor], Tensor], loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
     """`accepts` of samples of z (E, B, Z, L), averaged for both values of ũ, shape (E, B, 2)."""
     z = torch.cat(
         [reparameterize(loc[:, :, branch], scale[:, :, branch], noise) for branch in (0, 1)], dim=-1

@@ -36,17 +36,18 @@ def short_of_memory() -> Iterator[None]:
         raise
 
 
-def prepare_processor(threads: int) -> None:
-    """Set the number of torch's threads, flush denormal numbers to zero, and keep freed memory.
+def prepare_processor() -> None:
+    """Give torch one thread, flush denormal numbers to zero, and keep freed memory.
+
+    Operations of this size gain nothing from several threads, which wait for each other at the end of each and
+    lose much time where another process has one of the cores. Compiled code has threads of its own
+    (`fairall.nn.native.calls`).
 
     Adam moments of weights without a gradient shrink towards zero, and a processor takes many times longer
     for denormal numbers than for others. A training step frees memory that the next one needs again; glibc's
     allocator is set to keep it.
-
-    Args:
-        threads: 1 or more.
     """
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     if sys.platform == "linux":
         allocator = ctypes.CDLL(None)

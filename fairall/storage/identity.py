@@ -9,9 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fairall.runtime.processor import numba_version
+
 # Keys that say where results are kept, how they are shown and where the data came from.
 IRRELEVANT = (
-    "outputs_dir", "force", "checkpoint_seconds", "tracking", "sweep", "objective", "hyperparameters",
+    "outputs_dir", "force", "checkpoint_seconds", "threads", "tracking", "sweep", "objective",
+    "hyperparameters",
 )  # fmt: skip
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Folders and files of the package whose code determines the numbers of a result. Values that config/ holds
@@ -28,7 +31,7 @@ NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
 @functools.cache
 def code_and_versions() -> str:
     """Hash of the code that computes and of the versions of the numeric libraries beneath it."""
-    versions = [version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")]
+    versions = [version(name) for name in ("torch", "numpy", "scipy", "scikit-learn")] + [numba_version()]
     return hashlib.sha256(f"{versions} {code_hash(Path(__file__).parents[1])}".encode()).hexdigest()
 
 

@@ -14,6 +14,7 @@ from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Task
 from fairall.models.vae import ConditionalVAE
+from fairall.nn.native.calls import use_threads
 from fairall.results.selection import latent_selection_metrics
 from fairall.results.terminal import Display
 from fairall.runtime.processor import prepare_processor, short_of_memory
@@ -33,7 +34,8 @@ def phase1_measures(composed: DictConfig) -> dict[str, list[float | None]]:
         FairAllError: if the method has no Phase I, the configuration is invalid, or Phase I diverges.
     """
     config, _ = checked(composed)
-    prepare_processor(config.threads)
+    prepare_processor()
+    use_threads(config.threads)
     data = dataset(config.dataset).prepare(scaler=config.protocol.scaler)
     setting = Setting.of(data.schema, config)
     learner = target_class(config.model, "model")(config.model, setting)

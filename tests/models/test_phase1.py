@@ -12,6 +12,7 @@ from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, phase1_loss, train_phase1
 from fairall.models.phase1_epochs import phase1_gradients
 from fairall.models.vae import ConditionalVAE
+from fairall.nn.native import calls
 from fairall.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import no_checkpoint
@@ -27,6 +28,13 @@ CONFIG = Phase1Config(
     margin=0.1,
 )
 SEEDS = [0, 1]
+
+
+@pytest.fixture(autouse=True, params=["compiled", "torch"])
+def _computed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test holds for compiled code and for what replaces it."""
+    if request.param == "torch":
+        monkeypatch.setattr(calls, "kernels", lambda: None)
 
 
 def task_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,9 +17,15 @@ from fairall.runtime.processor import numba_version
 _threads: ThreadPoolExecutor | None = None
 
 
-def use_threads(n: int) -> None:
-    """Divide the replicates of every call over `n` threads; no number depends on it."""
+def use_threads(n: int | None) -> None:
+    """Divide the replicates of every call over `n` threads; no number depends on it.
+
+    Args:
+        n: 1 or more; None for as many as there are cores that the process may use.
+    """
     global _threads
+    if n is None:
+        n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if _threads is not None:
         _threads.shutdown()
     # Denormal numbers are flushed to zero in each thread by itself.
@@ -32,7 +39,12 @@ def over_replicates(call: Callable[[slice], None], n_replicates: int) -> None:
         call(slice(0, n_replicates))
     else:
         for _ in _threads.map(call, [slice(e, e + 1) for e in range(n_replicates)]):
-            pass  # which raises what `call` has raised
+            pass  # raises what `call` has raised
+
+
+def takes(*tensors: Tensor) -> bool:
+    """Whether there are compiled functions for these tensors."""
+    return all(t.dtype == torch.float32 and t.device.type == "cpu" for t in tensors) and kernels() is not None
 
 
 @functools.cache
@@ -41,6 +53,7 @@ def kernels() -> Any | None:
     if numba_version() is None:
         return None
     from numba.core import event
+    from threadpoolctl import threadpool_limits
 
     from fairall.nn.native import kernels as compiled
 
@@ -56,9 +69,22 @@ def kernels() -> Any | None:
             pass
 
     event.register("numba:compile", Announcement())
+    # Products are small, and each thread has replicates of its own.
+    threadpool_limits(1, "blas")
     return compiled
 
 
-def takes(*tensors: Tensor) -> bool:
-    """Whether there are compiled functions for these tensors."""
-    return all(t.dtype == torch.float32 and t.device.type == "cpu" for t in tensors) and kernels() is not None
+@functools.cache
+def processor() -> str:
+    """The processor and the BLAS as far as rounding depends on them; the same without compiled functions."""
+    if kernels() is None:
+        return "none"
+    from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
+    from threadpoolctl import threadpool_info
+
+    blas = [
+        (info["version"], info.get("architecture"))
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    ]
+    return repr((get_host_cpu_name(), get_host_cpu_features().flatten(), sorted(map(repr, blas))))

@@ -6,8 +6,9 @@ and bias (out) of its layers in turn; values of its units have people in columns
 of all layers lie one after the other in one buffer.
 
 All compiled functions are in this one file, since numba renews its cache of a function when the function's own
-file has changed, but not when that of a function it calls has. A loop writes to few arrays and
-loads nothing conditionally: only then do vector registers serve it. `a if x < a else x` keeps NaN.
+file has changed, but not when that of a function it calls has. Loops over people stand in
+small functions, write to few arrays and load nothing conditionally: only then do they use vector registers.
+`a if x < a else x` keeps NaN.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401 - what np.dot calls; loaded before its threads are limited
 
 # Sums may be reordered, which lets loops over people use vector registers. NaN and infinity keep their
 # meaning: they tell that a seed has diverged.
@@ -82,6 +84,37 @@ def softplus(x):
 
 
 @compiled
+def relu(values, bias):
+    """Add the bias of a unit and apply the ReLU."""
+    for i in range(len(values)):
+        v = values[i] + bias
+        values[i] = ZERO if v < ZERO else v
+
+
+@compiled
+def add(values, bias):
+    """Add the bias of a unit."""
+    for i in range(len(values)):
+        values[i] += bias
+
+
+@compiled
+def add_all(into, values):
+    """Add one array to another."""
+    for i in range(len(into)):
+        into[i] += values[i]
+
+
+@compiled
+def total(values):
+    """Sum."""
+    result = ZERO
+    for i in range(len(values)):
+        result += values[i]
+    return result
+
+
+@compiled
 def forward(theta, sizes, values, n):
     """Fill `values` behind the input, which is there; returns the offset of the output."""
     weights, units = 0, 0
@@ -93,16 +126,11 @@ def forward(theta, sizes, values, n):
         units += n_in * n
         y = values[units : units + n_out * n].reshape(n_out, n)
         np.dot(weight.T, x, y)
-        hidden = layer < len(sizes) - 2
         for j in range(n_out):
-            row, bias = y[j], theta[weights + j]
-            if hidden:
-                for i in range(n):
-                    v = row[i] + bias
-                    row[i] = ZERO if v < ZERO else v
+            if layer < len(sizes) - 2:
+                relu(y[j], theta[weights + j])
             else:
-                for i in range(n):
-                    row[i] += bias
+                add(y[j], theta[weights + j])
         weights += n_out
     return units
 
@@ -153,7 +181,15 @@ def average(theta, sizes, loc, scale, noise, out, columns):
             for i in range(n):
                 for branch in range(n_branches):
                     start = (i * n_branches + branch) * n_samples
-                    out[e, first + i, branch] = logit[start : start + n_samples].sum() / F(n_samples)
+                    out[e, first + i, branch] = total(logit[start : start + n_samples]) / F(n_samples)
+
+
+@compiled
+def through_relu(gradient, hidden):
+    """Set the gradient of units that are not active to zero."""
+    for i in range(len(gradient)):
+        g = gradient[i]
+        gradient[i] = g if hidden[i] > ZERO else ZERO
 
 
 @compiled
@@ -175,24 +211,18 @@ def backward(theta, sizes, values, n, gradient, spare, of_theta, of_input):
         g = gradient[: n_out * n].reshape(n_out, n)
         np.dot(x, g.T, of_theta[weights:biases].reshape(n_in, n_out))
         for j in range(n_out):
-            row, total = g[j], ZERO
-            for i in range(n):
-                total += row[i]
-            of_theta[biases + j] = total
+            of_theta[biases + j] = total(g[j])
         if layer > 0 or of_input:
             into = spare[: n_in * n]
             np.dot(theta[weights:biases].reshape(n_in, n_out), g, into.reshape(n_in, n))
             if layer > 0:
-                hidden = values[units : units + n_in * n]
-                for i in range(n_in * n):
-                    v = into[i]
-                    into[i] = v if hidden[i] > ZERO else ZERO
+                through_relu(into, values[units : units + n_in * n])
             gradient, spare = spare, gradient
     return gradient, spare
 
 
 @compiled
-def log_prob(outputs, target, layout, weight, score, total, each):
+def log_prob(outputs, target, layout, weight, score, space, each):
     """Sum over features of log p(x | z, s) without log h(x) to `each`; weight times its gradient to `score`.
 
     Args:
@@ -201,76 +231,98 @@ def log_prob(outputs, target, layout, weight, score, total, each):
         layout: of the features, `fairall.nn.likelihoods.Layout`.
         weight: shape (n,).
         score: shape (P, n).
-        total: working space, shape (n,).
+        space: working space, shape (n,).
         each: shape (n,).
     """
-    n = len(weight)
     n_real, n_count, n_binary, sizes, codes, least, most = layout
     each[:] = ZERO
     for k in range(n_real):
-        x, eta1, raw = target[k], outputs[k], outputs[n_real + k]
-        of_eta1, of_raw = score[k], score[n_real + k]
-        for i in range(n):
-            positive, of_raw[i] = softplus(raw[i])
-            total[i] = TWO * (positive + least)  # the precision
-        for i in range(n):
-            error = x[i] - eta1[i] / total[i]
-            each[i] += HALF * (log(total[i]) - total[i] * error * error)
-        for i in range(n):
-            variance = ONE / total[i]
-            mean = eta1[i] * variance
-            of_raw[i] *= weight[i] * (mean * mean + variance - x[i] * x[i])
-        for i in range(n):
-            of_eta1[i] = weight[i] * (x[i] - eta1[i] / total[i])
-    p = 2 * n_real
+        j = n_real + k
+        gaussian(target[k], outputs[k], outputs[j], weight, score[k], score[j], space, each, least)
+    p, d = 2 * n_real, n_real
     for k in range(n_count):
-        x, raw, of_raw = target[n_real + k], outputs[p + k], score[p + k]
-        for i in range(n):
-            positive, of_raw[i] = softplus(raw[i])
-            total[i] = positive + least  # the rate
-        for i in range(n):
-            each[i] += x[i] * log(total[i]) - total[i]
-        for i in range(n):
-            of_raw[i] *= weight[i] * (x[i] / total[i] - ONE)
-    p += n_count
+        poisson(target[d + k], outputs[p + k], weight, score[p + k], space, each, least)
+    p, d = p + n_count, d + n_count
     for k in range(n_binary):
-        x = target[n_real + n_count + k]
-        bernoulli(x, codes[k], outputs[p + k], weight, score[p + k], each)
-    p += n_binary
-    code = n_binary
+        bernoulli(target[d + k], codes[k], outputs[p + k], weight, score[p + k], each)
+    p, d, code = p + n_binary, d + n_binary, n_binary
     for k in range(len(sizes)):
-        x = target[n_real + n_count + n_binary + k]
-        total[:] = ZERO
-        for o in range(p, p + sizes[k]):
-            logit, odds, own = outputs[o], score[o], codes[code + o - p]
-            for i in range(n):
-                bounded = -most if logit[i] < -most else (most if logit[i] > most else logit[i])
-                odds[i] = exp(bounded)
-            for i in range(n):
-                total[i] += odds[i]
-            for i in range(n):
-                bounded = -most if logit[i] < -most else (most if logit[i] > most else logit[i])
-                each[i] += F(x[i] == own) * bounded
+        x, n = target[d + k], sizes[k]
+        space[:] = ZERO
         for i in range(n):
-            each[i] -= log(total[i])
+            odds(x, codes[code + i], outputs[p + i], score[p + i], space, each, most)
+        normalise(space, each)
         for i in range(n):
-            total[i] = ONE / total[i]
-        for o in range(p, p + sizes[k]):
-            odds, own = score[o], codes[code + o - p]
-            for i in range(n):
-                odds[i] = weight[i] * (F(x[i] == own) - odds[i] * total[i])
-        p += sizes[k]
-        code += sizes[k]
+            residual(x, codes[code + i], weight, score[p + i], space)
+        p, code = p + n, code + n
+
+
+@compiled
+def gaussian(x, eta1, raw, weight, of_eta1, of_raw, precision, each, least):
+    """See `log_prob` and `fairall.nn.likelihoods.Gaussian`."""
+    for i in range(len(x)):
+        positive, of_raw[i] = softplus(raw[i])
+        precision[i] = TWO * (positive + least)
+    for i in range(len(x)):
+        error = x[i] - eta1[i] / precision[i]
+        each[i] += HALF * (log(precision[i]) - precision[i] * error * error)
+    for i in range(len(x)):
+        variance = ONE / precision[i]
+        mean = eta1[i] * variance
+        of_raw[i] *= weight[i] * (mean * mean + variance - x[i] * x[i])
+    for i in range(len(x)):
+        of_eta1[i] = weight[i] * (x[i] - eta1[i] / precision[i])
+
+
+@compiled
+def poisson(x, raw, weight, of_raw, rate, each, least):
+    """See `log_prob` and `fairall.nn.likelihoods.Poisson`."""
+    for i in range(len(x)):
+        positive, of_raw[i] = softplus(raw[i])
+        rate[i] = positive + least
+    for i in range(len(x)):
+        each[i] += x[i] * log(rate[i]) - rate[i]
+    for i in range(len(x)):
+        of_raw[i] *= weight[i] * (x[i] / rate[i] - ONE)
 
 
 @compiled
 def bernoulli(x, second, logit, weight, score, each):
-    """The same of one binary feature, whose codes are another one and `second`."""
+    """See `log_prob` and `fairall.nn.likelihoods.Bernoulli`; `second` is the code of the second value."""
     for i in range(len(x)):
         positive, score[i] = softplus(logit[i])
         each[i] += F(x[i] == second) * logit[i] - positive
     for i in range(len(x)):
         score[i] = weight[i] * (F(x[i] == second) - score[i])
+
+
+@compiled
+def odds(x, code, logit, score, total_odds, each, most):
+    """Of one code of a categorical feature: e^logit to `score`, and the logit to `each` of people with it."""
+    for i in range(len(x)):
+        bounded = -most if logit[i] < -most else (most if logit[i] > most else logit[i])
+        score[i] = exp(bounded)
+    for i in range(len(x)):
+        total_odds[i] += score[i]
+    for i in range(len(x)):
+        bounded = -most if logit[i] < -most else (most if logit[i] > most else logit[i])
+        each[i] += F(x[i] == code) * bounded
+
+
+@compiled
+def normalise(total_odds, each):
+    """Subtract the logarithm of the sum of odds, and take its reciprocal."""
+    for i in range(len(each)):
+        each[i] -= log(total_odds[i])
+    for i in range(len(each)):
+        total_odds[i] = ONE / total_odds[i]
+
+
+@compiled
+def residual(x, code, weight, score, per_odds):
+    """Weight times 1 or 0 less the probability of a code."""
+    for i in range(len(x)):
+        score[i] = weight[i] * (F(x[i] == code) - score[i] * per_odds[i])
 
 
 @compiled
@@ -287,7 +339,7 @@ def adam(theta, mean, square, gradient, step, learning_rate):
 
 @compiled
 def epochs(
-    theta, mean, square, step, order, noise, given, x, log_base, layout, encoder, decoder,
+    theta, mean, square, step, order, noise, given, x, log_base, layout, encoder, decoder, at_once,
     batch_size, learning_rate, beta, min_scale, losses,
 ):  # fmt: skip
     """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
@@ -303,30 +355,33 @@ def epochs(
         log_base: log h(x), shape (N,).
         layout: of the features, `fairall.nn.likelihoods.Layout`.
         encoder, decoder: sizes of their layers.
+        at_once: people of a minibatch that are computed at once.
         batch_size, learning_rate, beta, min_scale: of Phase I.
         losses: where to write the loss averaged over the epoch, shape (E,).
     """
     n_people, n_latent, n_samples = noise.shape[1:]
-    n_encoder = 0
-    for layer in range(len(encoder) - 1):
-        n_encoder += (encoder[layer] + 1) * encoder[layer + 1]
-    rows = min(batch_size, n_people)
-    columns = rows * n_samples
-    widest = max(encoder.max() * rows, decoder.max() * columns)
-    inner = np.empty(encoder.sum() * rows, F), np.empty(decoder.sum() * columns, F)
-    gradient, spare = np.empty(widest, F), np.empty(widest, F)
-    slopes = np.empty(n_latent * rows, F)
+    columns = at_once * n_samples
+    widest = max(encoder.max() * at_once, decoder.max() * columns)
+    inner = np.empty(encoder.sum() * at_once, F), np.empty(decoder.sum() * columns, F)
+    buffers = np.empty(widest, F), np.empty(widest, F)
+    slopes = np.empty(n_latent * at_once, F)
     target = np.empty(x.shape[1] * columns, F)
     per_column = np.empty((3, columns), F)
-    of_theta = np.empty(theta.shape[1], F)
+    of_theta, part = np.empty(theta.shape[1], F), np.empty(theta.shape[1], F)
     for e in range(len(theta)):
         loss = 0.0
         for first in range(0, n_people, batch_size):
-            n = min(batch_size, n_people - first)
-            loss += n * loss_and_gradient(
-                theta[e], order[e, first : first + n], noise[e, first : first + n], given, x, log_base, layout,
-                encoder, decoder, n_encoder, beta, min_scale, inner, gradient, spare, slopes, target, per_column, of_theta,
-            )  # fmt: skip
+            end = min(first + batch_size, n_people)
+            share = ONE / F(end - first)
+            for start in range(first, end, at_once):
+                stop = min(start + at_once, end)
+                loss += (end - first) * loss_and_gradient(
+                    theta[e], order[e, start:stop], noise[e, start:stop], share, given, x, log_base, layout,
+                    encoder, decoder, beta, min_scale, inner, buffers, slopes, target, per_column,
+                    of_theta if start == first else part,
+                )  # fmt: skip
+                if start > first:
+                    add_all(of_theta, part)
             update = step + first // batch_size + 1
             adam(theta[e], mean[e], square[e], of_theta, update, learning_rate)
         losses[e] = loss / n_people
@@ -334,18 +389,20 @@ def epochs(
 
 @compiled
 def loss_and_gradient(
-    theta, rows, noise, given, x, log_base, layout, encoder, decoder, n_encoder, beta, min_scale,
-    inner, gradient, spare, slopes, target, per_column, of_theta,
+    theta, rows, noise, share, given, x, log_base, layout, encoder, decoder, beta, min_scale, inner, buffers,
+    slopes, target, per_column, of_theta,
 ):  # fmt: skip
-    """Loss of Phase I on one minibatch, in nats per person, and its gradient; see `phase1_gradients`.
+    """Loss of Phase I, summed over people with weight `share`, and its gradient; see `phase1_gradients`.
 
-    `target`, `per_column`, `gradient`, `spare`, `slopes` and both parts of `inner` are working space.
+    `inner`, `buffers`, `slopes`, `target` and `per_column` are working space.
     """
     n, n_latent, n_samples = noise.shape
     m = n * n_samples
+    n_encoder = 0
+    for layer in range(len(encoder) - 1):
+        n_encoder += (encoder[layer] + 1) * encoder[layer + 1]
     into_encoder, into_decoder = inner
-    share = ONE / F(n)
-    weight, total, each = per_column[0, :m], per_column[1, :m], per_column[2, :m]
+    weight, space, each = per_column[0, :m], per_column[1, :m], per_column[2, :m]
     weight[:] = -share / F(n_samples)
     n_inputs = given.shape[1]
     entered = into_encoder[: n_inputs * n].reshape(n_inputs, n)
@@ -366,21 +423,18 @@ def loss_and_gradient(
     encoded = into_encoder[end : end + 2 * n_latent * n].reshape(2 * n_latent, n)
     slope = slopes[: n_latent * n].reshape(n_latent, n)
     for k in range(n_latent):
-        loc, scale, kl = encoded[k], encoded[n_latent + k], ZERO
-        for i in range(n):
-            positive, slope[k, i] = softplus(scale[i])
-            scale[i] = positive + min_scale
-            kl += HALF * (loc[i] * loc[i] + scale[i] * scale[i] - ONE) - log(scale[i])
-        loss += beta * share * kl
+        loss += beta * share * gaussian_kl(encoded[k], encoded[n_latent + k], slope[k], min_scale)
         for i in range(n):
             for j in range(n_samples):
-                latent[k, i * n_samples + j] = loc[i] + scale[i] * noise[i, k, j]
+                z = encoded[k, i] + encoded[n_latent + k, i] * noise[i, k, j]
+                latent[k, i * n_samples + j] = z
 
     n_outputs = decoder[-1]
     end = forward(theta[n_encoder:], decoder, into_decoder, m)
     outputs = into_decoder[end : end + n_outputs * m].reshape(n_outputs, m)
+    gradient, spare = buffers
     score = gradient[: n_outputs * m].reshape(n_outputs, m)
-    log_prob(outputs, features, layout, weight, score, total, each)
+    log_prob(outputs, features, layout, weight, score, space, each)
     for j in range(m):
         loss += weight[j] * each[j]
 
@@ -402,6 +456,21 @@ def loss_and_gradient(
             of_encoded[n_latent + k, i] = of_scale * slope[k, i]
     backward(theta[:n_encoder], encoder, into_encoder, n, spare, gradient, of_theta[:n_encoder], False)
     return loss
+
+
+@compiled
+def gaussian_kl(loc, scale, slope, min_scale):
+    """KL to N(0, 1), summed over people; `scale` has the argument of the softplus, and gets the scale.
+
+    The derivative of the scale in it goes to `slope`.
+    """
+    for i in range(len(loc)):
+        positive, slope[i] = softplus(scale[i])
+        scale[i] = positive + min_scale
+    kl = ZERO
+    for i in range(len(loc)):
+        kl += HALF * (loc[i] * loc[i] + scale[i] * scale[i] - ONE) - log(scale[i])
+    return kl
 
 
 @compiled
@@ -446,7 +515,7 @@ def decode(
     for e in range(len(theta)):
         for first in range(0, given.shape[2], columns):
             n = min(columns, given.shape[2] - first)
-            own, total, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
+            own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
             u, of_u, each_u = per_column[3, :n], per_column[4, :n], per_column[5, :n]
             features = target[: n_features * n].reshape(n_features, n)
             i = 0
@@ -464,7 +533,7 @@ def decode(
             end = forward(theta[e], sizes_of_layers, values, n)
             outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
             score = gradient[: n_outputs * n].reshape(n_outputs, n)
-            log_prob(outputs[:n_x], features, layout, own, score[:n_x], total, each)
+            log_prob(outputs[:n_x], features, layout, own, score[:n_x], space, each)
             each_u[:] = ZERO
             if models_utility:
                 bernoulli(u, second, outputs[n_x], of_u, score[n_x], each_u)
@@ -472,13 +541,10 @@ def decode(
             while i < n:
                 person = (first + i) // n_samples
                 end = min(n, (person + 1) * n_samples - first)
-                log_x[e, person] += each[i:end].sum() * per_sample
-                log_utility[e, person] += each_u[i:end].sum() * per_sample
+                log_x[e, person] += total(each[i:end]) * per_sample
+                log_utility[e, person] += total(each_u[i:end]) * per_sample
                 i = end
             if learning:
-                of_input, _ = backward(
-                    theta[e], sizes_of_layers, values, n, gradient, spare, part, True
-                )
+                of_input, _ = backward(theta[e], sizes_of_layers, values, n, gradient, spare, part, True)
                 of_given[e, :, first : first + n] = of_input[: n_inputs * n].reshape(n_inputs, n)
-                for i in range(len(part)):
-                    of_theta[e, i] += part[i]
+                add_all(of_theta[e], part)

@@ -32,7 +32,7 @@ def apply(layers: Sequence[Tensor], x: Tensor) -> Tensor:
 
     def some(replicates: slice) -> None:
         theta, x, out = (array[replicates] for array in arrays)
-        kernels().apply(theta, sizes, x, out, _columns(sizes))
+        kernels().apply(theta, sizes, x, out, columns_of(sizes))
 
     over_replicates(some, len(x))
     return outputs
@@ -56,7 +56,7 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
 
     def some(replicates: slice) -> None:
         own = (array[replicates] for array in rest)
-        kernels().average(theta_[replicates], sizes, *own, _columns(sizes))
+        kernels().average(theta_[replicates], sizes, *own, columns_of(sizes))
 
     over_replicates(some, len(loc))
     return averages
@@ -104,7 +104,7 @@ def log_likelihood(
         theta, of_theta, given, of_given, x, *rest = (array[replicates] for array in stacked)
         kernels().decode(
             theta, of_theta, sizes, given, of_given, x, likelihood.layout, *rest, n_samples,
-            _columns(sizes), learning,
+            columns_of(sizes), learning,
         )  # fmt: skip
 
     n_samples = given.shape[3]
@@ -121,7 +121,7 @@ def _flat(layers: Sequence[Tensor]) -> tuple[Tensor, np.ndarray]:
     return theta, np.array([layers[0].shape[1], *(bias.shape[2] for bias in layers[1::2])])
 
 
-def _columns(sizes: np.ndarray) -> int:
+def columns_of(sizes: np.ndarray) -> int:
     """Samples of people that nets with these layers take at once."""
     small = SMALL // int((sizes[:-1] * sizes[1:]).max()) // 16 * 16
     return min(COLUMNS, small) if small >= FEWEST else COLUMNS

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.native.calls import kernels, over_replicates
+from fairall.nn.native.nets import columns_of
 from fairall.nn.stacked import StackedMLP
 
 
@@ -25,6 +26,7 @@ class NativeEpochs:
         given: inputs of the encoder, shape (1, inputs, N).
         x: features, shape (N, D).
         batch_size: people per minibatch.
+        n_samples: L.
         learning_rate: of Adam.
         beta: weight of the KL term.
         min_scale: least scale of z.
@@ -39,6 +41,7 @@ class NativeEpochs:
         x: Tensor,
         *,
         batch_size: int,
+        n_samples: int,
         learning_rate: float,
         beta: float,
         min_scale: float,
@@ -48,6 +51,7 @@ class NativeEpochs:
         sizes = [parameter[0].numel() for parameter in parameters]
         for parameter, values in zip(parameters, self.theta.split(sizes, dim=1), strict=True):
             parameter.data = values.view(parameter.shape)
+        self.batch_size = batch_size
         self.mean, self.square = torch.zeros_like(self.theta), torch.zeros_like(self.theta)
         self.steps = torch.zeros((), dtype=torch.long)
         self.people = (
@@ -58,7 +62,11 @@ class NativeEpochs:
             encoder.sizes,
             decoder.sizes,
         )
-        self.training = batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
+        # A minibatch is computed in equal parts, of which the products are small (see `columns_of`).
+        most = min(columns_of(encoder.sizes), columns_of(decoder.sizes))
+        n_parts = -(-min(batch_size, len(x)) * n_samples // most)
+        at_once = -(-min(batch_size, len(x)) // n_parts // 16) * 16
+        self.training = at_once, batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
 
     def epoch(self, order: Tensor, noise: Tensor) -> Tensor:
         """See `TorchEpochs.epoch`."""
@@ -73,7 +81,7 @@ class NativeEpochs:
             )
 
         over_replicates(some, len(order))
-        self.steps += -(-order.shape[1] // self.training[0])
+        self.steps += -(-order.shape[1] // self.batch_size)
         return torch.from_numpy(losses)
 
     def state_dict(self) -> dict[str, Any]:

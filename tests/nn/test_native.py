@@ -1,0 +1,267 @@
+"""Compiled code against the same in torch."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairall.data.features import Feature, Kind, Schema
+from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, epochs_of, train_phase1
+from fairall.models.phase1_epochs import TorchEpochs
+from fairall.models.policy_heads import _over_samples
+from fairall.nn.fused_decoder import WeightedTargets, value_and_gradients
+from fairall.nn.likelihoods import MixedLikelihood
+from fairall.nn.native import calls, nets
+from fairall.nn.native.calls import use_threads
+from fairall.nn.native.phase1 import NativeEpochs
+from fairall.nn.stacked import StackedMLP
+from fairall.randomness import SeedStreams
+from tests.conftest import no_checkpoint
+
+if calls.kernels() is None:
+    pytest.skip("numba is not installed, or switched off", allow_module_level=True)
+
+KINDS = {
+    "real": [Feature("a", Kind.REAL), Feature("b", Kind.REAL)],
+    "count": [Feature("c", Kind.COUNT)],
+    "binary": [Feature("d", Kind.BINARY, (1.0, 2.0)), Feature("e", Kind.BINARY, (0.0, 1.0))],
+    "categorical": [
+        Feature("f", Kind.CATEGORICAL, (3.0, 5.0, 6.0)),
+        Feature("g", Kind.CATEGORICAL, (0.0, 1.0, 2.0, 3.0)),
+    ],
+}
+MIXED = [features[i] for i in (0, 1) for features in KINDS.values() if i < len(features)]
+E = 3
+
+
+def unlabelled(features: list[Feature], n: int) -> Unlabelled:
+    draw = np.random.default_rng(n)
+    columns = {
+        Kind.REAL: lambda f: draw.normal(size=n),
+        Kind.COUNT: lambda f: draw.poisson(4.0, size=n),
+        Kind.BINARY: lambda f: draw.choice(f.codes, size=n),
+        Kind.CATEGORICAL: lambda f: draw.choice(f.codes, size=n),
+    }
+    x = np.stack([columns[feature.kind](feature) for feature in features], 1)
+    return Unlabelled(torch.tensor(x).float(), torch.tensor(draw.choice([-1.0, 1.0], size=n)).float())
+
+
+def task_of(features: list[Feature], n: int, **changes: Any) -> Phase1Task:
+    config = Phase1Config(
+        batch_size=48,
+        learning_rate=1e-2,
+        beta=0.7,
+        elbo_samples=1,
+        validate_every=5,
+        validation_samples=4,
+        patience=None,
+        margin=0.0,
+    )
+    keys = changes.keys() & vars(config).keys()
+    config = replace(config, **{key: changes.pop(key) for key in keys})
+    encoding = changes.pop("encoding", "ordinal")
+    return Phase1Task(
+        pool=unlabelled(features, n),
+        validation=unlabelled(features, 70),
+        schema=Schema(features, encoding),
+        seeds=changes.pop("seeds", range(E)),
+        latent_size=3,
+        vae_arch=changes.pop("vae_arch", [20, 12]),
+        group_blind=False,
+        gain=1.0,
+        config=config,
+        epochs=changes.pop("epochs", 10),
+    )
+
+
+def both(task: Phase1Task) -> Iterator[tuple[TorchEpochs | NativeEpochs, Any]]:
+    """Training in torch and compiled, and the VAE of each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calls, "kernels", lambda: None)
+        vae = task.untrained_vae(task.streams())
+        yield epochs_of(vae, task.pool, task.config), vae
+    vae = task.untrained_vae(task.streams())
+    yield epochs_of(vae, task.pool, task.config), vae
+
+
+def draws(task: Phase1Task) -> tuple[Tensor, Tensor]:
+    streams, n = SeedStreams(task.seeds, "draws"), len(task.pool)
+    return streams.permutations(n), streams.normal(n, task.latent_size, task.config.elbo_samples)
+
+
+@pytest.mark.parametrize("n_samples", [1, 3])
+@pytest.mark.parametrize("encoding", ["ordinal", "one_hot"])
+@pytest.mark.parametrize("features", [*KINDS.values(), MIXED], ids=[*KINDS, "mixed"])
+def test_the_first_gradient_of_phase_1_is_that_of_torch(
+    features: list[Feature], encoding: str, n_samples: int
+) -> None:
+    task = task_of(features, 48, encoding=encoding, elbo_samples=n_samples)
+    (oracle, _), (native, _) = both(task)
+    assert isinstance(oracle, TorchEpochs)
+    assert isinstance(native, NativeEpochs)
+    expected, loss = oracle.epoch(*draws(task)), native.epoch(*draws(task))
+    torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0.0)
+    # After one update Adam's first moment is a tenth of the gradient.
+    gradient = torch.cat([parameter.grad.flatten(1) for parameter in oracle.vae.parameters()], 1)
+    assert (10.0 * native.mean - gradient).abs().max() < 1e-4 * gradient.abs().max()
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"batch_size": 700}, {"vae_arch": [300]}, {"elbo_samples": 9}], ids=str
+)
+def test_some_epochs_leave_the_weights_of_torch(changes: dict[str, Any]) -> None:
+    # 1,000 people are no multiple of a minibatch; 700 people and nine samples are computed in parts.
+    task = task_of(MIXED, 1000, **{"batch_size": 130} | changes, learning_rate=1e-3)
+    (oracle, of_torch), (native, compiled) = both(task)
+    for _ in range(2):
+        expected, loss = oracle.epoch(*draws(task)), native.epoch(*draws(task))
+    torch.testing.assert_close(loss, expected, rtol=1e-4, atol=0.0)
+    assert int(native.state_dict()["steps"]) == int(oracle.state_dict()["steps"][0])
+    for own, known in zip(compiled.parameters(), of_torch.parameters(), strict=True):
+        assert own.shape == known.shape
+        # Adam's first steps have the sign of the gradient alone, which rounding may change near zero.
+        assert (own - known).abs().quantile(0.99) < 2e-5
+
+
+def test_a_whole_training_ends_within_the_spread_of_seeds() -> None:
+    task = task_of(MIXED, 200, epochs=150, seeds=range(8), patience=50)
+    _, compiled = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calls, "kernels", lambda: None)
+        _, known = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())
+    error = known.kept_loss.std() / 8**0.5
+    assert (compiled.kept_loss.mean() - known.kept_loss.mean()).abs() < error
+    assert known.train[0].mean() - known.kept_loss.mean() > 20 * error  # the training matters
+
+
+@pytest.mark.parametrize("utility", [False, True])
+@pytest.mark.parametrize("shape", [(5, 7), (90, 11), (0, 3)], ids=str)
+def test_the_decoder_has_the_value_and_the_gradients_of_torch(
+    shape: tuple[int, int], utility: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_people, n_samples = shape
+    likelihood = MixedLikelihood(Schema(MIXED))
+    decoder = StackedMLP(4, [20, 12], likelihood.n_outputs + utility, SeedStreams(range(E), "decoder"))
+    layers = [layer.detach() for layer in decoder.weights_and_biases()]
+    given = torch.randn(E, 4, n_people, n_samples)
+    people = unlabelled(MIXED, max(1, E * n_people)).x[: E * n_people].view(E, n_people, len(MIXED))
+    weight, label = torch.rand(2, E, n_people)
+    targets = WeightedTargets(people, weight, *((label.round(), weight) if utility else ()))
+    value, gradients = value_and_gradients(layers, likelihood, given, targets)
+    monkeypatch.setattr(calls, "kernels", lambda: None)
+    expected, known = value_and_gradients(layers, likelihood, given, targets)
+    torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-6)
+    of_layers = [*zip(gradients.layers, known.layers, strict=True)]
+    for own, other in [(gradients.given, known.given), *of_layers]:
+        assert (own - other).abs().sum() <= 1e-5 * other.abs().sum()
+    torch.testing.assert_close(gradients.weight, known.weight, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(gradients.utility_weight, known.utility_weight, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 30.0, 1e4])
+def test_extreme_outputs_are_as_in_torch(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    likelihood = MixedLikelihood(Schema(MIXED))
+    layers = [torch.zeros(1, 2, likelihood.n_outputs), scale * torch.randn(1, 1, likelihood.n_outputs)]
+    given, targets = (
+        torch.zeros(1, 2, 40, 1),
+        WeightedTargets(unlabelled(MIXED, 40).x[None], torch.ones(1, 40)),
+    )
+    value, gradients = value_and_gradients(layers, likelihood, given, targets)
+    monkeypatch.setattr(calls, "kernels", lambda: None)
+    expected, known = value_and_gradients(layers, likelihood, given, targets)
+    torch.testing.assert_close(value, expected, rtol=2e-5, atol=1e-5)
+    torch.testing.assert_close(gradients.layers[1], known.layers[1], rtol=2e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+@pytest.mark.parametrize("layer", [0, 2, 6])
+def test_a_parameter_that_is_not_finite_makes_its_seed_diverge_alone(layer: int, value: float) -> None:
+    task = task_of(MIXED, 100)
+    sound = task.untrained_vae(task.streams())
+    known = epochs_of(sound, task.pool, task.config).epoch(*draws(task))
+    vae = task.untrained_vae(task.streams())
+    with torch.no_grad():
+        list(vae.parameters())[layer][1] = value
+    training = epochs_of(vae, task.pool, task.config)
+    loss = training.epoch(*draws(task))
+    assert torch.equal(loss[[0, 2]], known[[0, 2]])
+    loss = training.epoch(*draws(task))
+    assert loss.isfinite().tolist() == [True, False, True]
+
+
+def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = StackedMLP(3, [20, 12], 1, SeedStreams(range(E), "net"))
+    x, loc, scale = torch.randn(E, 3, 301), torch.randn(E, 301, 2, 3), torch.rand(E, 301, 2, 3)
+    noise = torch.randn(E, 301, 3, 8)
+    with torch.no_grad():
+        outputs = net.forward_transposed(x)
+        average = nets.average_probability(net.weights_and_biases(), loc, scale, noise)
+        monkeypatch.setattr(calls, "kernels", lambda: None)
+        expected = net.forward_transposed(x)
+
+        def accepts(z: Tensor) -> Tensor:
+            return torch.sigmoid(net(z.transpose(2, 3).flatten(1, 2))).view(E, 301, -1)
+
+        known = _over_samples(accepts, loc, scale, noise)
+    torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(average, known, rtol=1e-5, atol=1e-6)
+    assert average.std() > 0.01
+
+
+def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
+    def trained(seeds: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+        task = task_of(MIXED, 300, seeds=seeds)
+        vae = task.untrained_vae(task.streams())
+        loss = epochs_of(vae, task.pool, task.config).epoch(*draws(task))
+        layers = vae.decoder.weights_and_biases()
+        given = SeedStreams(seeds, "given").normal(4, 30, 5)
+        targets = WeightedTargets(task.pool.x[:30].expand(len(seeds), -1, -1), torch.ones(len(seeds), 30))
+        value, gradients = value_and_gradients(layers, vae.likelihood, given, targets)
+        return loss, value, torch.cat([layer.flatten(1) for layer in gradients.layers], 1)
+
+    one = trained([0, 1, 2, 3])
+    try:
+        for n in (2, 3, None):
+            use_threads(n)
+            for own, known in zip(trained([0, 1, 2, 3]), one, strict=True):
+                assert torch.equal(own, known)
+    finally:
+        use_threads(1)
+    for own, known in zip(trained([2]), one, strict=True):
+        assert torch.equal(own[0], known[2])
+
+
+def test_what_fails_in_a_thread_is_raised() -> None:
+    use_threads(2)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            calls.over_replicates(lambda replicates: 1 // (replicates.start - 1), 3)  # type: ignore[arg-type, return-value]
+    finally:
+        use_threads(1)
+
+
+def test_compiling_is_said_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    from numba.core import event
+
+    calls.kernels.cache_clear()
+    calls.kernels()
+    for _ in range(3):
+        with event.trigger_event("numba:compile", data={}):
+            pass
+    assert capfd.readouterr().err == "fairall: compiling, once for this installation ...\n"
+
+
+def test_numba_is_not_imported_where_it_is_switched_off() -> None:
+    code = "import sys; from fairall.nn.native import calls; print(calls.kernels(), 'numba' in sys.modules)"
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True
+    )
+    assert ended.stdout == "None False\n"
