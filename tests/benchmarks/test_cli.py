@@ -27,6 +27,7 @@ ONE = ["phases", "--models", "fairlog", "--datasets", "credit", "--seeds", "1"]
         ([*ONE, "--out", "/dev/null/x"], "--out /dev/null/x: "),
         (["scaling", "--axes", "luck"], "invalid choice: 'luck'"),
         (["compare", "nope", "."], "nope: no such revision"),
+        (["compare", ".", ".", "--models", "fairlgo"], "no such model, did you mean fairlog?"),
         (["compare", "."], "the following arguments are required: B"),
         (["render", "nowhere"], "nowhere: no benchmark has written there"),
     ],
