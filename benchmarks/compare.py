@@ -74,8 +74,7 @@ def render(folder: Path) -> str:
 
 {head(read_setting(folder), medians)}
 
-A and B are medians in seconds, B/A is the median of the ratios of pairs; the least and the most of these ratios
-follow.
+A and B are medians in seconds; B/A is the median of the ratios of pairs, followed by the least and the most.
 
 ## CPU seconds
 

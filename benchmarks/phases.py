@@ -76,7 +76,7 @@ Every number is a median of its own: with several repeats, parts add up to the t
 
 The bound is what the multiply-adds of all nets, forward and backward, take on one core at the rate that it
 reaches in float32 products of {SIZE} × {SIZE} matrices, which stay in its second-level cache; that rate is
-measured after every run. Likelihoods, softmax, noise, optimiser and other operations on elements are not counted.
+measured after every run. Likelihoods, softmax, noise, optimiser and other elementwise work is not counted.
 
 {markdown_table(beside_bound(medians), digits=3)}
 
