@@ -27,7 +27,7 @@ Raw files are looked for as in a run ($FAIRALL_DATA).
   python -m benchmarks phases                                  all methods and data sets: many hours
   python -m benchmarks phases --models fairlog --datasets credit --seeds 10 --repeats 1
   python -m benchmarks phases --repeats 1 -- preset=quick      a rehearsal; its numbers mean little
-  python -m benchmarks scaling --axes seeds -- model=fairlog
+  python -m benchmarks scaling --axes seeds people threads
   python -m benchmarks compare main . --models fairlog --datasets credit --seeds 10
   taskset -c 0 python -m benchmarks ...                        on one core: measured processes inherit it
 
@@ -70,9 +70,8 @@ def _run(arguments: argparse.Namespace, overrides: Sequence[str]) -> None:
     if arguments.command == scaling.NAME:
         with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as tables:
             scaling.write_tables(Path(tables), arguments.axes)
-            _measure(
-                scaling.cases(arguments.axes, Path(tables), overrides), scaling.LABELS, arguments, setting
-            )
+            cases = scaling.cases(arguments.axes, Path(tables), overrides)
+            _measure(cases, scaling.LABELS, arguments, setting)
         return
     cases = phases.cases(arguments.models, arguments.datasets, arguments.seeds, overrides)
     if arguments.command == phases.NAME:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.campaign import Case
+from benchmarks.errors import BenchmarkError
 from benchmarks.parts import EVALUATION, PHASE_1, PHASE_2, WARM_UP
 
 if TYPE_CHECKING:
@@ -23,7 +24,15 @@ WITH_NETS = (PHASE_1, WARM_UP, PHASE_2, EVALUATION)
 def cases(
     models: Sequence[str], datasets: Sequence[str], seeds: Sequence[int], overrides: Sequence[str]
 ) -> list[Case]:
-    """Every method on every data set with every number of seeds."""
+    """Every method on every data set with every number of seeds.
+
+    Raises:
+        BenchmarkError: where an override sets one of these too.
+    """
+    for word in overrides:
+        name = word.partition("=")[0]
+        if name in LABELS:
+            raise BenchmarkError(f"{word}: it is chosen before --, by --{name.removesuffix('s')}s")
     return [
         Case(labels, [*(f"{key}={value}" for key, value in labels.items()), *overrides])
         for n_seeds in seeds

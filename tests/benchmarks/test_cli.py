@@ -25,6 +25,8 @@ ONE = ["phases", "--models", "fairlog", "--datasets", "credit", "--seeds", "1"]
         ),
         (["phases", "--", "schedule.time_stesp=3"], "did you mean schedule.time_steps?"),
         ([*ONE, "--out", "/dev/null/x"], "--out /dev/null/x: "),
+        (["compare", ".", ".", "--", "model=fairlog"], "model=fairlog: it is chosen before --, by --models"),
+        (["phases", "--", "seeds=2"], "seeds=2: it is chosen before --, by --seeds"),
         (["scaling", "--axes", "luck"], "invalid choice: 'luck'"),
         (["compare", "nope", "."], "nope: no such revision"),
         (["compare", ".", ".", "--models", "fairlgo"], "no such model, did you mean fairlog?"),
