@@ -6,17 +6,17 @@ import argparse
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from benchmarks import phases, scaling
+from benchmarks import compare, phases, scaling
 from benchmarks.campaign import Case, measure_all, refuse_mistyped
-from benchmarks.compare import compare
 from benchmarks.errors import BenchmarkError
 from benchmarks.machine import describe
 from benchmarks.records import Records
+from benchmarks.revisions import checkout, name_of
 from fairall.config.checks import whole_number
 
 EPILOGUE = """\
@@ -27,8 +27,9 @@ Raw files are looked for as in a run ($FAIRALL_DATA).
   python -m benchmarks phases                                  all methods and data sets: many hours
   python -m benchmarks phases --models fairlog --datasets credit --seeds 10 --repeats 1
   python -m benchmarks phases --repeats 1 -- preset=quick      a rehearsal; its numbers mean little
-  python -m benchmarks scaling --axes seeds -- model=fairlog
-  python -m benchmarks compare main . -- preset=quick model=fairlog
+  python -m benchmarks scaling --axes seeds people threads
+  python -m benchmarks compare main . --models fairlog --datasets credit --seeds 10
+  taskset -c 0 python -m benchmarks ...                        on one core: measured processes inherit it
 
 A folder holds measurements.csv (every one, as it came), medians.csv, report.md, figures and setting.json
 (machine, versions, revision). What was measured survives an interruption: `render` makes a report of it, and
@@ -62,31 +63,32 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace, overrides: Sequence[str]) -> None:
-    if arguments.command == "compare":
-        compare((arguments.a, arguments.b), arguments.repeats, overrides)
-    elif arguments.command == "render":
+    if arguments.command == "render":
         _render(arguments.folder)
-    elif arguments.command == "scaling":
+        return
+    setting = {"benchmark": arguments.command, "overrides": list(overrides)} | describe()
+    if arguments.command == scaling.NAME:
         with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as tables:
-            scaling.write_tables(Path(tables))
+            scaling.write_tables(Path(tables), arguments.axes)
             cases = scaling.cases(arguments.axes, Path(tables), overrides)
-            _measure(scaling.NAME, cases, scaling.LABELS, arguments, overrides)
-    else:
-        cases = phases.cases(arguments.models, arguments.datasets, arguments.seeds, overrides)
-        _measure(phases.NAME, cases, phases.LABELS, arguments, overrides)
+            _measure(cases, scaling.LABELS, arguments, setting)
+        return
+    cases = phases.cases(arguments.models, arguments.datasets, arguments.seeds, overrides)
+    if arguments.command == phases.NAME:
+        _measure(cases, phases.LABELS, arguments, setting)
+        return
+    with checkout(arguments.a) as a, checkout(arguments.b) as b:
+        setting |= {"A": name_of(arguments.a), "B": name_of(arguments.b)}
+        _measure(compare.cases(cases, {"A": a, "B": b}), compare.LABELS, arguments, setting)
 
 
 def _measure(
-    benchmark: str,
-    cases: Sequence[Case],
-    labels: Sequence[str],
-    arguments: argparse.Namespace,
-    overrides: Sequence[str],
+    cases: Sequence[Case], labels: Sequence[str], arguments: argparse.Namespace, setting: Mapping[str, Any]
 ) -> None:
     refuse_mistyped(cases)
-    folder = arguments.out or Path("outputs/benchmarks") / f"{benchmark}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    name = f"{arguments.command}_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    folder = arguments.out or Path("outputs/benchmarks") / name
     print(f"Measurements: {folder}")
-    setting = {"benchmark": benchmark, "overrides": list(overrides)} | describe()
     measure_all(cases, arguments.repeats, Records(folder, labels, setting))
     _render(folder)
 
@@ -94,8 +96,8 @@ def _measure(
 def _render(folder: Path) -> None:
     from benchmarks.report import read_setting
 
-    benchmarks = {phases.NAME: phases.render, scaling.NAME: scaling.render}
-    print(benchmarks[read_setting(folder)["benchmark"]](folder))
+    benchmarks = {benchmark.NAME: benchmark for benchmark in (phases, scaling, compare)}
+    print(benchmarks[read_setting(folder)["benchmark"]].render(folder))
 
 
 def _parser() -> Parser:
@@ -109,15 +111,24 @@ def _parser() -> Parser:
     commands = parser.add_subparsers(prog=parser.prog, metavar="COMMAND", dest="command", required=True)
 
     table = commands.add_parser(phases.NAME, help="a table of what each part of a run costs")
-    table.add_argument(
-        "--models", nargs="+", default=phases.MODELS, metavar="NAME", help="default: the five methods"
-    )
-    table.add_argument(
-        "--datasets", nargs="+", default=phases.DATASETS, metavar="NAME", help="default: the paper's four"
-    )
-    table.add_argument(
-        "--seeds", nargs="+", type=whole_number, default=phases.SEEDS, metavar="N", help="default: 1 10 100"
-    )
+    pair = commands.add_parser(compare.NAME, help="the same of two revisions in turn: A B A B ...")
+    pair.add_argument("a", metavar="A", help="branch, tag or commit; . is the working tree")
+    pair.add_argument("b", metavar="B", help="the same")
+    for runs in (table, pair):
+        runs.add_argument(
+            "--models", nargs="+", default=phases.MODELS, metavar="NAME", help="default: the five methods"
+        )
+        runs.add_argument(
+            "--datasets", nargs="+", default=phases.DATASETS, metavar="NAME", help="default: the paper's four"
+        )
+        runs.add_argument(
+            "--seeds",
+            nargs="+",
+            type=whole_number,
+            default=phases.SEEDS,
+            metavar="N",
+            help="default: 1 10 100",
+        )
     growth = commands.add_parser(
         scaling.NAME, help=f"how a small run's cost grows with {', '.join(scaling.AXES)}"
     )
@@ -129,18 +140,13 @@ def _parser() -> Parser:
         metavar="AXIS",
         help="default: all",
     )
-    for measuring in (table, growth):
+    for measuring in (table, pair, growth):
         measuring.add_argument(
-            "--repeats", type=whole_number, default=3, metavar="N", help="of every case (3)"
+            "--repeats", type=whole_number, default=3, metavar="N", help="of every case or pair (3)"
         )
         measuring.add_argument(
             "--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/"
         )
-
-    pair = commands.add_parser("compare", help="two revisions, the same command in turn: A B A B ...")
-    pair.add_argument("a", metavar="A", help="branch, tag or commit; . is the working tree")
-    pair.add_argument("b", metavar="B", help="the same")
-    pair.add_argument("--repeats", type=whole_number, default=5, metavar="N", help="pairs (5)")
 
     again = commands.add_parser("render", help="report and figures anew from a folder's measurements")
     again.add_argument("folder", type=Path, metavar="FOLDER")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.errors import BenchmarkError, RunFailed
 from benchmarks.measure import measure
 from benchmarks.parts import TOTAL
 from benchmarks.records import Records
+from benchmarks.revisions import ROOT
 
 
 @dataclass(frozen=True)
@@ -20,10 +22,12 @@ class Case:
     Attributes:
         labels: values that identify it, by column of the records.
         overrides: the words of its command line.
+        tree: the checkout that runs it.
     """
 
     labels: Mapping[str, Any]
     overrides: Sequence[str]
+    tree: Path = ROOT
 
     def __str__(self) -> str:
         return " ".join(f"{name}={value}" for name, value in self.labels.items())
@@ -55,7 +59,7 @@ def measure_all(cases: Sequence[Case], repeats: int, records: Records) -> None:
             if str(case) in failed or records.has(case.labels, repeat):
                 continue
             try:
-                parts = measure(case.overrides)
+                parts = measure(case.overrides, case.tree)
             except RunFailed as error:
                 failed.add(str(case))
                 print(f"left out: {case}: {error}", file=sys.stderr)

@@ -7,22 +7,29 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.revisions import current
+from benchmarks.process import UNSET
+from benchmarks.revisions import WORKING_TREE, name_of
 
 
 def describe() -> dict[str, str]:
-    """Processor, cores, memory, versions and revision, by name."""
+    """Processor, cores, memory, versions, revision and variables unset for measurements, by name."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "processor": _processor(),
-        "cores": str(os.cpu_count()),
+        "cores": f"{_usable_cores()} of {os.cpu_count()}",
         "memory": f"{memory / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "torch": version("torch"),
         "threads": os.environ.get("OMP_NUM_THREADS", "1"),
-        "revision": current(),
+        "revision": name_of(WORKING_TREE),
+        "unset": ", ".join(f"{name}={os.environ[name]}" for name in UNSET if name in os.environ) or "nothing",
     }
+
+
+def _usable_cores() -> int:
+    """Cores that this process and its children may use, fewer than there are under `taskset`."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _processor() -> str:

@@ -8,6 +8,7 @@ EVALUATION = "Evaluation"  # of the policy at every step, and of the latent at t
 RESULTS = "Results"  # tables, figures, policy, checkpoints
 MLFLOW = "MLflow"
 OTHER = "Other"  # what is left of the run: terminal, folders
+RATE = "Rate"  # of products, measured after the run; no part of it, and taken off the total
 EXIT = "Exit"  # the interpreter's end, with the hundredths of a second of its start
 TOTAL = "Total"  # of the process, measured from outside; the sum of all above
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import functools
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.parts import EVALUATION, MLFLOW, OTHER, PHASE_1, PHASE_2, RESULTS, START_UP, WARM_UP
+from benchmarks.parts import EVALUATION, MLFLOW, OTHER, PHASE_1, PHASE_2, RATE, RESULTS, START_UP, WARM_UP
+from benchmarks.products import count_products, reached_rate
 from benchmarks.stopwatch import Stopwatch
 
 
@@ -25,10 +27,24 @@ def main() -> None:
     from fairall.main import cli
 
     put_timers(stopwatch)
+    multiply_adds: Counter[str] = Counter()
+
+    def count(n: int) -> None:
+        multiply_adds[stopwatch.running] += n
+
+    count_products(count)
     sys.argv = ["fairall", *overrides]
     code = cli()
+    stopwatch.switch(RATE)
+    rate = reached_rate()
     stopwatch.switch(OTHER)
-    Path(file).write_text(json.dumps({part: asdict(used) for part, used in stopwatch.used.items()}))
+    parts = {
+        part: asdict(
+            replace(used, multiply_adds=multiply_adds[part], bound_seconds=multiply_adds[part] / rate)
+        )
+        for part, used in stopwatch.used.items()
+    }
+    Path(file).write_text(json.dumps(parts))
     sys.exit(code)
 
 

@@ -12,11 +12,14 @@ from typing import IO
 
 from benchmarks.errors import RunFailed
 
+# OpenBLAS chooses its kernels by the first and their blocks by the second: one alone would fit neither.
+UNSET = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
+
 
 def run_alone(command: Sequence[str], tree: Path) -> tuple[float, float]:
     """Runs a command to its end in a new folder, which is then deleted with all that the command left.
 
-    One thread, unless OMP_NUM_THREADS says otherwise.
+    One thread, unless OMP_NUM_THREADS says otherwise, and without `UNSET` in its environment.
 
     Args:
         command: program and arguments.
@@ -29,7 +32,8 @@ def run_alone(command: Sequence[str], tree: Path) -> tuple[float, float]:
         RunFailed: where it ends with another exit code than 0.
     """
     search_path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
-    environment = {"OMP_NUM_THREADS": "1"} | os.environ | {"PYTHONPATH": search_path}
+    kept = {name: value for name, value in os.environ.items() if name not in UNSET}
+    environment = {"OMP_NUM_THREADS": "1"} | kept | {"PYTHONPATH": search_path}
     with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as folder, tempfile.TemporaryFile() as said:
         started = time.perf_counter()
         process = subprocess.Popen(

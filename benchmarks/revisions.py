@@ -38,14 +38,16 @@ def checkout(revision: str) -> Iterator[Path]:
         with tarfile.open(fileobj=io.BytesIO(_git("archive", commit))) as archive:
             archive.extractall(folder, filter="data")
         # Or its first run alone would pay for the compilation.
-        compileall.compile_dir(Path(folder) / "fairall", quiet=1)
+        for package in ("fairall", "benchmarks"):
+            compileall.compile_dir(Path(folder) / package, quiet=1)
         yield Path(folder)
 
 
-def current() -> str:
-    """The revision of this checkout, with `-dirty` where files were changed; `unknown` outside git."""
+def name_of(revision: str) -> str:
+    """Short name of a commit, of `WORKING_TREE` with `-dirty` where files were changed; else `unknown`."""
+    which = "--dirty" if revision == WORKING_TREE else revision
     try:
-        return _git("describe", "--always", "--dirty", "--exclude=*").decode().strip()
+        return _git("describe", "--always", "--exclude=*", which).decode().strip()
     except (subprocess.CalledProcessError, FileNotFoundError):
         return "unknown"
 

@@ -1,4 +1,4 @@
-"""Growth of the cost of a small run with seeds, applicants, features and time steps."""
+"""Growth of the cost of a small run with each of its sizes, and its cost on several threads."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NAME = "scaling"
+THREADS = "threads"
 LABELS = ("axis", "value")
 
 
@@ -23,35 +24,45 @@ class Axis:
     """A size of the run that is varied.
 
     Attributes:
-        override: what sets it, with {value} in it; {tables} is the folder of tables, each named by its
-            number of features.
+        overrides: words that set it, with {value} in them; {tables} is the folder of tables, each named by
+            its numbers of rows and of features.
         values: how much of it, rising.
     """
 
-    override: str
+    overrides: str
     values: Sequence[int]
 
 
+ROWS, FEATURES = 1000, 20  # of the base case's table
+TABLE = "dataset.path={tables}/"
 AXES = {
     "seeds": Axis("seeds={value}", (1, 3, 10, 30, 100)),
+    "people": Axis(TABLE + f"{{value}}_{FEATURES}.csv", (1_000, 10_000, 100_000, 1_000_000)),
     "applicants": Axis("schedule.applicants={value}", (16, 64, 256, 1024, 4096)),
-    "features": Axis("dataset.path={tables}/{value}.csv", (4, 16, 64, 256)),
+    "features": Axis(TABLE + f"{ROWS}_{{value}}.csv", (5, 20, 80, 320)),
     "time_steps": Axis("schedule.time_steps={value}", (8, 16, 32, 64, 128)),
+    THREADS: Axis("seeds=100 threads={value}", (1, 2)),  # the products of two seeds are too small to share
 }
-WIDTH = 16  # features of the base case
+# The samples of preset=fast, and epochs and time steps few enough for a million people.
 BASE = (
     "model=fairall_I_II",
     *own_table.OVERRIDES,
-    "preset=quick",
-    "schedule.warm_up_epochs=8",  # otherwise the warm-up outweighs what is varied
+    "preset=fast",
+    "seeds=2",
+    "schedule.phase1_epochs=20",
+    "schedule.warm_up_epochs=8",
+    "schedule.time_steps=8",
+    "evaluation.window=[4,8]",
     "tracking.enabled=false",
 )
 
 
-def write_tables(folder: Path) -> None:
-    """Writes the tables that the cases read."""
-    for width in {WIDTH, *AXES["features"].values}:
-        own_table.write_table(folder / f"{width}.csv", width)
+def write_tables(folder: Path, axes: Sequence[str]) -> None:
+    """Write the tables that the cases of `axes` read."""
+    rows = {ROWS, *(AXES["people"].values if "people" in axes else ())}
+    features = {FEATURES, *(AXES["features"].values if "features" in axes else ())}
+    for n_rows, n_features in {*((n, FEATURES) for n in rows), *((ROWS, n) for n in features)}:
+        own_table.write_table(folder / f"{n_rows}_{n_features}.csv", n_rows, n_features)
 
 
 def cases(axes: Sequence[str], tables: Path, overrides: Sequence[str]) -> list[Case]:
@@ -62,13 +73,14 @@ def cases(axes: Sequence[str], tables: Path, overrides: Sequence[str]) -> list[C
         tables: folder of `write_tables`.
         overrides: further words of the command line.
     """
-    base = [*BASE, f"dataset.path={tables}/{WIDTH}.csv"]
+    base = [*BASE, f"{TABLE}{ROWS}_{FEATURES}.csv".format(tables=tables)]
     return [
         Case(
             {"axis": name, "value": value},
-            [*base, AXES[name].override.format(value=value, tables=tables), *overrides],
+            [*base, *(word.format(value=value, tables=tables) for word in words), *overrides],
         )
         for name in axes
+        for words in [AXES[name].overrides.split()]
         for value in AXES[name].values
     ]
 
@@ -108,14 +120,17 @@ def render(folder: Path) -> str:
     from benchmarks.report import by_part, head, markdown_table, read_medians, read_setting
 
     medians = read_medians(folder, LABELS)
-    cpu, peak = (by_part(medians, LABELS, quantity) for quantity in ("cpu_seconds", "peak_mib"))
-    for axis, table in cpu.groupby(level="axis", sort=False):
+    cpu, wall, peak = (
+        by_part(medians, LABELS, quantity) for quantity in ("cpu_seconds", "wall_seconds", "peak_mib")
+    )
+    growing = cpu.drop(THREADS, level="axis", errors="ignore")  # threads share the work of one size
+    for axis, table in growing.groupby(level="axis", sort=False):
         by_value = table.droplevel("axis").rename_axis(str(axis))
         draw_scaling(by_value.loc[:, _matters(by_value)], folder / f"{axis}.png")
     report = f"""# How the cost of a run grows
 
 {head(read_setting(folder), medians)}
-- base case: `{" ".join(BASE)}`, a table of {own_table.ROWS} rows and {WIDTH} features
+- base case: `{" ".join(BASE)}`, a table of {ROWS} rows and {FEATURES} features
 
 Every number is a median of its own.
 
@@ -124,11 +139,15 @@ Every number is a median of its own.
 p of CPU seconds ∝ units^p, fitted over all values of an axis: at 0 more costs nothing, at 1 it costs in
 proportion. A total has a fixed share, and grows as its largest part only in the end.
 
-{markdown_table(exponents(cpu), digits=2)}
+{markdown_table(exponents(growing), digits=2)}
 
 ## CPU seconds
 
 {markdown_table(cpu, digits=3)}
+
+## Seconds on the clock
+
+{markdown_table(wall, digits=3)}
 
 ## Peak memory while a part was running, in MiB
 

@@ -21,21 +21,22 @@ class Stopwatch:
 
     Attributes:
         used: by part; up to the last switch.
+        running: the part that is running.
     """
 
     def __init__(self, part: str) -> None:
         self.used: dict[str, Usage] = {}
-        self._part = part
+        self.running = part
         self._since = (time.process_time(), time.perf_counter())
         _peak_from_now_on()
 
     def switch(self, part: str) -> str:
         """Stops the running part and starts `part`; returns what was running."""
-        before, since = self._part, self._since
+        before, since = self.running, self._since
         self._since = (time.process_time(), time.perf_counter())
         used = Usage(self._since[0] - since[0], self._since[1] - since[1], _peak_mib())
         self.used[before] = self.used.get(before, Usage(0.0, 0.0, 0.0)) + used
-        self._part = part
+        self.running = part
         _peak_from_now_on()
         return before
 

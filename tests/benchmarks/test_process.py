@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.errors import RunFailed
+from benchmarks.machine import describe
 from benchmarks.process import run_alone
 from benchmarks.revisions import ROOT
 
@@ -17,6 +18,13 @@ def test_a_command_has_a_folder_of_its_own_and_one_thread(monkeypatch: pytest.Mo
     cpu, wall = python("import os; assert not os.listdir() and os.environ['OMP_NUM_THREADS'] == '1'")
     assert cpu > 0
     assert wall > 0
+
+
+def test_openblas_chooses_its_kernels_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("OPENBLAS_L2_SIZE", "1048576")
+    python("import os; assert not [name for name in os.environ if name.startswith('OPENBLAS')]")
+    assert describe()["unset"] == "OPENBLAS_CORETYPE=Haswell, OPENBLAS_L2_SIZE=1048576"
 
 
 def test_python_finds_the_packages_of_the_tree(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ def test_records_are_gone_on_with(measured: Callable[[float], Measured], tmp_pat
     assert not again.has(CASE | {"seeds": 1}, 1)
     again.append(CASE, 2, measured(6.0))
     lines = (tmp_path / "measurements.csv").read_text().splitlines()
-    assert lines[0] == "model,seeds,repeat,part,cpu_seconds,wall_seconds,peak_mib"
-    assert "fairlog,10,2,Phase II,6,6.5,400" in lines
+    assert lines[0] == "model,seeds,repeat,part,cpu_seconds,wall_seconds,peak_mib,multiply_adds,bound_seconds"
+    assert "fairlog,10,2,Phase II,6,6.5,400,nan,nan" in lines
     assert len(lines) == 1 + 2 * 4
 
 

@@ -1,0 +1,56 @@
+"""Multiply-adds of the nets of a run, and the rate at which one core does them."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+SIZE = 256  # of square factors: three float32 matrices take 0.75 MiB
+SLICES, SLICE_SECONDS = 10, 0.03
+
+
+def count_products(count: Callable[[int], None]) -> None:
+    """Call `count` with the multiply-adds of every product of a net from now on.
+
+    `fairall.nn` computes layers, and the gradients that it writes out, with the two functions of torch that
+    are replaced here. A product that autograd will differentiate counts once more for each factor that has a
+    gradient. Other products (alignment of the latent, groups of likelihoods) are not counted.
+    """
+    import torch
+
+    for name in ("baddbmm", "bmm"):
+        setattr(torch, name, _counted(getattr(torch, name), count))
+
+
+def _counted(function: Any, count: Callable[[int], None]) -> Any:
+    @functools.wraps(function)
+    def counted(*tensors: Any) -> Any:
+        product = function(*tensors)
+        a, b = tensors[-2:]
+        times = 1 + a.requires_grad + b.requires_grad if product.requires_grad else 1
+        count(times * a.numel() * b.shape[-1])
+        return product
+
+    return counted
+
+
+def reached_rate() -> float:
+    """Multiply-adds a second of one core in float32 products that stay in its second-level cache.
+
+    The best of several short slices, since other work on the machine can only make one slower.
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    a, b, product = (torch.ones(SIZE, SIZE) for _ in range(3))
+
+    def slice_rate() -> float:
+        n_products, started = 0, time.process_time()
+        while (seconds := time.process_time() - started) < SLICE_SECONDS:
+            torch.mm(a, b, out=product)
+            n_products += 1
+        return n_products * SIZE**3 / seconds
+
+    return max(slice_rate() for _ in range(SLICES))
