@@ -10,10 +10,8 @@ from pathlib import Path
 
 from fairall.runtime import signals, terminal
 
-
-# Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a million
-# objects that stay; with Python's 700 their import, and all that follows in a short command, searches them a
-# dozen times.
+# Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
+# million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 20_000
 
 

@@ -38,9 +38,7 @@ def log_points(store: Store, run: str, points: Sequence[Point], now: int) -> Non
 
 def _inserted(database: Path, run: str, points: Sequence[Point], now: int) -> bool:
     """Insert the values in one transaction; False if the tables are not as known here."""
-    rows = [
-        (name, max(-LARGEST, min(value, LARGEST)), now, step, False, run) for name, value, step in points
-    ]
+    rows = [(name, max(-LARGEST, min(value, LARGEST)), now, step, False, run) for name, value, step in points]
     last: dict[str, tuple[str, float, int, int, bool, str]] = {}
     for row in rows:
         name, step = row[0], row[3]

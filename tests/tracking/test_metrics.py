@@ -90,5 +90,5 @@ def test_tables_of_another_version_are_left_to_the_client(table: str, store: Sto
 def test_a_database_that_cannot_be_written_is_one_line(store: Store, tmp_path: Path) -> None:
     run = store.client.create_run(store.experiment).info.run_id
     (tmp_path / "mlflow.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(UnreachableError, match="cannot use sqlite:.*file is not a database"):
+    with pytest.raises(UnreachableError, match=r"cannot use sqlite:.*file is not a database"):
         reaching(config_of(tmp_path), lambda: log_points(store, run, POINTS, now=0))
