@@ -22,7 +22,6 @@ from fairall.nn.native.calls import use_threads
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training
 from fairall.results.paper import paper_metrics
-from fairall.results.selection import SELECTION
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
 from fairall.results.write import write_result
@@ -79,7 +78,10 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     config, plain = checked(composed)
     measures = load_measures(config.evaluation.measures)
     possible = [quantity.name for quantity in summaries(measures)]
-    possible += SELECTION if config.evaluation.split == "validation" else []
+    if config.evaluation.split == "validation":
+        from fairall.results.selection import SELECTION  # imports scipy.optimize, a third of a second
+
+        possible += SELECTION
     for objective in objectives_of(config.objective):
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
     source = dataset(config.dataset)

@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fairall.metrics import STANDARD, Measure
@@ -26,7 +27,8 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "savefig.dpi": 150,
+    "figure.dpi": 150,
+    "savefig.dpi": "figure",
     # Without a fixed salt the files of two equal runs would differ.
     "svg.hashsalt": "fairall",
 }
@@ -196,4 +198,5 @@ def _title(figure: Figure, text: str) -> None:
 
 def _save(figure: Figure, path: Path) -> None:
     with atomic(path) as temporary:
-        figure.savefig(temporary, metadata={"Software": None})
+        # `savefig` draws a figure with a layout twice.
+        FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})

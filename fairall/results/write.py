@@ -15,7 +15,6 @@ from fairall.policy import Policy
 from fairall.results.diagnostics import preset_warnings, warm_up_warnings, warnings_of
 from fairall.results.latent_quality import latent, representation_measures
 from fairall.results.paper import paper_metrics
-from fairall.results.selection import selection_metrics
 from fairall.results.summary import measure_table, references, summarise
 from fairall.results.title import run_title
 from fairall.storage.run_folder import RunFolder
@@ -74,6 +73,8 @@ def _further(training: Training) -> dict[str, np.ndarray]:
     n_seeds = len(training.evaluation.seeds)
     measures = representation_measures(training.learner, data.schema, data.train, people, n_seeds)
     if config.evaluation.split == "validation":
+        from fairall.results.selection import selection_metrics  # slow, as in fairall.experiment
+
         measures |= selection_metrics(training.learner, data.train, people, config.cost.value)
     if training.curves is not None:
         measures |= {

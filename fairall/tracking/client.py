@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import sqlite3
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -49,6 +50,7 @@ class Store:
         mlflow: the module, quiet and pointed at the store.
         client: of the store.
         experiment: the id of `tracking.experiment`.
+        database: the sqlite file inside `outputs_dir`; None with `tracking.uri`.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
@@ -67,10 +69,10 @@ class Store:
         self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
         # Two processes creating the database at once would corrupt it. A server handles that itself.
-        own = config["tracking"]["uri"] is None
-        with locked(outputs, outputs / "mlflow.lock") if own else nullcontext():
-            if own:
-                _make_database(_database(config))
+        self.database = None if config["tracking"]["uri"] else _database(config)
+        with locked(outputs, outputs / "mlflow.lock") if self.database else nullcontext():
+            if self.database:
+                _make_database(self.database)
             self.client = mlflow.MlflowClient()
             self.experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
@@ -129,7 +131,7 @@ def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connec
 
     try:
         return connect()
-    except (MlflowException, SQLAlchemyError, CommandError, OSError, FairAllError) as error:
+    except (MlflowException, SQLAlchemyError, sqlite3.Error, CommandError, OSError, FairAllError) as error:
         reason = str(error).strip().split("\n")[0][:200]
         mistaken = isinstance(error, UnsupportedModelRegistryStoreURIException)
         raise (FairAllError if mistaken else UnreachableError)(

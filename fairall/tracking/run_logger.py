@@ -17,11 +17,11 @@ from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import FILES
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed
+from fairall.tracking.metrics import log_points
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
-BATCH = 1000  # the most metrics MLflow takes in one call
 COMMAND = "command"  # `KIND_TAG` of a parent run
 RUN_TAG = "fairall.run_id"
 
@@ -152,19 +152,14 @@ class RunLogger:
             )
 
     def _log_metrics(self, run: str, curves: pd.DataFrame, totals: dict[str, Any], now: int) -> None:
-        from mlflow.entities import Metric
-
-        batch = [
-            Metric(name, float(value), now, int(step))
+        points = [
+            (name, float(value), step)
             for name in curves.columns.drop("time_step")
-            for step, value in zip(curves["time_step"], curves[name], strict=True)
+            for step, value in zip(curves["time_step"].tolist(), curves[name].tolist(), strict=True)
             if value == value
         ]
-        batch += [
-            Metric(allowed(name), float(value), now, 0) for name, value in totals.items() if value is not None
-        ]
-        for start in range(0, len(batch), BATCH):
-            self._client.log_batch(run, metrics=batch[start : start + BATCH])
+        points += [(allowed(name), float(value), 0) for name, value in totals.items() if value is not None]
+        log_points(self._store, run, points, now)
 
 
 def _signature(reader: PeopleReader, seeds: list[int]) -> ModelSignature:

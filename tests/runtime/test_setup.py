@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAM = """\
-import json, logging, os, signal, sys
+import gc, json, logging, os, signal, sys
 from fairall.runtime.setup import prepare_process
 for _ in range(2):
     prepare_process()
@@ -14,6 +14,7 @@ print(json.dumps({
     "times_in_path": sys.path.count(os.getcwd()),
     "handlers": [signal.getsignal(number).__name__ for number in (signal.SIGINT, signal.SIGTERM)],
     "errors": sys.stdout.errors,
+    "garbage": gc.get_threshold()[0],
     "alembic": logging.getLogger("alembic").level,
     "heavy": [name for name in ("torch", "numpy", "rich", "hydra", "omegaconf") if name in sys.modules],
 }))
@@ -35,6 +36,7 @@ def test_a_process_is_set_up_without_heavy_imports(tmp_path: Path) -> None:
         "times_in_path": 1,
         "handlers": ["_handle", "_handle"],
         "errors": "fairall.replace",
+        "garbage": 20_000,
         "alembic": 30,
         "heavy": [],
     }
