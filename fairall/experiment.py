@@ -114,7 +114,7 @@ def run(
     config, plain, folder = task.config, task.plain, task.folder
     prepare_processor(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
-    for note in (*task.data.notes, *untuned(config, task.learner)):
+    for note in (*task.data.notes, *task.learner.notes(task.data), *untuned(config, task.learner)):
         display.say(f"Note: {note}.")
     with folder.locked(log=display.say):
         folder.refuse_others(plain)
