@@ -118,7 +118,7 @@ def run(
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
-    for note in (*task.data.notes, *untuned(config, task.learner)):
+    for note in (*task.data.notes, *task.learner.notes(task.data), *untuned(config, task.learner)):
         display.say(f"Note: {note}.")
     with folder.locked(log=display.say):
         folder.refuse_others(plain)

@@ -266,10 +266,15 @@ def test_a_terminal_without_the_characters_gets_ascii(quick: Path) -> None:
 
 
 def test_a_table_of_ones_own_wherever_it_lies(tmp_path: Path) -> None:
-    words = [*LOANS, *QUICK[2:], "schedule.phase1_epochs=2"]
+    words = [*LOANS, *QUICK[2:], "model.phase1.updates=4"]
     ended = typed(*words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     folder = run_folder(tmp_path / "outputs")
+    (limited,) = [
+        line for line in ended.stdout.splitlines() if "Phase I is limited to 2 epochs of 20" in line
+    ]
+    notes = json.loads((folder / "summary.json").read_text())["notes"]
+    assert limited.removeprefix("Note: ").removesuffix(".") in notes
     table = pd.read_csv(folder / "metrics.csv")
     assert table[["utility", "dpu", "utility_sampled", "dpu_sampled"]].notna().all(axis=None)
     policy = Policy.load(folder / "policy")

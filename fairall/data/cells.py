@@ -10,6 +10,15 @@ import pandas as pd
 from fairall.errors import FairAllError, count
 
 
+def numbers_of(column: pd.Series) -> np.ndarray:
+    """The number in each cell, NaN where there is none, shape (N,); equal texts are parsed once."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    positions, distinct = pd.factorize(column)  # −1 where missing
+    numbers = pd.to_numeric(pd.Series(distinct), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    return np.append(numbers, np.nan)[positions]
+
+
 def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
     """Raise FairAllError with column, row and value of the first cell that is `wrong` (N,), if any.
 

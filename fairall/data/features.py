@@ -86,13 +86,14 @@ class Feature:
         Raises:
             FairAllError: with column and row (from 1) of a value that the feature cannot take.
         """
-        if not pd.api.types.is_numeric_dtype(column):
-            column = column.astype(object).map(self._cleaned)
-        if self.levels:
-            words = column.astype(object).where(column.notna(), MISSING_LEVEL)
-            values = words.map(self._codes_of(words.unique())).to_numpy(dtype=float)
+        if pd.api.types.is_numeric_dtype(column):
+            values = self._values(column)
         else:
-            values = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+            positions, distinct = pd.factorize(column)  # −1 where missing, which takes the last
+            cleaned = pd.Series([*map(self._cleaned, distinct), None], dtype=object)
+            values = self._values(cleaned)[positions]
+            column = pd.Series(cleaned.to_numpy()[positions], column.index, name=column.name)
+        if not self.levels:
             allowed = np.isin(values, self.codes) if self.codes else np.isfinite(values)
             refuse(column, ~allowed & ~column.isna().to_numpy(), self._allowed)
         missing = np.isnan(values)
@@ -100,6 +101,13 @@ class Feature:
             refuse(column, missing, self._allowed)
             return values
         return np.where(missing, self.fill, values)
+
+    def _values(self, cells: pd.Series) -> np.ndarray:
+        """Codes or numbers of cells, NaN if missing or unknown, shape (N,)."""
+        if not self.levels:
+            return pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+        words = cells.astype(object).where(cells.notna(), MISSING_LEVEL)
+        return words.map(self._codes_of(words.unique())).to_numpy(dtype=float)
 
     def _codes_of(self, values: np.ndarray) -> dict[Any, float]:
         """Codes by raw value, NaN if it is no level.

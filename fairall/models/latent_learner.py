@@ -14,6 +14,7 @@ from fairall.config.checks import at_least, dropout, even, hidden_sizes, not_neg
 from fairall.config.schema import LatentFrame, ModelConfig
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
+from fairall.errors import count
 from fairall.models.alignment import matching_frame
 from fairall.models.learner import DECISIONS, Learner, PretrainCurves, ProgressCallback, Setting, as_decided
 from fairall.models.objectives import one_epoch
@@ -89,13 +90,26 @@ class LatentLearner(Learner):
     def loss(self, batch: Decided) -> Tensor:
         """Loss of VAE and classifier on a minibatch, shape (E,)."""
 
-    def pretrain_units(self) -> int:
+    def pretrain_units(self, data: PreparedData) -> int:
         """Number of Phase I epochs, 0 without a Phase I."""
-        return 0 if self.config.phase1 is None else self.setting.schedule.phase1_epochs
+        config = self.config.phase1
+        return 0 if config is None else self.phase1_task(data, config).epochs
+
+    def notes(self, data: PreparedData) -> list[str]:
+        """A note where `phase1.updates` limits Phase I."""
+        config, planned = self.config.phase1, self.setting.schedule.phase1_epochs
+        if config is None or (epochs := self.phase1_task(data, config).epochs) == planned:
+            return []
+        return [
+            f"Phase I is limited to {count(epochs, 'epoch')} of {planned}, since the table is large "
+            f"(model.phase1.updates={config.updates}; null: no limit)"
+        ]
 
     def phase1_task(self, data: PreparedData, config: Phase1Config) -> Phase1Task:
-        """Phase I of this learner on the people of `data`."""
+        """Phase I of this learner on the people of `data`, within the limit of updates."""
         setting = self.setting
+        planned = setting.schedule.phase1_epochs
+        epochs = config.epochs_within(planned, len(data.pool))
         return Phase1Task(
             pool=Unlabelled.of(data.pool),
             validation=Unlabelled.of(data.validation),
@@ -105,8 +119,8 @@ class LatentLearner(Learner):
             vae_arch=self.config.vae_arch,
             group_blind=setting.group_blind,
             gain=setting.gain,
-            config=config,
-            epochs=setting.schedule.phase1_epochs,
+            config=config.shortened(epochs, planned),
+            epochs=epochs,
         )
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:

@@ -141,9 +141,13 @@ class Learner(nn.Module, ABC):
         """
         return None
 
-    def pretrain_units(self) -> int:
+    def pretrain_units(self, data: PreparedData) -> int:
         """Largest number of calls of `progress` in `pretrain`."""
         return 0
+
+    def notes(self, data: PreparedData) -> list[str]:
+        """Remarks on the training on `data`, one sentence each, printed by a run and kept in its summary."""
+        return []
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
         """The latent mean E[z | x, s], shape (E, B, Z), of methods with a latent."""

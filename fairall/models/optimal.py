@@ -62,7 +62,7 @@ class Optimal(Learner):
         n_in = self.inputs.size + int(config.sees_sensitive)
         self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
 
-    def pretrain_units(self) -> int:
+    def pretrain_units(self, data: PreparedData) -> int:
         """Number of fits, one per seed."""
         return len(self.setting.seeds)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -34,6 +35,7 @@ from fairall.storage.identity import code_and_versions
 class Phase1Config:
     """Training of the Phase I VAE."""
 
+    updates: int | None = MISSING
     batch_size: int = MISSING
     learning_rate: float = MISSING
     beta: float = MISSING
@@ -53,9 +55,35 @@ class Phase1Config:
             at_least(f"model.phase1.{name}", getattr(self, name), 1)
         positive("model.phase1.learning_rate", self.learning_rate)
         not_negative("model.phase1.beta", self.beta)
-        if self.patience is not None:
-            at_least("model.phase1.patience", self.patience, 1)
+        for name in ("updates", "patience"):
+            if getattr(self, name) is not None:
+                at_least(f"model.phase1.{name}", getattr(self, name), 1)
         not_negative("model.phase1.margin", self.margin)
+
+    def epochs_within(self, epochs: int, n_people: int) -> int:
+        """Number of `epochs` over a pool of `n_people` that `updates` allows, at least 1."""
+        if self.updates is None:
+            return epochs
+        return min(epochs, max(1, self.updates // math.ceil(n_people / self.batch_size)))
+
+    def shortened(self, epochs: int, planned: int) -> Phase1Config:
+        """The training in `epochs` instead of `planned` epochs, without a limit of updates.
+
+        Patience and the epochs between two validations shrink in proportion, so that early stopping has as
+        many validations to decide on. So do the samples per validation person, or validating would take most
+        of the time: epochs are limited for large tables, with more people to average over.
+        """
+
+        def share(value: int) -> int:
+            return math.ceil(value * epochs / planned)
+
+        return replace(
+            self,
+            updates=None,
+            validate_every=share(self.validate_every),
+            validation_samples=share(self.validation_samples),
+            patience=None if self.patience is None else share(self.patience),
+        )
 
 
 @dataclass(frozen=True)

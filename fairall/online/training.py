@@ -98,18 +98,19 @@ class Training:
         learner, schedule = self.learner, self.config.schedule
         epochs = learner.warm_up_epochs()
         phases = {
-            "Phase I": learner.pretrain_units(),
+            "Phase I": learner.pretrain_units(self.data),
             "Warm-up": epochs,
             "Phase II": schedule.time_steps,
         }
         if phases["Phase I"] != schedule.phase1_epochs:
-            del phases["Phase I"]  # its units are not epochs, so they do not predict the other phases
+            # Its units are no epochs, or epochs over a large table, and do not predict the other phases.
+            del phases["Phase I"]
         display.run_of(phases)
         state = checkpoint.load()
         if state is not None:
             self.load_state_dict(state)
-        elif learner.pretrain_units() > 0:
-            with display.phase("Phase I", learner.pretrain_units()) as advance:
+        elif (units := learner.pretrain_units(self.data)) > 0:
+            with display.phase("Phase I", units) as advance:
                 self.curves = learner.pretrain(self.data, cache, advance)
         with signals.deferred():
             with display.phase("Warm-up", epochs, done=self._warmed_up) as advance:

@@ -34,7 +34,7 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     summary = summarise(table, window=window, further=_further(training), measures=evaluation.measures)
     summary["references"] = references(training.history, evaluation, window)
     summary["evaluation"] = _evaluation_people(training)
-    summary["notes"] = list(data.notes)
+    summary["notes"] = [*data.notes, *training.learner.notes(data)]
     summary["warnings"] = [
         *preset_warnings(config.preset),
         *data.warnings,

@@ -39,10 +39,10 @@ def phase1_measures(composed: DictConfig) -> dict[str, list[float | None]]:
     data = dataset(config.dataset).prepare(scaler=config.protocol.scaler)
     setting = Setting.of(data.schema, config)
     learner = target_class(config.model, "model")(config.model, setting)
-    if not isinstance(learner, LatentLearner) or learner.pretrain_units() == 0:
+    if not isinstance(learner, LatentLearner) or learner.pretrain_units(data) == 0:
         raise FairAllError(f"sweep.trial=phase1: {config.model.name} has no Phase I")
     display = Display()
-    with display.phase("Phase I", learner.pretrain_units()) as advance:
+    with display.phase("Phase I", learner.pretrain_units(data)) as advance:
         curves = learner.pretrain(data, phase1_cache(config, display), advance)
     assert curves is not None
     vae = _phase1_part(learner, learner.phase1_task(data, config.model.phase1))

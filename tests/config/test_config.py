@@ -127,6 +127,7 @@ def changed(config: Config, override: str) -> Config:
         ("model.phase1.batch_size=0", "model.phase1.batch_size"),
         ("model.phase1.beta=-0.1", "model.phase1.beta"),
         ("model.phase1.patience=0", "model.phase1.patience"),
+        ("model.phase1.updates=0", "model.phase1.updates"),
         ("model.phase1.margin=-0.1", "model.phase1.margin"),
     ],
 )
@@ -340,7 +341,7 @@ def printed_hyperparameters(paper: dict[str, Any], model: str, dataset: str) -> 
         for name in ("vae_arch", "latent_size"):
             own = phase1.pop(name)
             assert values.setdefault(name, own) == own
-        values["phase1"] = phase1
+        values["phase1"] = phase1 | {"updates": None}
     return values
 
 

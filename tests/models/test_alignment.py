@@ -93,6 +93,7 @@ def test_a_group_blind_start_reads_and_writes_both_groups_alike(schema: Schema, 
 
 def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -> None:
     config = Phase1Config(
+        updates=None,
         batch_size=32,
         learning_rate=1e-2,
         beta=0.8,

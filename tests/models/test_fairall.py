@@ -14,7 +14,7 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
-from fairall.models.learner import Setting
+from fairall.models.learner import PretrainCurves, Setting
 from fairall.models.policy_heads import NetPolicy
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE
@@ -407,6 +407,33 @@ def test_pretraining_hands_its_weights_to_phase2(
     own = learner.model.vae.state_dict()
     for name, known in phase1.items():
         torch.testing.assert_close(own[name][tuple(slice(n) for n in known.shape)], known, rtol=0, atol=0)
+
+
+def test_phase1_of_a_large_table_ends_within_its_updates(
+    credit: PreparedData, compose_config: ComposeConfig, tmp_path: Path
+) -> None:
+    def pretrained(*words: str) -> tuple[FairAll, list[dict[str, float]], PretrainCurves]:
+        config = compose_config("schedule.phase1_epochs=6", "model.phase1.validate_every=3", *words)
+        learner = FairAll(config.model, Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol))
+        units: list[dict[str, float]] = []
+        curves = learner.pretrain(credit, cache_in(tmp_path), lambda **shown: units.append(shown))
+        assert curves is not None
+        return learner, units, curves
+
+    # The pool of credit has four minibatches of 128.
+    whole, units, curves = pretrained("model.phase1.updates=24")
+    assert (len(units), whole.pretrain_units(credit), whole.notes(credit)) == (6, 6, [])
+    assert curves.epochs.tolist() == [3, 6]
+    limited, units, curves = pretrained("model.phase1.updates=15")
+    assert (len(units), limited.pretrain_units(credit)) == (3, 3)
+    assert curves.epochs.tolist() == [2, 3]
+    (note,) = limited.notes(credit)
+    assert "limited to 3 epochs of 6" in note
+    assert "model.phase1.updates=15" in note
+    # A limit that does not apply leaves the cached Phase I valid.
+    assert len(list(tmp_path.glob("*.pt"))) == 2
+    _, units, _ = pretrained("model.phase1.updates=null")
+    assert units == []
 
 
 # Seed 3 alone and among ten.

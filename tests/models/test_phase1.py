@@ -18,6 +18,7 @@ from fairall.storage.checkpoint import Checkpoint
 from tests.conftest import no_checkpoint
 
 CONFIG = Phase1Config(
+    updates=None,
     batch_size=16,
     learning_rate=3e-2,
     beta=0.8,
@@ -211,6 +212,31 @@ def test_a_seed_that_diverges_leaves_the_others_as_they_are(
         assert own[1].isnan().all()
     assert torch.equal(curves.kept_loss[[0, 2]], known.kept_loss[[0, 2]])
     assert not curves.kept_loss[1].isfinite()
+
+
+@pytest.mark.parametrize(
+    ("updates", "n_people", "within"),
+    [
+        (None, 10**6, 200),
+        (800, 64, 200),  # 4 minibatches of 16
+        (799, 64, 199),
+        (799, 65, 159),  # the fifth has one person
+        (1, 64, 1),  # an epoch at least
+    ],
+)
+def test_epochs_within_a_number_of_updates(updates: int | None, n_people: int, within: int) -> None:
+    assert replace(CONFIG, updates=updates).epochs_within(200, n_people) == within
+
+
+def test_patience_and_validation_are_shortened_with_the_epochs() -> None:
+    planned = replace(CONFIG, updates=90, validate_every=10, validation_samples=16, patience=300)
+    same = planned.shortened(2000, 2000)
+    assert same == replace(planned, updates=None)
+    tenth = planned.shortened(200, 2000)
+    assert tenth == replace(planned, updates=None, validate_every=1, validation_samples=2, patience=30)
+    least = planned.shortened(1, 2000)
+    assert least == replace(planned, updates=None, validate_every=1, validation_samples=1, patience=1)
+    assert replace(planned, patience=None).shortened(1, 2000).patience is None
 
 
 def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.words import typed, typed_entry
-from fairall.data.cells import listed, refuse, shown
+from fairall.data.cells import listed, numbers_of, refuse, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.formatted import Formatted, formatted, point_groups_thousands
 from fairall.data.features import MISSING_LEVEL, Feature, Kind
@@ -44,7 +44,7 @@ def infer_feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Fe
         FairAllError: with column and row of a value that no feature can hold.
     """
     declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    numbers = numbers_of(column)
     present = column.notna().to_numpy()
     kind = declared or _infer_kind(column, numbers, present, config)
     if isinstance(kind, LeftOut):
