@@ -14,6 +14,8 @@ from fairall.config.schema import KL
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
+from fairall.nn.native.calls import takes
+from fairall.nn.native.divergence import NativeMixtureKL
 from fairall.randomness import SeedStreams
 
 
@@ -172,6 +174,8 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
     Returns:
         Shape (...), in nats; non-negative up to Monte-Carlo error.
     """
+    if logit.dim() == 2 and takes(logit, loc, scale, noise):
+        return NativeMixtureKL.apply(logit, loc, scale, noise)
     other_loc, other_scale = loc.flip(-2), scale.flip(-2)
     ratio = scale / other_scale
     shift = (loc - other_loc) / other_scale

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.features import Feature, Kind, Schema
+from fairall.models.objectives import mixture_kl
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, epochs_of, train_phase1
 from fairall.models.phase1_epochs import TorchEpochs
 from fairall.models.policy_heads import _over_samples
@@ -213,6 +214,25 @@ def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -
     torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(average, known, rtol=1e-5, atol=1e-6)
     assert average.std() > 0.01
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.3, 30.0])
+def test_the_divergence_of_a_mixture_and_its_gradients_are_those_of_torch(
+    apart: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logit = torch.linspace(-30.0, 30.0, 33).repeat(E, 1).requires_grad_()
+    loc = (apart * torch.randn(E, 33, 2, 4)).requires_grad_()
+    scale = (0.1 + torch.rand(E, 33, 2, 4)).requires_grad_()
+    noise, upstream = torch.randn(E, 33, 2, 4, 21), torch.randn(E, 33)
+    value = mixture_kl(logit, loc, scale, noise)
+    gradients = torch.autograd.grad(value, (logit, loc, scale), upstream)
+    monkeypatch.setattr(calls, "kernels", lambda: None)
+    doubles = [tensor.detach().double().requires_grad_() for tensor in (logit, loc, scale)]
+    expected = mixture_kl(*doubles, noise.double())
+    known = torch.autograd.grad(expected, doubles, upstream.double())
+    torch.testing.assert_close(value.double(), expected, rtol=1e-5, atol=1e-5)
+    for own, other in zip(gradients, known, strict=True):
+        torch.testing.assert_close(own.double(), other, rtol=1e-4, atol=1e-4 * float(other.abs().max()))
 
 
 def test_no_number_depends_on_threads_or_on_other_seeds() -> None:

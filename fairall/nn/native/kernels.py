@@ -548,3 +548,97 @@ def decode(
                 of_input, _ = backward(theta[e], sizes_of_layers, values, n, gradient, spare, part, True)
                 of_given[e, :, first : first + n] = of_input[: n_inputs * n].reshape(n_inputs, n)
                 add_all(of_theta[e], part)
+
+
+@compiled
+def mixture_kl(logit, loc, scale, noise, value, of_logit, of_loc, of_scale):
+    """KL of mixtures of two Gaussians to N(0, I) and its gradients; see `fairall.models.objectives.mixture_kl`.
+
+    With the densities p₀ and p₁ of the components times their weights w, a sample of component c adds
+    log p_c + softplus(log p_o − log p_c) − log N(0, I), o the other component.
+
+    Args:
+        logit: of the second component's weight, shape (E, B).
+        loc, scale: of both components, shape (E, B, 2, Z).
+        noise: ε of samples of each, shape (E, B, 2, Z, K).
+        value: where to write the KL, shape (E, B).
+        of_logit, of_loc, of_scale: where to write its gradients.
+    """
+    n_people, n_latent, n_samples = noise.shape[1], noise.shape[3], noise.shape[4]
+    per_sample = np.empty((4, n_samples), F)
+    own, other, prior, share = per_sample[0], per_sample[1], per_sample[2], per_sample[3]
+    weight, log_scaled, of_log_weight = np.empty(2, F), np.empty(2, F), np.empty(2, F)
+    of_loc[:], of_scale[:] = ZERO, ZERO
+    for e in range(len(logit)):
+        for i in range(n_people):
+            positive, weight[1] = softplus(logit[e, i])
+            weight[0] = ONE - weight[1]
+            log_scaled[0], log_scaled[1] = -positive, logit[e, i] - positive
+            for c in range(2):
+                for k in range(n_latent):
+                    log_scaled[c] -= log(scale[e, i, c, k])
+            of_log_weight[:] = ZERO
+            kl = ZERO
+            for c in range(2):
+                o = 1 - c
+                each = weight[c] / F(n_samples)
+                per_sample[:] = ZERO
+                for k in range(n_latent):
+                    m, sigma = loc[e, i, c, k], scale[e, i, c, k]
+                    m_other, per_other = loc[e, i, o, k], ONE / scale[e, i, o, k]
+                    add_squares(noise[e, i, c, k], m, sigma, m_other, per_other, own, other, prior)
+                ratio = log_ratio(own, other, prior, log_scaled[o] - log_scaled[c], share)
+                term = each * ratio + weight[c] * log_scaled[c]
+                of_other = each * total(share)
+                kl += term
+                of_log_weight[c] += term + weight[c] - of_other
+                of_log_weight[o] += of_other
+                for k in range(n_latent):
+                    m, sigma = loc[e, i, c, k], scale[e, i, c, k]
+                    m_other, per_other = loc[e, i, o, k], ONE / scale[e, i, o, k]
+                    z, z_eps, t, t_eps, t_t = moments(noise[e, i, c, k], m, sigma, m_other, per_other, share)
+                    of_loc[e, i, c, k] += each * (z - t * per_other)
+                    of_loc[e, i, o, k] += each * t * per_other
+                    of_scale[e, i, c, k] += (
+                        each * (z_eps - t_eps * per_other) - (weight[c] - of_other) / sigma
+                    )
+                    of_scale[e, i, o, k] += (each * t_t - of_other) * per_other
+            value[e, i] = kl
+            of_logit[e, i] = weight[0] * of_log_weight[1] - weight[1] * of_log_weight[0]
+
+
+@compiled
+def add_squares(eps, m, sigma, m_other, per_other, own, other, prior):
+    """Add squares of one coordinate, standardised by its own component, by the other one, and not at all."""
+    for j in range(len(eps)):
+        z = m + sigma * eps[j]
+        t = (z - m_other) * per_other
+        own[j] += eps[j] * eps[j]
+        other[j] += t * t
+        prior[j] += z * z
+
+
+@compiled
+def log_ratio(own, other, prior, log_odds, share):
+    """Sum over samples of the log ratio of densities less its constant; the other component's share of each."""
+    result = ZERO
+    for j in range(len(own)):
+        positive, share[j] = softplus(log_odds + HALF * (own[j] - other[j]))
+        result += positive + HALF * (prior[j] - own[j])
+    return result
+
+
+@compiled
+def moments(eps, m, sigma, m_other, per_other, share):
+    """Sums over samples of z, z·ε, and, by share, of t, t·ε and t²; t is z standardised by the other component."""
+    of_z, of_z_eps, of_t, of_t_eps, of_t_t = ZERO, ZERO, ZERO, ZERO, ZERO
+    for j in range(len(eps)):
+        z = m + sigma * eps[j]
+        t = (z - m_other) * per_other
+        shared = share[j] * t
+        of_z += z
+        of_z_eps += z * eps[j]
+        of_t += shared
+        of_t_eps += shared * eps[j]
+        of_t_t += shared * t
+    return of_z, of_z_eps, of_t, of_t_eps, of_t_t
