@@ -170,7 +170,9 @@ class Layout(NamedTuple):
     """What compiled code knows of a `MixedLikelihood` (`fairall.nn.native`); features are in blocks by kind.
 
     Attributes:
-        n_real, n_count, n_binary: numbers of features of these kinds.
+        n_real: number of real features.
+        n_count: number of counts.
+        n_binary: number of binary features.
         sizes: numbers of codes of the categorical features.
         codes: second code of each binary feature, then all codes of the categorical ones.
         min_rate: see `MIN_RATE`.
@@ -209,7 +211,9 @@ class MixedLikelihood:
         self.block_sizes = [kind.n_outputs for kind in self.kinds]
         self.columns = torch.cat([kind.columns for kind in self.kinds])
         self.layout = Layout(
-            *(len(kind.columns) for kind in (real, count, binary)),
+            len(real.columns),
+            len(count.columns),
+            len(binary.columns),
             np.array(categorical.sizes, np.int64),
             torch.cat([binary.codes[:, 1].flatten(), categorical.codes]).numpy(),
             np.float32(MIN_RATE),

@@ -39,8 +39,8 @@ def short_of_memory() -> Iterator[None]:
 def prepare_processor() -> None:
     """Give torch one thread, flush denormal numbers to zero, and keep freed memory.
 
-    Operations of this size gain nothing from several threads, which wait for each other at the end of each and
-    lose much time where another process has one of the cores. Compiled code has threads of its own
+    Operations of this size gain nothing from several threads, which wait for each other at the end of each
+    and lose much time where another process has one of the cores. Compiled code has threads of its own
     (`fairall.nn.native.calls`).
 
     Adam moments of weights without a gradient shrink towards zero, and a processor takes many times longer

@@ -48,7 +48,7 @@ def takes(*tensors: Tensor) -> bool:
 
 
 @functools.cache
-def kernels() -> Any | None:
+def kernels() -> Any:
     """The module of compiled functions; None where numba is missing or switched off."""
     if numba_version() is None:
         return None
@@ -82,9 +82,9 @@ def processor() -> str:
     from llvmlite.binding import get_host_cpu_features, get_host_cpu_name
     from threadpoolctl import threadpool_info
 
-    blas = [
-        (info["version"], info.get("architecture"))
-        for info in threadpool_info()
-        if info["user_api"] == "blas"
-    ]
-    return repr((get_host_cpu_name(), get_host_cpu_features().flatten(), sorted(map(repr, blas))))
+    blas = {
+        f"{library['version']} {library.get('architecture')}"
+        for library in threadpool_info()
+        if library["user_api"] == "blas"
+    }
+    return f"{get_host_cpu_name()} {get_host_cpu_features().flatten()} {sorted(blas)}"

@@ -16,6 +16,7 @@ class NativeMixtureKL(Function):
 
     @staticmethod
     def forward(ctx: Any, logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+        """Value, with the gradients kept."""
         value, of_logit = logit.new_empty(2, *logit.shape)
         of_loc, of_scale = loc.new_empty(2, *loc.shape)
         tensors = logit, loc, scale, noise, value, of_logit, of_loc, of_scale
@@ -31,6 +32,7 @@ class NativeMixtureKL(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients times `upstream` (E, B)."""
         of_logit, of_loc, of_scale = ctx.gradients
         per_person = upstream[..., None, None]
         return upstream * of_logit, per_person * of_loc, per_person * of_scale, None

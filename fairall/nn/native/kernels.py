@@ -1,14 +1,14 @@
-"""Compiled functions: nets, likelihoods and Adam of one replicate at a time, in float32.
+"""Compiled functions: nets, likelihoods and Adam of a few replicates, one after the other, in float32.
 
-The formulas are those of `fairall.nn.likelihoods`, `fairall.nn.manual_backward` and
-`fairall.models.phase1_gradients`, which the tests hold them to. A net is one vector, `theta`, of weight (in, out)
-and bias (out) of its layers in turn; values of its units have people in columns, shape (units, n), and those
-of all layers lie one after the other in one buffer.
+The formulas are those of `likelihoods`, `manual_backward` and `adam` in `fairall.nn` and of `phase1_epochs`
+and `objectives` in `fairall.models`, which the tests compare them with. A net is one vector, `theta`, of weight
+(in, out) and bias (out) of its layers in turn; values of its units have people in columns, shape (units, n),
+and those of all layers lie one after the other in one buffer.
 
-All compiled functions are in this one file, since numba renews its cache of a function when the function's own
-file has changed, but not when that of a function it calls has. Loops over people stand in
-small functions, write to few arrays and load nothing conditionally: only then do they use vector registers.
-`a if x < a else x` keeps NaN.
+All compiled functions are in this one file, since numba renews its cache of a function when the function's
+own file has changed, but not when that of a function it calls has. Loops over people stand in small
+functions, write to few arrays and load nothing conditionally: only then do they use vector registers.
+`a if x < a else x` keeps NaN, which max() and min() would lose.
 """
 
 from __future__ import annotations
@@ -153,8 +153,10 @@ def average(theta, sizes, loc, scale, noise, out, columns):
     """Average over samples z = loc + scale·ε of the logistic function of a net's only output.
 
     Args:
-        theta, sizes: nets, shape (E, n), and sizes of their layers.
-        loc, scale: of M distributions of each person, shape (E, B, M, Z).
+        theta: parameters of the nets, shape (E, n).
+        sizes: of their layers.
+        loc: locations of M distributions of each person, shape (E, B, M, Z).
+        scale: their scales, same shape.
         noise: ε, shape (E, B, Z, L).
         out: where to write the averages, shape (E, B, M).
         columns: samples that are computed at once, if there is room for one person's.
@@ -346,7 +348,8 @@ def epochs(
 
     Args:
         theta: parameters of encoder and decoder, shape (E, n); updated, like the moments.
-        mean, square: Adam's moments, shape (E, n).
+        mean: Adam's first moment, shape (E, n).
+        square: its second moment, shape (E, n).
         step: updates before.
         order: people in the order of this epoch, shape (E, N).
         noise: ε, shape (E, N, Z, L).
@@ -354,9 +357,13 @@ def epochs(
         x: features by kind, shape (N, D).
         log_base: log h(x), shape (N,).
         layout: of the features, `fairall.nn.likelihoods.Layout`.
-        encoder, decoder: sizes of their layers.
+        encoder: sizes of its layers.
+        decoder: sizes of its layers.
         at_once: people of a minibatch that are computed at once.
-        batch_size, learning_rate, beta, min_scale: of Phase I.
+        batch_size: people per minibatch.
+        learning_rate: of Adam.
+        beta: weight of the KL term.
+        min_scale: least scale of z.
         losses: where to write the loss averaged over the epoch, shape (E,).
     """
     n_people, n_latent, n_samples = noise.shape[1:]
@@ -489,7 +496,8 @@ def decode(
         x: features by kind, shape (E, B, D).
         layout: of the features, `fairall.nn.likelihoods.Layout`.
         weight: of people, shape (E, B).
-        utility, utility_weight: ũ and its weights, shape (E, B), or (E, 0) where it is not modelled.
+        utility: ũ, shape (E, B), or (E, 0) where it is not modelled.
+        utility_weight: its weights, same shape.
         log_x: where to write log p(x | z, s) without log h(x), averaged over samples, shape (E, B).
         log_utility: the same of ũ.
         n_samples: L.
@@ -552,17 +560,20 @@ def decode(
 
 @compiled
 def mixture_kl(logit, loc, scale, noise, value, of_logit, of_loc, of_scale):
-    """KL of mixtures of two Gaussians to N(0, I) and its gradients; see `fairall.models.objectives.mixture_kl`.
+    """KL of mixtures of two Gaussians to N(0, I) and its gradients, as `mixture_kl` of `objectives`.
 
     With the densities p₀ and p₁ of the components times their weights w, a sample of component c adds
     log p_c + softplus(log p_o − log p_c) − log N(0, I), o the other component.
 
     Args:
         logit: of the second component's weight, shape (E, B).
-        loc, scale: of both components, shape (E, B, 2, Z).
+        loc: locations of both components, shape (E, B, 2, Z).
+        scale: their scales, same shape.
         noise: ε of samples of each, shape (E, B, 2, Z, K).
         value: where to write the KL, shape (E, B).
-        of_logit, of_loc, of_scale: where to write its gradients.
+        of_logit: where to write its gradient in `logit`.
+        of_loc: the same for `loc`.
+        of_scale: the same for `scale`.
     """
     n_people, n_latent, n_samples = noise.shape[1], noise.shape[3], noise.shape[4]
     per_sample = np.empty((4, n_samples), F)
@@ -620,7 +631,7 @@ def add_squares(eps, m, sigma, m_other, per_other, own, other, prior):
 
 @compiled
 def log_ratio(own, other, prior, log_odds, share):
-    """Sum over samples of the log ratio of densities less its constant; the other component's share of each."""
+    """Sum over samples of the log density ratio less its constant; fills in the other component's shares."""
     result = ZERO
     for j in range(len(own)):
         positive, share[j] = softplus(log_odds + HALF * (own[j] - other[j]))
@@ -630,7 +641,7 @@ def log_ratio(own, other, prior, log_odds, share):
 
 @compiled
 def moments(eps, m, sigma, m_other, per_other, share):
-    """Sums over samples of z, z·ε, and, by share, of t, t·ε and t²; t is z standardised by the other component."""
+    """Sums over samples of z, z·ε and, by share, t, t·ε, t²; t is z standardised by the other component."""
     of_z, of_z_eps, of_t, of_t_eps, of_t_t = ZERO, ZERO, ZERO, ZERO, ZERO
     for j in range(len(eps)):
         z = m + sigma * eps[j]

@@ -76,8 +76,13 @@ def log_likelihood(
     """Log p(x | z, s) and log p(ũ | z, s, d = 1), shape (E, B), and gradients of their weighted sum.
 
     Args:
-        layers, likelihood, given: see `weighted_log_likelihood`.
-        x, weight, utility, utility_weight: see `WeightedTargets`.
+        layers: see `fairall.nn.fused_decoder.weighted_log_likelihood`.
+        likelihood: the same.
+        given: the same.
+        x: see `fairall.nn.fused_decoder.WeightedTargets`.
+        weight: the same.
+        utility: the same.
+        utility_weight: the same.
         learning: whether to compute gradients, which else are undefined.
 
     Returns:

@@ -15,7 +15,7 @@ from fairall.nn.stacked import StackedMLP
 
 
 class NativeEpochs:
-    """Training of encoders and decoders of E replicates by Adam on minibatches; as `TorchEpochs` in `fairall.models.phase1_epochs`.
+    """Training of E VAEs by Adam on minibatches, as `TorchEpochs` in `fairall.models.phase1_epochs`.
 
     The nets' parameters become views of one vector per replicate, which the compiled functions update.
 
