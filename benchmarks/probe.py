@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from benchmarks.parts import EVALUATION, MLFLOW, OTHER, PHASE_1, PHASE_2, RATE, RESULTS, START_UP, WARM_UP
@@ -29,8 +30,11 @@ def main() -> None:
     put_timers(stopwatch)
     multiply_adds: Counter[str] = Counter()
 
+    counting = Lock()  # compiled functions run in several threads
+
     def count(n: int) -> None:
-        multiply_adds[stopwatch.running] += n
+        with counting:
+            multiply_adds[stopwatch.running] += n
 
     count_products(count)
     sys.argv = ["fairall", *overrides]

@@ -14,14 +14,53 @@ SLICES, SLICE_SECONDS = 10, 0.03
 def count_products(count: Callable[[int], None]) -> None:
     """Call `count` with the multiply-adds of every product of a net from now on.
 
-    `fairall.nn` computes layers, and the gradients that it writes out, with the two functions of torch that
-    are replaced here. A product that autograd will differentiate counts once more for each factor that has a
-    gradient. Other products (alignment of the latent, groups of likelihoods) are not counted.
+    `fairall.nn` computes layers, and the gradients that it writes out, with two functions of torch and with
+    compiled ones, which are replaced here. A product that autograd will differentiate counts once more for
+    each factor that has a gradient. Other products (alignment of the latent, groups of likelihoods) are not
+    counted.
     """
     import torch
 
+    from fairall.nn.native.calls import kernels
+
     for name in ("baddbmm", "bmm"):
         setattr(torch, name, _counted(getattr(torch, name), count))
+    if kernels() is not None:
+        for name, of_call in COMPILED.items():
+            setattr(kernels(), name, _counted_call(getattr(kernels(), name), of_call, count))
+
+
+def _of_net(sizes: Any) -> int:
+    """Multiply-adds of a net for one person."""
+    return int((sizes[:-1] * sizes[1:]).sum())
+
+
+def _of_epochs(theta: Any, *arguments: Any) -> int:
+    noise, encoder, decoder = arguments[4], arguments[9], arguments[10]
+    n_people, n_samples = noise.shape[1], noise.shape[3]
+    first = int(encoder[0] * encoder[1])  # the encoder's input has no gradient
+    return len(theta) * n_people * (3 * (_of_net(encoder) + n_samples * _of_net(decoder)) - first)
+
+
+COMPILED: dict[str, Callable[..., int]] = {
+    "apply": lambda theta, sizes, x, *_: len(theta) * x.shape[2] * _of_net(sizes),
+    "average": lambda theta, sizes, loc, scale, noise, *_: (
+        noise.shape[0] * noise.shape[1] * loc.shape[2] * noise.shape[3] * _of_net(sizes)
+    ),
+    "decode": lambda theta, of_theta, sizes, given, *rest: (
+        len(theta) * given.shape[2] * _of_net(sizes) * (3 if rest[-1] else 1)
+    ),
+    "epochs": _of_epochs,
+}
+"""Multiply-adds of a call of each function of `fairall.nn.native.kernels` that computes nets."""
+
+
+def _counted_call(function: Any, of_call: Callable[..., int], count: Callable[[int], None]) -> Any:
+    def counted(*arguments: Any) -> None:
+        count(of_call(*arguments))
+        function(*arguments)
+
+    return counted
 
 
 def _counted(function: Any, count: Callable[[int], None]) -> Any:

@@ -1,7 +1,14 @@
+from collections.abc import Callable
+
 import pytest
 import torch
 
-from benchmarks.products import count_products, reached_rate
+from benchmarks.products import COMPILED, count_products, reached_rate
+from fairall.data.features import Schema
+from fairall.data.people import People
+from fairall.models.phase1 import Phase1Config, Unlabelled, epochs_of, phase1_loss
+from fairall.models.vae import ConditionalVAE
+from fairall.nn.native import calls
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
@@ -10,8 +17,9 @@ FORWARD = 2 * 7 * (3 * 5 + 5 * 1)  # two replicates, seven people, layers 3 -> 5
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    for name in ("baddbmm", "bmm"):
-        monkeypatch.setattr(torch, name, getattr(torch, name))  # restored in the end
+    for owner, names in ((torch, ("baddbmm", "bmm")), (calls.kernels(), COMPILED)):
+        for name in names:
+            monkeypatch.setattr(owner, name, getattr(owner, name))  # restored in the end
     found: list[int] = []
     count_products(found.append)
     return found
@@ -29,6 +37,38 @@ def test_products_that_are_differentiated_count_for_their_gradients(counted: lis
     net(torch.ones(2, 7, 3))
     of_input = 2 * 7 * 3 * 5  # the input itself has no gradient
     assert sum(counted) == 3 * FORWARD - of_input
+
+
+def test_compiled_products_count_as_those_of_torch(
+    schema: Schema, people: Callable[[int], People], counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = Phase1Config(
+        batch_size=4,
+        learning_rate=1e-3,
+        beta=1.0,
+        elbo_samples=3,
+        validate_every=1,
+        validation_samples=2,
+        patience=None,
+        margin=0.0,
+    )
+    pool = Unlabelled.of(people(10))
+    vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
+    order, noise = SeedStreams([0, 1], "draws").permutations(10), torch.randn(2, 10, 2, 3)
+    x, s = pool.x.expand(2, -1, -1), pool.s.expand(2, -1)
+
+    def all_products() -> int:
+        counted.clear()
+        epochs_of(vae, pool, config).epoch(order, noise)
+        with torch.no_grad():
+            phase1_loss(vae, x, s, noise, beta=1.0)
+        return sum(counted)
+
+    compiled = all_products()
+    monkeypatch.setattr(calls, "kernels", lambda: None)
+    # In torch the gradient in the encoder's input is computed too.
+    of_input = 2 * 10 * vae.inputs.size * 6 + 2 * 10 * 6
+    assert compiled == all_products() - of_input
 
 
 def test_a_core_multiplies() -> None:
