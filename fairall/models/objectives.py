@@ -174,7 +174,9 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
     Returns:
         Shape (...), in nats; non-negative up to Monte-Carlo error.
     """
-    if logit.dim() == 2 and takes(logit, loc, scale, noise):
+    # Compiled code does not broadcast.
+    alike = logit.dim() == 2 and logit.shape == loc.shape[:2] and loc.shape == scale.shape == noise.shape[:-1]
+    if alike and takes(logit, loc, scale, noise):
         return NativeMixtureKL.apply(logit, loc, scale, noise)
     other_loc, other_scale = loc.flip(-2), scale.flip(-2)
     ratio = scale / other_scale

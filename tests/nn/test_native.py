@@ -167,6 +167,35 @@ def test_the_decoder_has_the_value_and_the_gradients_of_torch(
     torch.testing.assert_close(gradients.utility_weight, known.utility_weight, rtol=1e-5, atol=1e-5)
 
 
+def test_shapes_of_other_nets_and_people_are_refused() -> None:
+    net = StackedMLP(3, [4], 2, SeedStreams(range(E), "net"))
+    for shape in [(E, 1, 5), (1, 3, 5), (E + 1, 3, 5)]:
+        with torch.no_grad(), pytest.raises(ValueError, match="inputs of the nets have shape"):
+            net.forward_transposed(torch.ones(shape))
+
+    likelihood = MixedLikelihood(Schema(MIXED))
+    decoder = StackedMLP(4, [5], likelihood.n_outputs + 1, SeedStreams(range(E), "decoder"))
+    layers = [layer.detach() for layer in decoder.weights_and_biases()]
+    given, x, ones = torch.ones(E, 4, 6, 2), torch.ones(E, 6, len(MIXED)), torch.ones(E, 6)
+    value_and_gradients(layers, likelihood, given, WeightedTargets(x, ones, ones, ones))
+    for wrong in (
+        WeightedTargets(x, ones),
+        WeightedTargets(x, ones, ones),
+        WeightedTargets(x[:1], ones, ones, ones),
+        WeightedTargets(x, ones[:, :1], ones, ones),
+        WeightedTargets(x, ones, ones, ones[:, :1]),
+    ):
+        with pytest.raises(ValueError, match=r"have shape|are missing"):
+            value_and_gradients(layers, likelihood, given, wrong)
+
+
+def test_a_divergence_with_noise_that_replicates_share_is_that_of_torch() -> None:
+    logit, loc, scale = torch.randn(E, 5), torch.randn(E, 5, 2, 4), torch.rand(E, 5, 2, 4) + 0.1
+    noise = torch.randn(1, 5, 2, 4, 9)
+    shared = mixture_kl(logit, loc, scale, noise)
+    torch.testing.assert_close(shared, mixture_kl(logit, loc, scale, noise.expand(E, -1, -1, -1, -1)))
+
+
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 1e4])
 def test_extreme_outputs_are_as_in_torch(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     likelihood = MixedLikelihood(Schema(MIXED))

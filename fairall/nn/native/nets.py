@@ -25,7 +25,11 @@ def apply(layers: Sequence[Tensor], x: Tensor) -> Tensor:
 
     Returns:
         Shape (E, out, B).
+
+    Raises:
+        ValueError: if `x` does not have the nets' E and number of inputs.
     """
+    _check("inputs of the nets", x, (*layers[0].shape[:2], x.shape[-1]))
     theta, sizes = _flat(layers)
     outputs = x.new_empty(len(x), int(sizes[-1]), x.shape[2])
     arrays = theta.numpy(), x.detach().contiguous().numpy(), outputs.numpy()
@@ -87,8 +91,23 @@ def log_likelihood(
 
     Returns:
         Both log likelihoods, averaged over samples, and the gradients in `given` and in `layers`.
+
+    Raises:
+        ValueError: if a shape is another one, or ũ or its weights are missing where the decoder has its logit.
     """
     theta, sizes = _flat(layers)
+    n_seeds, n_people = len(theta), given.shape[2]
+    _check("inputs of the decoder", given, (n_seeds, int(sizes[0]), n_people, given.shape[-1]))
+    _check("features", x, (n_seeds, n_people, likelihood.n_features))
+    models_utility = int(sizes[-1]) > likelihood.n_outputs
+    for name, values, needed in (
+        ("weights", weight, True), ("utilities", utility, models_utility),
+        ("weights of utilities", utility_weight, models_utility),
+    ):  # fmt: skip
+        if needed != (values is not None):
+            raise ValueError(f"{name} are {'missing' if needed else 'given'}; ũ is modelled: {models_utility}")
+        if values is not None:
+            _check(name, values, (n_seeds, n_people))
     of_theta, of_given = torch.empty_like(theta), given.new_empty(given.shape)
     log_x, log_utility = weight.new_empty(2, *weight.shape)
     none = weight[:, :0]
@@ -118,6 +137,12 @@ def log_likelihood(
     # Contiguous, as the fused kernel of Adam takes them.
     gradients = [part.reshape(layer.shape).contiguous() for part, layer in zip(parts, layers, strict=True)]
     return log_x + likelihood.log_base(x), log_utility, of_given, gradients
+
+
+def _check(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Compiled functions do not check indices: with other shapes they would read and write any memory."""
+    if tensor.shape != shape:
+        raise ValueError(f"{name} have shape {tuple(tensor.shape)} in place of {shape}")
 
 
 def _flat(layers: Sequence[Tensor]) -> tuple[Tensor, np.ndarray]:
