@@ -169,10 +169,10 @@ def train_phase1(
     """Maximise K(θ', φ'; x, s) (eq. 6) and select the weights of each seed's best validation epoch.
 
     Training of a seed ends early where its validation loss has not improved for `config.patience` epochs and
-    is above its best by more than `config.margin`: its selected weights no longer change. All seeds are
-    updated until the last has ended. A seed whose loss was never finite has diverged; its weights are NaN. On
-    one thread the weights of a seed are the same to the last bit, whatever other seeds are stacked with it
-    (to rounding where all features are counts, or all are binary: docs/reliability.md).
+    is above its best by more than `config.margin`: its selected weights no longer change. A seed whose loss
+    was never finite has diverged; its weights are NaN. The weights of a seed are the same to the last bit,
+    whatever other seeds are stacked with it (without numba, to rounding where all features are counts, or all
+    are binary: docs/reliability.md).
 
     Args:
         task: people, sizes and training.
@@ -214,7 +214,7 @@ def train_phase1(
             epoch += 1
             order = streams.permutations(len(pool))
             noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
-            loss = training.epoch(order, noise)
+            loss = training.epoch(order, noise, best.done)
             if epoch % config.validate_every == 0 or epoch == task.epochs:
                 with torch.no_grad():
                     held_out = loss_of(*held_out_people, validation_noise)

@@ -37,12 +37,13 @@ class TorchEpochs:
         self.batch_size, self.beta = batch_size, beta
         self.optimiser = PaddedAdam(vae.parameters(), learning_rate)
 
-    def epoch(self, order: Tensor, noise: Tensor) -> Tensor:
+    def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
         """Update the VAE on every minibatch of an epoch.
 
         Args:
             order: indices of all people in the order of the epoch, shape (E, N).
             noise: standard normal ε, L samples per person in that order, shape (E, N, Z, L).
+            done: seeds that need no update, shape (E,), bool; here they are updated with the others.
 
         Returns:
             The mean of the losses before each update, shape (E,), in nats per person.

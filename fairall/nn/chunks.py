@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-# People of all replicates; with some 16 latent samples each, hidden layers take a few megabytes.
+# People of all replicates; some 16 latent samples of each take a few megabytes.
 AT_ONCE = 5120
 # PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way. With chunks of at least 16
 # people, all but the last a multiple of 16, a replicate draws the same numbers, however many are stacked.

@@ -59,7 +59,7 @@ def test_compiled_products_count_as_those_of_torch(
 
     def all_products() -> int:
         counted.clear()
-        epochs_of(vae, pool, config).epoch(order, noise)
+        epochs_of(vae, pool, config).epoch(order, noise, torch.zeros(2, dtype=torch.bool))
         with torch.no_grad():
             phase1_loss(vae, x, s, noise, beta=1.0)
         return sum(counted)

@@ -40,6 +40,7 @@ KINDS = {
 }
 MIXED = [features[i] for i in (0, 1) for features in KINDS.values() if i < len(features)]
 E = 3
+NONE = torch.zeros(8, dtype=torch.bool)  # seeds that are done
 
 
 def unlabelled(features: list[Feature], n: int) -> Unlabelled:
@@ -107,7 +108,7 @@ def test_the_first_gradient_of_phase_1_is_that_of_torch(
     (oracle, _), (native, _) = both(task)
     assert isinstance(oracle, TorchEpochs)
     assert isinstance(native, NativeEpochs)
-    expected, loss = oracle.epoch(*draws(task)), native.epoch(*draws(task))
+    expected, loss = oracle.epoch(*draws(task), NONE), native.epoch(*draws(task), NONE)
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0.0)
     # After one update Adam's first moment is a tenth of the gradient.
     gradients = [cast(Tensor, parameter.grad).flatten(1) for parameter in oracle.vae.parameters()]
@@ -123,7 +124,7 @@ def test_some_epochs_leave_the_weights_of_torch(changes: dict[str, Any]) -> None
     task = task_of(MIXED, 1000, **{"batch_size": 130} | changes, learning_rate=1e-3)
     (oracle, of_torch), (native, compiled) = both(task)
     for _ in range(2):
-        expected, loss = oracle.epoch(*draws(task)), native.epoch(*draws(task))
+        expected, loss = oracle.epoch(*draws(task), NONE), native.epoch(*draws(task), NONE)
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=0.0)
     assert int(native.state_dict()["steps"]) == int(oracle.state_dict()["steps"][0])
     for own, known in zip(compiled.parameters(), of_torch.parameters(), strict=True):
@@ -216,14 +217,14 @@ def test_extreme_outputs_are_as_in_torch(scale: float, monkeypatch: pytest.Monke
 def test_a_parameter_that_is_not_finite_makes_its_seed_diverge_alone(layer: int, value: float) -> None:
     task = task_of(MIXED, 100)
     sound = task.untrained_vae(task.streams())
-    known = epochs_of(sound, task.pool, task.config).epoch(*draws(task))
+    known = epochs_of(sound, task.pool, task.config).epoch(*draws(task), NONE)
     vae = task.untrained_vae(task.streams())
     with torch.no_grad():
         list(vae.parameters())[layer][1] = value
     training = epochs_of(vae, task.pool, task.config)
-    loss = training.epoch(*draws(task))
+    loss = training.epoch(*draws(task), NONE)
     assert torch.equal(loss[[0, 2]], known[[0, 2]])
-    loss = training.epoch(*draws(task))
+    loss = training.epoch(*draws(task), NONE)
     assert loss.isfinite().tolist() == [True, False, True]
 
 
@@ -269,7 +270,7 @@ def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
     def trained(seeds: list[int]) -> tuple[Tensor, Tensor, Tensor]:
         task = task_of(MIXED, 300, seeds=seeds)
         vae = task.untrained_vae(task.streams())
-        loss = epochs_of(vae, task.pool, task.config).epoch(*draws(task))
+        loss = epochs_of(vae, task.pool, task.config).epoch(*draws(task), NONE)
         layers = vae.decoder.weights_and_biases()
         given = SeedStreams(seeds, "given").normal(4, 30, 5)
         targets = WeightedTargets(task.pool.x[:30].expand(len(seeds), -1, -1), torch.ones(len(seeds), 30))
@@ -286,6 +287,27 @@ def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
         use_threads(1)
     for own, known in zip(trained([2]), one, strict=True):
         assert torch.equal(own[0], known[2])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_seed_that_is_done_is_not_updated(threads: int) -> None:
+    task = task_of(MIXED, 100)
+    known, vae = (task.untrained_vae(task.streams()) for _ in range(2))
+    all_go_on, training = (epochs_of(each, task.pool, task.config) for each in (known, vae))
+    first = training.epoch(*draws(task), NONE)
+    all_go_on.epoch(*draws(task), NONE)
+    kept = [parameter[1].clone() for parameter in vae.parameters()]
+    try:
+        use_threads(threads)
+        loss = training.epoch(*draws(task), torch.tensor([False, True, False]))
+    finally:
+        use_threads(1)
+    expected = all_go_on.epoch(*draws(task), NONE)
+    assert loss[1] == first[1]
+    assert torch.equal(loss[[0, 2]], expected[[0, 2]])
+    for own, stopped, other in zip(vae.parameters(), kept, known.parameters(), strict=True):
+        assert torch.equal(own[1], stopped)
+        assert torch.equal(own[[0, 2]], other[[0, 2]])
 
 
 def test_what_fails_in_a_thread_is_raised() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -33,13 +33,22 @@ def use_threads(n: int | None) -> None:
     _threads = ThreadPoolExecutor(n, "native", own_setting) if n > 1 else None
 
 
-def over_replicates(call: Callable[[slice], None], n_replicates: int) -> None:
-    """Apply `call` to all replicates at once, or to one after the other in each of the threads."""
-    if _threads is None or n_replicates == 1:
+def over_replicates(
+    call: Callable[[slice], None], n_replicates: int, left_out: Sequence[bool] | None = None
+) -> None:
+    """Apply `call` to all replicates at once, or to one after the other in each of the threads.
+
+    Args:
+        call: takes the replicates to compute.
+        n_replicates: E.
+        left_out: those not to compute, of length E; none by default.
+    """
+    if (_threads is None or n_replicates == 1) and not any(left_out or ()):
         call(slice(0, n_replicates))
-    else:
-        for _ in _threads.map(call, [slice(e, e + 1) for e in range(n_replicates)]):
-            pass  # raises what `call` has raised
+        return
+    single = [slice(e, e + 1) for e in range(n_replicates) if left_out is None or not left_out[e]]
+    for _ in map(call, single) if _threads is None else _threads.map(call, single):
+        pass  # raises what a thread has raised
 
 
 def takes(*tensors: Tensor) -> bool:

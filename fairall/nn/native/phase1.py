@@ -54,6 +54,7 @@ class NativeEpochs:
         self.batch_size = batch_size
         self.mean, self.square = torch.zeros_like(self.theta), torch.zeros_like(self.theta)
         self.steps = torch.zeros((), dtype=torch.long)
+        self.loss = torch.full((len(self.theta),), torch.nan)
         self.people = (
             given[0].T.contiguous().numpy(),
             x[:, likelihood.columns].contiguous().numpy(),
@@ -68,25 +69,22 @@ class NativeEpochs:
         at_once = -(-min(batch_size, len(x)) // n_parts // 16) * 16
         self.training = at_once, batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
 
-    def epoch(self, order: Tensor, noise: Tensor) -> Tensor:
-        """See `TorchEpochs.epoch`."""
-        losses = np.empty(len(order), np.float32)
-        stacked = [t.numpy() for t in (self.theta, self.mean, self.square, order, noise)]
+    def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
+        """See `TorchEpochs.epoch`; a seed that is done keeps its weights, and its loss."""
+        stacked = [t.numpy() for t in (self.theta, self.mean, self.square, order, noise, self.loss)]
         steps = int(self.steps)
 
         def some(replicates: slice) -> None:
-            theta, mean, square, order, noise = (values[replicates] for values in stacked)
-            kernels().epochs(
-                theta, mean, square, steps, order, noise, *self.people, *self.training, losses[replicates]
-            )
+            theta, mean, square, order, noise, loss = (values[replicates] for values in stacked)
+            kernels().epochs(theta, mean, square, steps, order, noise, *self.people, *self.training, loss)
 
-        over_replicates(some, len(order))
+        over_replicates(some, len(order), done.tolist())
         self.steps += -(-order.shape[1] // self.batch_size)
-        return torch.from_numpy(losses)
+        return self.loss.clone()
 
     def state_dict(self) -> dict[str, Any]:
-        """Adam's moments and number of updates."""
-        return {"mean": self.mean, "square": self.square, "steps": self.steps}
+        """Adam's moments and number of updates, and the losses of the last epoch."""
+        return {"mean": self.mean, "square": self.square, "steps": self.steps, "loss": self.loss}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
