@@ -49,7 +49,7 @@ class SemiSupervisedVAE(nn.Module):
             schema, latent_size, vae_arch, streams, utility=True, group_blind=group_blind, gain=gain
         )
         self.classifier = StackedMLP(
-            self.vae.inputs.size + 1, clf_arch, 1, streams, dropout=clf_dropout, gain=gain
+            self.vae.inputs.size + 1, clf_arch, 1, streams, dropout=clf_dropout, gain=gain, compiled=True
         )
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:

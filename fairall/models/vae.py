@@ -59,10 +59,10 @@ class ConditionalVAE(nn.Module):
         n_utility = int(utility)
         self.inputs = FeatureInputs(schema)
         self.encoder = StackedMLP(
-            self.inputs.size + 1 + n_utility, hidden, 2 * latent_size, streams, gain=gain
+            self.inputs.size + 1 + n_utility, hidden, 2 * latent_size, streams, gain=gain, compiled=True
         )
         self.decoder = StackedMLP(
-            latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams, gain=gain
+            latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams, gain=gain, compiled=True
         )
         if group_blind:
             self.encoder.zero_input_weights(self.inputs.size)

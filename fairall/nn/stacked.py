@@ -63,6 +63,8 @@ class StackedMLP(nn.Module):
         streams: draw the initial weights.
         dropout: probability that a hidden unit is dropped in training.
         gain: factor of the initial weights; `RELU_GAIN` keeps the scale of activations from layer to layer.
+        compiled: compute by `fairall.nn.native` where no gradient is needed; loading numba takes longer than
+            that saves for small nets of few samples.
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class StackedMLP(nn.Module):
         *,
         dropout: float = 0.0,
         gain: float = 1.0,
+        compiled: bool = False,
     ) -> None:
         super().__init__()
         sizes = [n_in, *hidden, n_out]
@@ -82,6 +85,7 @@ class StackedMLP(nn.Module):
         )
         self.sizes = np.array(sizes)
         self.dropout = dropout
+        self.compiled = compiled
 
     def extra_repr(self) -> str:
         """Dropout; the layers give the sizes."""
@@ -109,7 +113,7 @@ class StackedMLP(nn.Module):
 
     def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Map x (E, in, B) to (E, out, B), people in columns, which is contiguous in memory for each unit."""
-        if dropout_streams is None and not torch.is_grad_enabled() and takes(x):
+        if self.compiled and dropout_streams is None and not torch.is_grad_enabled() and takes(x):
             return apply(self.weights_and_biases(), x)
         *hidden, last = cast(list[StackedLinear], list(self.layers))
         for layer in hidden:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -47,6 +48,8 @@ def prepare_process() -> None:
     # Hydra then raises what it would otherwise print over many lines.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     gc.set_threshold(GARBAGE)
+    # Python searches for garbage once more at its end, which takes a second when all is freed anyway.
+    atexit.register(gc.freeze)
     # Methods and data sets of one's own may lie in the current folder, however the command was started.
     current = str(Path.cwd())
     if current not in sys.path:

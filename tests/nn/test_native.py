@@ -229,7 +229,7 @@ def test_a_parameter_that_is_not_finite_makes_its_seed_diverge_alone(layer: int,
 
 
 def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = StackedMLP(3, [20, 12], 1, SeedStreams(range(E), "net"))
+    net = StackedMLP(3, [20, 12], 1, SeedStreams(range(E), "net"), compiled=True)
     x, loc, scale = torch.randn(E, 3, 301), torch.randn(E, 301, 2, 3), torch.rand(E, 301, 2, 3)
     noise = torch.randn(E, 301, 3, 8)
     with torch.no_grad():
