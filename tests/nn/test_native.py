@@ -297,15 +297,19 @@ def test_what_fails_in_a_thread_is_raised() -> None:
         use_threads(1)
 
 
-def test_compiling_is_said_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("terminal", [True, False])
+def test_compiling_is_said_in_one_line_on_a_terminal(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from numba.core import event
 
-    calls.kernels.cache_clear()
-    calls.kernels()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    calls.announce.cache_clear()
     for _ in range(3):
         with event.trigger_event("numba:compile", data={}):
             pass
-    assert capfd.readouterr().err == "fairall: compiling, once for this installation ...\n"
+    said = "fairall: compiling, once for this installation ...\n"
+    assert capsys.readouterr().err == (said if terminal else "")
 
 
 def test_numba_is_not_imported_where_it_is_switched_off() -> None:

@@ -58,12 +58,8 @@ def kernels() -> Any:
     from fairall.nn.native import kernels as compiled
 
     class Announcement(event.Listener):
-        told = False
-
         def on_start(self, event: Any) -> None:
-            if not self.told:
-                print("fairall: compiling, once for this installation ...", file=sys.stderr, flush=True)
-            self.told = True
+            announce()
 
         def on_end(self, event: Any) -> None:
             pass
@@ -72,6 +68,13 @@ def kernels() -> Any:
     # Products are small, and each thread has replicates of its own.
     threadpool_limits(1, "blas")
     return compiled
+
+
+@functools.cache
+def announce() -> None:
+    """Say on a terminal, once, why there is a pause; elsewhere standard error has only what went wrong."""
+    if sys.stderr.isatty():
+        print("fairall: compiling, once for this installation ...", file=sys.stderr, flush=True)
 
 
 @functools.cache
