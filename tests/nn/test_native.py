@@ -297,6 +297,27 @@ def test_what_fails_in_a_thread_is_raised() -> None:
         use_threads(1)
 
 
+FORKING = """\
+import os, signal
+from fairall.nn.native.calls import over_replicates, use_threads
+use_threads(2)
+done = []
+over_replicates(lambda replicates: done.append(replicates.start), 3)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    over_replicates(lambda replicates: done.append(replicates.stop), 3)
+    os._exit(len(done))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_does_not_wait_for_threads_it_lacks() -> None:
+    ended = subprocess.run([sys.executable, "-c", FORKING], check=True, capture_output=True, text=True)
+    assert ended.stdout == "4\n"
+
+
 @pytest.mark.parametrize("terminal", [True, False])
 def test_compiling_is_said_in_one_line_on_a_terminal(
     terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -33,6 +33,16 @@ def use_threads(n: int | None) -> None:
     _threads = ThreadPoolExecutor(n, "native", own_setting) if n > 1 else None
 
 
+def _after_fork() -> None:
+    """Compute on one thread in a child process, which has none of the pool's."""
+    global _threads
+    _threads = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def over_replicates(call: Callable[[slice], None], n_replicates: int) -> None:
     """Apply `call` to all replicates at once, or to one after the other in each of the threads."""
     if _threads is None or n_replicates == 1:
