@@ -170,9 +170,9 @@ def train_phase1(
 
     Training of a seed ends early where its validation loss has not improved for `config.patience` epochs and
     is above its best by more than `config.margin`: its selected weights no longer change. All seeds are
-    updated until the last has ended. A seed whose loss was never finite has diverged; its weights are NaN. On
-    one thread the weights of a seed are the same to the last bit, whatever other seeds are stacked with it
-    (to rounding where all features are counts, or all are binary: docs/reliability.md).
+    updated until the last has ended. A seed whose loss was never finite has diverged; its weights are NaN.
+    The weights of a seed are the same to the last bit, whatever other seeds are stacked with it (without
+    numba, to rounding where all features are counts, or all are binary: docs/reliability.md).
 
     Args:
         task: people, sizes and training.
