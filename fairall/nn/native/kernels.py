@@ -1,9 +1,9 @@
 """Compiled functions: nets, likelihoods and Adam of a few replicates, one after the other, in float32.
 
 The formulas are those of `likelihoods`, `manual_backward` and `adam` in `fairall.nn` and of `phase1_epochs`
-and `objectives` in `fairall.models`, which the tests compare them with. A net is one vector, `theta`, of weight
-(in, out) and bias (out) of its layers in turn; values of its units have people in columns, shape (units, n),
-and those of all layers lie one after the other in one buffer.
+and `objectives` in `fairall.models`, which the tests compare them with. A net is one vector, `theta`, of
+weight (in, out) and bias (out) of its layers in turn; values of its units have people in columns, shape
+(units, n), and those of all layers lie one after the other in one buffer.
 
 All compiled functions are in this one file, since numba renews its cache of a function when the function's
 own file has changed, but not when that of a function it calls has. Loops over people stand in small

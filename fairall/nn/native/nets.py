@@ -93,21 +93,24 @@ def log_likelihood(
         Both log likelihoods, averaged over samples, and the gradients in `given` and in `layers`.
 
     Raises:
-        ValueError: if a shape is another one, or ũ or its weights are missing where the decoder has its logit.
+        ValueError: if a shape is another one, or ũ or its weights are missing where ũ is modelled.
     """
     theta, sizes = _flat(layers)
     n_seeds, n_people = len(theta), given.shape[2]
     _check("inputs of the decoder", given, (n_seeds, int(sizes[0]), n_people, given.shape[-1]))
     _check("features", x, (n_seeds, n_people, likelihood.n_features))
     models_utility = int(sizes[-1]) > likelihood.n_outputs
-    for name, values, needed in (
-        ("weights", weight, True), ("utilities", utility, models_utility),
+    for name, tensor, needed in (
+        ("weights", weight, True),
+        ("utilities", utility, models_utility),
         ("weights of utilities", utility_weight, models_utility),
-    ):  # fmt: skip
-        if needed != (values is not None):
-            raise ValueError(f"{name} are {'missing' if needed else 'given'}; ũ is modelled: {models_utility}")
-        if values is not None:
-            _check(name, values, (n_seeds, n_people))
+    ):
+        if needed != (tensor is not None):
+            raise ValueError(
+                f"{name} are {'missing' if needed else 'given'}; ũ is modelled: {models_utility}"
+            )
+        if tensor is not None:
+            _check(name, tensor, (n_seeds, n_people))
     of_theta, of_given = torch.empty_like(theta), given.new_empty(given.shape)
     log_x, log_utility = weight.new_empty(2, *weight.shape)
     none = weight[:, :0]
