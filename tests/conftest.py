@@ -17,6 +17,7 @@ from unittest import mock
 
 import pytest
 import torch
+from filelock import FileLock
 from hydra.core.global_hydra import GlobalHydra
 from matplotlib.figure import Figure
 
@@ -27,6 +28,8 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
+from fairall.nn import native
+from fairall.nn.native import calls
 from fairall.results import figures
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
@@ -41,6 +44,25 @@ def _same_state_every_time() -> None:
     """Reset what earlier tests leave in the process: draws, and how a run computes with subnormal numbers."""
     torch.manual_seed(0)
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Compile before the first test, so that no command of a test does, and says so.
+
+    The first of several processes that test does it for all.
+    """
+    folder = tmp_path_factory.getbasetemp().parent
+    source = Path(native.__file__).with_name("kernels.py")
+    with FileLock(folder / "compiling.lock"):
+        kept = [path.stat().st_mtime for path in source.parent.glob("__pycache__/kernels.mixture_kl-*.nbi")]
+        if calls.kernels() is None or max(kept, default=0.0) > source.stat().st_mtime:
+            return
+        few = ("seeds=1", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1", "schedule.time_steps=1")
+        words = ("preset=quick", *few, "evaluation.window=[1,1]", "tracking.enabled=false")
+        outputs = tmp_path_factory.mktemp("compiling")
+        command = [sys.executable, "-m", "fairall", *words, f"outputs_dir={outputs}"]
+        subprocess.run(command, cwd=outputs, check=True, capture_output=True)
 
 
 Ended = subprocess.CompletedProcess[str]

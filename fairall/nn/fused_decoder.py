@@ -103,7 +103,7 @@ def _value_and_gradients(
     learning: bool,
 ) -> tuple[Tensor, Gradients]:
     n_outputs, weight = likelihood.n_outputs, targets.weight
-    if takes(given, targets.x, weight):
+    if takes(given, targets.x, weight, *layers):
         log_x, log_utility, of_given, of_layers = log_likelihood(
             layers, likelihood, given, *vars(targets).values(), learning=learning
         )

@@ -113,8 +113,10 @@ class StackedMLP(nn.Module):
 
     def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Map x (E, in, B) to (E, out, B), people in columns, which is contiguous in memory for each unit."""
-        if self.compiled and dropout_streams is None and not torch.is_grad_enabled() and takes(x):
-            return apply(self.weights_and_biases(), x)
+        if self.compiled and dropout_streams is None and not torch.is_grad_enabled():
+            layers = self.weights_and_biases()
+            if takes(x, *layers):
+                return apply(layers, x)
         *hidden, last = cast(list[StackedLinear], list(self.layers))
         for layer in hidden:
             x = layer.forward_transposed(x).relu_()

@@ -93,7 +93,7 @@ class Reproduction:
         self._started[planned.key] = began = time.monotonic()
         with tempfile.TemporaryFile() as errors:
             process = subprocess.Popen(
-                [sys.executable, "-m", "fairall", *planned.words],
+                [sys.executable, "-m", "fairall", *planned.words, *(["threads=1"] if self._jobs > 1 else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

@@ -8,6 +8,7 @@ import torch
 
 from fairall.data.features import Schema
 from fairall.data.people import People
+from fairall.models import phase1
 from fairall.models.learner import PretrainCurves, ProgressCallback
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, phase1_loss, train_phase1
 from fairall.models.phase1_epochs import phase1_gradients
@@ -261,6 +262,15 @@ def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
     others.append(replace(task, pool=replace(task.pool, x=task.pool.x + 1)))
     keys = [task.key(), *(other.key() for other in others)]
     assert len(set(keys)) == len(keys)
+
+
+def test_the_processor_enters_the_key(
+    schema: Schema, people: Callable[[int], People], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = task_of(schema, people(10), people(6), 5)
+    usual = task.key()
+    monkeypatch.setattr(phase1, "processor", lambda: "another")
+    assert task.key() != usual
 
 
 def test_labels_do_not_enter_the_key(schema: Schema, people: Callable[[int], People]) -> None:

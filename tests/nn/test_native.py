@@ -169,7 +169,7 @@ def test_the_decoder_has_the_value_and_the_gradients_of_torch(
 
 
 def test_shapes_of_other_nets_and_people_are_refused() -> None:
-    net = StackedMLP(3, [4], 2, SeedStreams(range(E), "net"))
+    net = StackedMLP(3, [4], 2, SeedStreams(range(E), "net"), compiled=True)
     for shape in [(E, 1, 5), (1, 3, 5), (E + 1, 3, 5)]:
         with torch.no_grad(), pytest.raises(ValueError, match="inputs of the nets have shape"):
             net.forward_transposed(torch.ones(shape))
@@ -319,15 +319,55 @@ def test_what_fails_in_a_thread_is_raised() -> None:
         use_threads(1)
 
 
-def test_compiling_is_said_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+FORKING = """\
+import os, signal
+from fairall.nn.native.calls import over_replicates, use_threads
+use_threads(2)
+done = []
+over_replicates(lambda replicates: done.append(replicates.start), 3)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    over_replicates(lambda replicates: done.append(replicates.stop), 3)
+    os._exit(len(done))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_does_not_wait_for_threads_it_lacks() -> None:
+    ended = subprocess.run([sys.executable, "-c", FORKING], check=True, capture_output=True, text=True)
+    assert ended.stdout == "4\n"
+
+
+def test_compiling_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    import numba
     from numba.core import event
 
-    calls.kernels.cache_clear()
-    calls.kernels()
+    calls.announce.cache_clear()
+    with event.trigger_event("numba:compile", data={"dispatcher": numba.njit(lambda x: x)}):
+        pass
+    assert capsys.readouterr().err == ""  # a function of somebody else's
     for _ in range(3):
-        with event.trigger_event("numba:compile", data={}):
+        with event.trigger_event("numba:compile", data={"dispatcher": calls.kernels().exp}):
             pass
-    assert capfd.readouterr().err == "fairall: compiling, once for this installation ...\n"
+    assert capsys.readouterr().err == "fairall: compiling, once for this installation ...\n"
+
+
+def test_numba_that_cannot_be_imported_is_one_line() -> None:
+    code = """
+import sys
+sys.modules["numba.core"] = None
+from fairall.errors import FairAllError
+from fairall.nn.native import calls
+try:
+    calls.kernels()
+except FairAllError as error:
+    print(error)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ended.stdout.startswith("numba cannot be imported (")
+    assert "NUMBA_DISABLE_JIT=1" in ended.stdout
 
 
 def test_numba_is_not_imported_where_it_is_switched_off() -> None:

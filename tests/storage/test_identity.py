@@ -10,7 +10,8 @@ from omegaconf import OmegaConf
 
 import fairall
 from fairall.config.compose import compose_config
-from fairall.storage.identity import NOT_COMPUTING, code_hash, computing_files, run_id
+from fairall.storage import identity as identities
+from fairall.storage.identity import NOT_COMPUTING, code_and_versions, code_hash, computing_files, run_id
 
 PACKAGE = Path(fairall.__file__).parent
 # What computing modules import from elsewhere: values that enter the identity with the configuration, errors,
@@ -63,6 +64,14 @@ def test_changed_computation_changes_the_identity(name: str, package: Path) -> N
     with (package / name).open("a") as file:
         file.write("# changed\n")
     assert code_hash(package) != before
+
+
+def test_numba_and_its_absence_change_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    def identity_with(version: str | None) -> str:
+        monkeypatch.setattr(identities, "numba_version", lambda: version)
+        return code_and_versions.__wrapped__()
+
+    assert len({identity_with(version) for version in ("0.61.0", "0.61.1", None)}) == 3
 
 
 def test_a_new_or_moved_computing_module_changes_the_identity(package: Path) -> None:

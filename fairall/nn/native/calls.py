@@ -12,9 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairall.errors import FairAllError
 from fairall.runtime.processor import numba_version
 
 _threads: ThreadPoolExecutor | None = None
+_training = False  # not where a program of the user's has loaded a policy
 
 
 def use_threads(n: int | None) -> None:
@@ -23,7 +25,9 @@ def use_threads(n: int | None) -> None:
     Args:
         n: 1 or more; None for as many as there are cores that the process may use.
     """
-    global _threads
+    global _threads, _training
+    _training = True
+    _limit_blas()
     if n is None:
         n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if _threads is not None:
@@ -31,6 +35,16 @@ def use_threads(n: int | None) -> None:
     # Denormal numbers are flushed to zero in each thread by itself.
     own_setting = functools.partial(torch.set_flush_denormal, True)
     _threads = ThreadPoolExecutor(n, "native", own_setting) if n > 1 else None
+
+
+def _after_fork() -> None:
+    """Compute on one thread in a child process, which has none of the pool's."""
+    global _threads
+    _threads = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def over_replicates(
@@ -58,29 +72,47 @@ def takes(*tensors: Tensor) -> bool:
 
 @functools.cache
 def kernels() -> Any:
-    """The module of compiled functions; None where numba is missing or switched off."""
+    """The module of compiled functions; None where numba is missing or switched off.
+
+    Raises:
+        FairAllError: if numba is there but cannot be imported.
+    """
     if numba_version() is None:
         return None
-    from numba.core import event
-    from threadpoolctl import threadpool_limits
+    try:
+        from numba.core import event
 
-    from fairall.nn.native import kernels as compiled
+        from fairall.nn.native import kernels as compiled
+    except ImportError as error:
+        raise FairAllError(
+            f"numba cannot be imported ({error}): install another version, or set NUMBA_DISABLE_JIT=1"
+        ) from error
 
     class Announcement(event.Listener):
-        told = False
-
         def on_start(self, event: Any) -> None:
-            if not self.told:
-                print("fairall: compiling, once for this installation ...", file=sys.stderr, flush=True)
-            self.told = True
+            if event.data["dispatcher"].py_func.__module__ == compiled.__name__:
+                announce()
 
         def on_end(self, event: Any) -> None:
             pass
 
     event.register("numba:compile", Announcement())
-    # Products are small, and each thread has replicates of its own.
-    threadpool_limits(1, "blas")
+    _limit_blas()
     return compiled
+
+
+@functools.cache
+def announce() -> None:
+    """Say, once, why there is a pause."""
+    print("fairall: compiling, once for this installation ...", file=sys.stderr, flush=True)
+
+
+def _limit_blas() -> None:
+    """Give BLAS one thread in a process that trains: each thread of ours has replicates of its own."""
+    if _training and "fairall.nn.native.kernels" in sys.modules:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1, "blas")
 
 
 @functools.cache
