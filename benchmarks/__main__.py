@@ -21,7 +21,7 @@ from fairall.config.checks import whole_number
 
 EPILOGUE = """\
 OVERRIDE is as for `python -m fairall`, for instance preset=quick; paths in it must be absolute, since every
-measurement has a process and a folder of its own, on one thread unless OMP_NUM_THREADS says otherwise.
+measurement has a process and a folder of its own; `taskset -c 0` in front keeps all of them on one core.
 Raw files are looked for as in a run ($FAIRALL_DATA).
 
   python -m benchmarks phases                                  all methods and data sets: many hours

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from benchmarks.errors import BenchmarkError, RunFailed
 from benchmarks.measure import measure
 from benchmarks.parts import TOTAL
+from benchmarks.process import run_alone
 from benchmarks.records import Records
 from benchmarks.revisions import ROOT
 
@@ -45,6 +47,17 @@ def refuse_mistyped(cases: Sequence[Case]) -> None:
             raise BenchmarkError(message(error, case.overrides)) from error
 
 
+def compile_code(tree: Path) -> None:
+    """Let numba compile the code of a checkout by a run of a few seconds; else the first real one pays for it.
+
+    Raises:
+        RunFailed: if it ends with another exit code than 0.
+    """
+    few = ("seeds=1", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1", "schedule.time_steps=1")
+    words = ("preset=quick", *few, "evaluation.window=[1,1]", "tracking.enabled=false")
+    run_alone([sys.executable, "-m", "fairall", *words], tree)
+
+
 def measure_all(cases: Sequence[Case], repeats: int, records: Records) -> None:
     """Measure the cases that the records lack; report and leave out those that fail.
 
@@ -53,6 +66,9 @@ def measure_all(cases: Sequence[Case], repeats: int, records: Records) -> None:
     Raises:
         BenchmarkError: where nothing could be measured.
     """
+    for tree in {case.tree for case in cases}:
+        with suppress(RunFailed):  # a revision that cannot run says so below
+            compile_code(tree)
     failed: set[str] = set()
     for repeat in range(1, repeats + 1):
         for case in cases:

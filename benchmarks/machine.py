@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.process import UNSET
 from benchmarks.revisions import WORKING_TREE, name_of
+from fairall.runtime.processor import numba_version
 
 
 def describe() -> dict[str, str]:
@@ -21,7 +22,7 @@ def describe() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "torch": version("torch"),
-        "threads": os.environ.get("OMP_NUM_THREADS", "1"),
+        "numba": numba_version() or "none",
         "revision": name_of(WORKING_TREE),
         "unset": ", ".join(f"{name}={os.environ[name]}" for name in UNSET if name in os.environ) or "nothing",
     }

@@ -41,7 +41,7 @@ AXES = {
     "applicants": Axis("schedule.applicants={value}", (16, 64, 256, 1024, 4096)),
     "features": Axis(TABLE + f"{ROWS}_{{value}}.csv", (5, 20, 80, 320)),
     "time_steps": Axis("schedule.time_steps={value}", (8, 16, 32, 64, 128)),
-    THREADS: Axis("seeds=100 threads={value}", (1, 2)),  # the products of two seeds are too small to share
+    THREADS: Axis("seeds=100 threads={value}", (1, 2)),
 }
 # The samples of preset=fast, and epochs and time steps few enough for a million people.
 BASE = (

@@ -21,6 +21,8 @@ from filelock import FileLock
 from hydra.core.global_hydra import GlobalHydra
 from matplotlib.figure import Figure
 
+from benchmarks.campaign import compile_code
+from benchmarks.revisions import ROOT
 from fairall.config.compose import typed_config
 from fairall.config.schema import Config
 from fairall.data.dataset import dataset
@@ -58,11 +60,7 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         kept = [path.stat().st_mtime for path in source.parent.glob("__pycache__/kernels.mixture_kl-*.nbi")]
         if calls.kernels() is None or max(kept, default=0.0) > source.stat().st_mtime:
             return
-        few = ("seeds=1", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1", "schedule.time_steps=1")
-        words = ("preset=quick", *few, "evaluation.window=[1,1]", "tracking.enabled=false")
-        outputs = tmp_path_factory.mktemp("compiling")
-        command = [sys.executable, "-m", "fairall", *words, f"outputs_dir={outputs}"]
-        subprocess.run(command, cwd=outputs, check=True, capture_output=True)
+        compile_code(ROOT)
 
 
 Ended = subprocess.CompletedProcess[str]

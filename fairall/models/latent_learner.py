@@ -101,7 +101,7 @@ class LatentLearner(Learner):
         if config is None or (epochs := self.phase1_task(data, config).epochs) == planned:
             return []
         return [
-            f"Phase I is limited to {count(epochs, 'epoch')} of {planned}, since the table is large "
+            f"Phase I is limited to {count(epochs, 'epoch')} of {planned} "
             f"(model.phase1.updates={config.updates}; null: no limit)"
         ]
 
