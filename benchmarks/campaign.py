@@ -48,7 +48,7 @@ def refuse_mistyped(cases: Sequence[Case]) -> None:
 
 
 def compile_code(tree: Path) -> None:
-    """Let numba compile the code of a checkout by a run of a few seconds; else the first real one pays for it.
+    """Let numba compile the code of a checkout in a run of a few seconds, not in the first one measured.
 
     Raises:
         RunFailed: if it ends with another exit code than 0.

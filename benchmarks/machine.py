@@ -9,7 +9,6 @@ from pathlib import Path
 
 from benchmarks.process import UNSET
 from benchmarks.revisions import WORKING_TREE, name_of
-from fairall.runtime.processor import numba_version
 
 
 def describe() -> dict[str, str]:
@@ -22,7 +21,7 @@ def describe() -> dict[str, str]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "torch": version("torch"),
-        "numba": numba_version() or "none",
+        "numba": version("numba"),
         "revision": name_of(WORKING_TREE),
         "unset": ", ".join(f"{name}={os.environ[name]}" for name in UNSET if name in os.environ) or "nothing",
     }
