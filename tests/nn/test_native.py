@@ -310,11 +310,26 @@ def test_a_seed_that_is_done_is_not_updated(threads: int) -> None:
         assert torch.equal(own[[0, 2]], other[[0, 2]])
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("left_out", [None, [], [1], [0, 3, 4], [0, 1, 2, 3, 4, 5, 6]])
+def test_every_replicate_is_computed_once_but_those_left_out(
+    threads: int, left_out: list[int] | None
+) -> None:
+    computed: list[int] = []
+    mask = None if left_out is None else [e in left_out for e in range(7)]
+    use_threads(threads)
+    try:
+        calls.over_replicates(lambda some: computed.extend(range(some.start, some.stop)), 7, mask)
+    finally:
+        use_threads(1)
+    assert sorted(computed) == [e for e in range(7) if e not in (left_out or [])]
+
+
 def test_what_fails_in_a_thread_is_raised() -> None:
     use_threads(2)
     try:
         with pytest.raises(ZeroDivisionError):
-            calls.over_replicates(lambda replicates: 1 // (replicates.start - 1), 3)
+            calls.over_replicates(lambda replicates: 1 // (replicates.start - 2), 3)  # the second thread's
     finally:
         use_threads(1)
 
@@ -324,11 +339,11 @@ import os, signal
 from fairall.nn.native.calls import over_replicates, use_threads
 use_threads(2)
 done = []
-over_replicates(lambda replicates: done.append(replicates.start), 3)
+over_replicates(lambda replicates: done.extend(range(replicates.start, replicates.stop)), 3)
 child = os.fork()
 if child == 0:
     signal.alarm(60)
-    over_replicates(lambda replicates: done.append(replicates.stop), 3)
+    over_replicates(lambda replicates: done.extend(range(replicates.start, replicates.stop)), 3)
     os._exit(len(done))
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
@@ -337,7 +352,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_does_not_wait_for_threads_it_lacks() -> None:
     ended = subprocess.run([sys.executable, "-c", FORKING], check=True, capture_output=True, text=True)
-    assert ended.stdout == "4\n"
+    assert ended.stdout == "6\n"
 
 
 def test_compiling_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:

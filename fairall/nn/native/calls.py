@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fairall.errors import FairAllError
 from fairall.runtime.processor import numba_version
 
-_threads: ThreadPoolExecutor | None = None
+_threads: ThreadPoolExecutor | None = None  # beside the main thread
+_n_threads = 1
 _training = False  # not where a program of the user's has loaded a policy
 
 
@@ -25,7 +27,7 @@ def use_threads(n: int | None) -> None:
     Args:
         n: 1 or more; None for as many as there are cores that the process may use.
     """
-    global _threads, _training
+    global _threads, _n_threads, _training
     _training = True
     _limit_blas()
     if n is None:
@@ -34,13 +36,13 @@ def use_threads(n: int | None) -> None:
         _threads.shutdown()
     # Denormal numbers are flushed to zero in each thread by itself.
     own_setting = functools.partial(torch.set_flush_denormal, True)
-    _threads = ThreadPoolExecutor(n, "native", own_setting) if n > 1 else None
+    _threads, _n_threads = ThreadPoolExecutor(n - 1, "native", own_setting) if n > 1 else None, n
 
 
 def _after_fork() -> None:
     """Compute on one thread in a child process, which has none of the pool's."""
-    global _threads
-    _threads = None
+    global _threads, _n_threads
+    _threads, _n_threads = None, 1
 
 
 if hasattr(os, "register_at_fork"):
@@ -50,19 +52,30 @@ if hasattr(os, "register_at_fork"):
 def over_replicates(
     call: Callable[[slice], None], n_replicates: int, left_out: Sequence[bool] | None = None
 ) -> None:
-    """Apply `call` to all replicates at once, or to one after the other in each of the threads.
+    """Apply `call` to all replicates, an equal share of them in each thread.
+
+    A call takes as many replicates as possible: threads that wait for each other more often lose more where
+    another process has one of the cores.
 
     Args:
         call: takes the replicates to compute.
         n_replicates: E.
         left_out: those not to compute, of length E; none by default.
     """
-    if (_threads is None or n_replicates == 1) and not any(left_out or ()):
-        call(slice(0, n_replicates))
-        return
-    single = [slice(e, e + 1) for e in range(n_replicates) if left_out is None or not left_out[e]]
-    for _ in map(call, single) if _threads is None else _threads.map(call, single):
-        pass  # raises what a thread has raised
+    computed = np.arange(n_replicates)
+    if left_out is not None:
+        computed = computed[~np.array(left_out, dtype=bool)[:n_replicates]]
+    own, *shares = np.array_split(computed, max(1, min(_n_threads, len(computed))))
+
+    def compute(share: np.ndarray) -> None:
+        for run in np.split(share, np.flatnonzero(np.diff(share) > 1) + 1):
+            if len(run) > 0:
+                call(slice(int(run[0]), int(run[-1]) + 1))
+
+    others = [_threads.submit(compute, share) for share in shares] if _threads is not None else []
+    compute(own)
+    for other in others:
+        other.result()  # raises what `call` has raised
 
 
 def takes(*tensors: Tensor) -> bool:
