@@ -30,6 +30,7 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
+from fairall.models.phase1 import Phase1Config
 from fairall.nn import native
 from fairall.nn.native import calls
 from fairall.results import figures
@@ -37,6 +38,17 @@ from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 
 ComposeConfig = Callable[..., Config]
+PHASE1 = Phase1Config(
+    updates=None,
+    batch_size=16,
+    learning_rate=3e-2,
+    beta=0.8,
+    elbo_samples=1,
+    validate_every=1,
+    validation_samples=4,
+    patience=None,
+    margin=0.1,
+)
 
 torch.set_num_threads(1)
 

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -6,11 +7,12 @@ import torch
 from benchmarks.products import COMPILED, count_products, reached_rate
 from fairall.data.features import Schema
 from fairall.data.people import People
-from fairall.models.phase1 import Phase1Config, Unlabelled, epochs_of, phase1_loss
+from fairall.models.phase1 import Unlabelled, epochs_of, phase1_loss
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import calls
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
+from tests.conftest import PHASE1
 
 FORWARD = 2 * 7 * (3 * 5 + 5 * 1)  # two replicates, seven people, layers 3 -> 5 -> 1
 
@@ -42,16 +44,7 @@ def test_products_that_are_differentiated_count_for_their_gradients(counted: lis
 def test_compiled_products_count_as_those_of_torch(
     schema: Schema, people: Callable[[int], People], counted: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = Phase1Config(
-        batch_size=4,
-        learning_rate=1e-3,
-        beta=1.0,
-        elbo_samples=3,
-        validate_every=1,
-        validation_samples=2,
-        patience=None,
-        margin=0.0,
-    )
+    config = replace(PHASE1, batch_size=4, elbo_samples=3)
     pool = Unlabelled.of(people(10))
     vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
     order, noise = SeedStreams([0, 1], "draws").permutations(10), torch.randn(2, 10, 2, 3)

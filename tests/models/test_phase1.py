@@ -16,19 +16,8 @@ from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import calls
 from fairall.randomness import SeedStreams
 from fairall.storage.checkpoint import Checkpoint
-from tests.conftest import no_checkpoint
+from tests.conftest import PHASE1, no_checkpoint
 
-CONFIG = Phase1Config(
-    updates=None,
-    batch_size=16,
-    learning_rate=3e-2,
-    beta=0.8,
-    elbo_samples=1,
-    validate_every=1,
-    validation_samples=4,
-    patience=None,
-    margin=0.1,
-)
 SEEDS = [0, 1]
 
 
@@ -44,7 +33,7 @@ def task_of(
     pool: People,
     validation: People,
     epochs: int,
-    config: Phase1Config = CONFIG,
+    config: Phase1Config = PHASE1,
     seeds: Sequence[int] = SEEDS,
 ) -> Phase1Task:
     return Phase1Task(
@@ -66,7 +55,7 @@ def train(
     pool: People,
     validation: People,
     epochs: int,
-    config: Phase1Config = CONFIG,
+    config: Phase1Config = PHASE1,
     seeds: Sequence[int] = SEEDS,
     checkpoint: Checkpoint | None = None,
     progress: ProgressCallback = lambda **_: None,
@@ -100,7 +89,7 @@ def test_seeds_that_overfit_are_done_early_with_the_same_weights(
 ) -> None:
     pool, validation = people(20), people(40)
     whole, curves = train(schema, pool, validation, 150)
-    stopped, short = train(schema, pool, validation, 150, replace(CONFIG, patience=30))
+    stopped, short = train(schema, pool, validation, 150, replace(PHASE1, patience=30))
     assert short.epochs[-1] < 150
     assert (short.epochs[-1] >= short.best_epoch + 30).all()
     assert (short.best_epoch == curves.best_epoch).all()
@@ -112,7 +101,7 @@ def test_seeds_go_on_that_are_no_worse_than_their_best_by_the_margin(
     schema: Schema, people: Callable[[int], People]
 ) -> None:
     pool, validation = people(20), people(40)
-    _, curves = train(schema, pool, validation, 150, replace(CONFIG, patience=30, margin=1e3))
+    _, curves = train(schema, pool, validation, 150, replace(PHASE1, patience=30, margin=1e3))
     assert curves.epochs[-1] == 150
 
 
@@ -120,7 +109,7 @@ def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(
     schema: Schema, people: Callable[[int], People]
 ) -> None:
     # A patience of one epoch and no margin: each seed is done at its first step upwards.
-    impatient = replace(CONFIG, patience=1, margin=0.0)
+    impatient = replace(PHASE1, patience=1, margin=0.0)
     pool, validation = people(20), people(40)
     seeds = range(6)
     together, curves = train(schema, pool, validation, 60, impatient, seeds)
@@ -170,7 +159,7 @@ def test_training_goes_on_after_any_epoch_to_the_same_end(
     last: int, schema: Schema, people: Callable[[int], People], tmp_path: Path
 ) -> None:
     pool, validation = people(20), people(40)
-    config = replace(CONFIG, patience=30)
+    config = replace(PHASE1, patience=30)
     whole, curves = train(schema, pool, validation, 60, config)
     told: list[dict[str, float]] = []
 
@@ -226,11 +215,11 @@ def test_a_seed_that_diverges_leaves_the_others_as_they_are(
     ],
 )
 def test_epochs_within_a_number_of_updates(updates: int | None, n_people: int, within: int) -> None:
-    assert replace(CONFIG, updates=updates).epochs_within(200, n_people) == within
+    assert replace(PHASE1, updates=updates).epochs_within(200, n_people) == within
 
 
 def test_patience_and_validation_are_shortened_with_the_epochs() -> None:
-    planned = replace(CONFIG, updates=90, validate_every=10, validation_samples=16, patience=300)
+    planned = replace(PHASE1, updates=90, validate_every=10, validation_samples=16, patience=300)
     same = planned.shortened(2000, 2000)
     assert same == replace(planned, updates=None)
     tenth = planned.shortened(200, 2000)
@@ -254,11 +243,11 @@ def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
         "vae_arch": [16, 16],
         "group_blind": True,
         "gain": 1.5,
-        "config": replace(CONFIG, beta=0.9),
+        "config": replace(PHASE1, beta=0.9),
         "epochs": 6,
     }
     others = [replace(task, **{field.name: changed[field.name]}) for field in fields(Phase1Task)]
-    others += [replace(task, config=replace(CONFIG, **{field.name: 7})) for field in fields(Phase1Config)]
+    others += [replace(task, config=replace(PHASE1, **{field.name: 7})) for field in fields(Phase1Config)]
     others.append(replace(task, pool=replace(task.pool, x=task.pool.x + 1)))
     keys = [task.key(), *(other.key() for other in others)]
     assert len(set(keys)) == len(keys)

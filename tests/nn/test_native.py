@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fairall.data.features import Feature, Kind, Schema
 from fairall.models.objectives import mixture_kl
-from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, epochs_of, train_phase1
+from fairall.models.phase1 import Phase1Task, Unlabelled, epochs_of, train_phase1
 from fairall.models.phase1_epochs import TorchEpochs
 from fairall.models.policy_heads import _over_samples
 from fairall.nn.fused_decoder import WeightedTargets, value_and_gradients
@@ -24,7 +24,7 @@ from fairall.nn.native.calls import use_threads
 from fairall.nn.native.phase1 import NativeEpochs
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
-from tests.conftest import no_checkpoint
+from tests.conftest import PHASE1, no_checkpoint
 
 if calls.kernels() is None:
     pytest.skip("numba is not installed, or switched off", allow_module_level=True)
@@ -56,16 +56,7 @@ def unlabelled(features: list[Feature], n: int) -> Unlabelled:
 
 
 def task_of(features: list[Feature], n: int, **changes: Any) -> Phase1Task:
-    config = Phase1Config(
-        batch_size=48,
-        learning_rate=1e-2,
-        beta=0.7,
-        elbo_samples=1,
-        validate_every=5,
-        validation_samples=4,
-        patience=None,
-        margin=0.0,
-    )
+    config = replace(PHASE1, batch_size=48, learning_rate=1e-2, beta=0.7, validate_every=5, margin=0.0)
     keys = changes.keys() & vars(config).keys()
     config = replace(config, **{key: changes.pop(key) for key in keys})
     encoding = changes.pop("encoding", "ordinal")
