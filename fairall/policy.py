@@ -24,7 +24,7 @@ from fairall.randomness import FixedSamples, normal_points
 from fairall.storage.files import atomic, damaged, write_sums
 from fairall.storage.tensors import load_tensors, save_tensors
 
-FORMAT = 2  # of the folder; increased when older folders would be read wrongly
+FORMAT = 3  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.pt", "SUMS"
 # Points instead of draws of z: the root mean square error of π is at most 0.001 for trained policies with
 # latents of 2 to 20, and at most 0.005 for steeper nets (docs/protocols.md).
@@ -148,7 +148,7 @@ def load_reader(folder: Path) -> PeopleReader:
     plain = json.loads((folder / FEATURES).read_text())
     if plain["format"] != FORMAT:
         raise _other_version(folder)
-    return PeopleReader.from_plain(plain, OmegaConf.load(folder / CONFIG).dataset.encoding)
+    return PeopleReader.from_plain(plain)
 
 
 def _other_version(folder: Path) -> FairAllError:

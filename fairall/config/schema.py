@@ -14,8 +14,6 @@ from typing import Any
 
 from omegaconf import MISSING, OmegaConf
 
-from fairall.config.checks import one_of
-
 
 @dataclass
 class LogisticWeightsConfig:
@@ -41,7 +39,6 @@ class DatasetConfig:
     _target_: str = MISSING
     name: str = MISSING
     cost: float = MISSING
-    encoding: str = MISSING
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
 
     def validate(self) -> None:
@@ -50,7 +47,6 @@ class DatasetConfig:
         Raises:
             FairAllError: naming the key, its value and what is allowed.
         """
-        one_of("dataset.encoding", self.encoding, ("ordinal", "one_hot"))
 
 
 @dataclass
@@ -140,6 +136,29 @@ class ScalerRows(Enum):
     each_file = "the people of each role, and those of the warm-up, by themselves (authors' code)"
 
 
+class NetInputs(Enum):
+    """Inputs of the nets for counts and categories; real features are standardised in any case."""
+
+    codes = "counts as they are, codes from 0 on (authors' code)"
+    centred = "counts and codes less their training mean"
+    standardised = "counts and codes with training mean 0 and standard deviation 1"
+    one_hot = "counts as they are, an indicator per code of a category"
+
+
+class DecisionLuck(Enum):
+    """Random numbers that decisions on applicants are drawn with, and the order of applicants."""
+
+    fresh = "new ones at every time step, and a new order in every pass over a finite population"
+    fixed = "those of a seed and position, and one order per seed (authors' code)"
+
+
+class FairLogMinibatches(Enum):
+    """Minibatches in which FairLog has its penalty."""
+
+    all = "every one"
+    labelled = "those with an accepted applicant (authors' code)"
+
+
 class EffectiveDecisions(Enum):
     """Decisions that effective measures count."""
 
@@ -181,9 +200,12 @@ class ProtocolConfig:
     policy_target: PolicyTarget = MISSING
     policy_loss: PolicyLoss = MISSING
     fairlog_penalty: FairLogPenalty = MISSING
+    fairlog_minibatches: FairLogMinibatches = MISSING
     fairlab_weight: FairLabWeight = MISSING
     fairlab_classifier: FairLabClassifier = MISSING
+    inputs: NetInputs = MISSING
     scaler: ScalerRows = MISSING
+    decision_luck: DecisionLuck = MISSING
     effective: EffectiveDecisions = MISSING
     classifier_in_unlabelled_elbo: bool = MISSING
     weight_gain: WeightGain = MISSING

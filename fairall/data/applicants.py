@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,18 +43,29 @@ class ApplicantStream(ABC):
 
 
 class RecycledApplicants(ApplicantStream):
-    """A finite population in random order, reshuffled per seed after each full pass."""
+    """A finite population in random order, reshuffled per seed after each full pass.
 
-    def __init__(self, people: People, size: int, seeds: Sequence[int], purpose: str) -> None:
+    With `one_order` every pass has the order of the first, and a person the same position in their time step:
+    the last step of a pass is filled up with the first people of the order.
+    """
+
+    def __init__(
+        self, people: People, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
+    ) -> None:
         super().__init__(size, seeds, purpose)
         self.people = people
+        self.one_order = one_order
         self.waiting = torch.empty(len(seeds), 0, dtype=torch.long)
+        if one_order:
+            positions = torch.arange(math.ceil(len(people) / size) * size) % len(people)
+            self.waiting = self.streams.permutations(len(people))[:, positions]
 
     def next(self) -> People:
         """See `ApplicantStream.next`."""
         while self.waiting.shape[1] < self.size:
             self.waiting = torch.cat([self.waiting, self.streams.permutations(len(self.people))], dim=1)
-        rows, self.waiting = self.waiting[:, : self.size], self.waiting[:, self.size :]
+        rows, rest = self.waiting[:, : self.size], self.waiting[:, self.size :]
+        self.waiting = torch.cat([rest, rows], dim=1) if self.one_order else rest
         return self.people.rows(rows)
 
     def state_dict(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Compas(RawTableDataset):
             & raw["score_text"].notna()  # "N/A" reads as missing
             & raw["race"].isin(RACE)
         ]
-        schema = Schema(FEATURES, self.config.encoding)
+        schema = Schema(FEATURES)
         s = kept["race"].map(RACE).to_numpy()
         return Table.fully_labelled(
             schema,

@@ -50,7 +50,7 @@ class Credit(FixedTableDataset):
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature(name, Kind.COUNT) for name in COUNT]
         features += [Feature.discrete(name, sorted(raw[name].unique())) for name in CATEGORICAL]
-        schema = Schema(features, self.config.encoding)
+        schema = Schema(features)
         s = np.where(raw["personal_status"].isin(MALE), 1, -1)
         return Table.fully_labelled(
             schema,

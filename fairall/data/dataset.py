@@ -14,7 +14,7 @@ import torch
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.config.target import target_class
 from fairall.data.people import People
-from fairall.data.prepared import PreparedData, Scaler
+from fairall.data.prepared import PreparedData, Scaler, scaled_by_itself
 from fairall.data.splits import SplitConfig, Splits, split
 from fairall.data.table import Table
 from fairall.errors import FairAllError
@@ -118,19 +118,24 @@ class TableDataset(Dataset):
         """See `Dataset.prepare`."""
         table, splits = self.reading.table, self.reading.splits
         features, label_weight = table.features, table.label_weight
-        of_training = Scaler.fit(table.schema, features[splits.train])
+        schema = table.schema.measured(features[splits.train])
+        of_training = Scaler.of(schema)
 
         def people(rows: np.ndarray) -> People:
-            own = Scaler.fit(table.schema, features[rows]) if scaler is ScalerRows.each_file else of_training
+            each_file = scaler is ScalerRows.each_file
             return People(
-                x=own.transform(features[rows]),
+                x=(
+                    scaled_by_itself(schema, features[rows])
+                    if each_file
+                    else of_training.transform(features[rows])
+                ),
                 s=torch.tensor(table.s[rows], dtype=torch.float32),
                 label=torch.tensor(table.label[rows], dtype=torch.float32),
                 label_weight=None if label_weight is None else torch.tensor(label_weight[rows]).float(),
             )
 
         return PreparedData(
-            schema=table.schema,
+            schema=schema,
             scaler=of_training,
             train=people(splits.train),
             validation=people(splits.validation),

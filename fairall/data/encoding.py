@@ -1,26 +1,32 @@
-"""Encoding of features as inputs of the nets: ordinal or one-hot."""
+"""Encoding of features as inputs of the nets."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from fairall.data.features import DISCRETE, Schema
+from fairall.config.schema import NetInputs
+from fairall.data.features import DISCRETE, Kind, Schema
 
 
 class FeatureInputs:
-    """Encode features as inputs of a net, following the schema's `encoding`.
+    """Encode features as inputs of a net, following the schema's `inputs`.
 
-    `ordinal`: a column per feature, with the codes of discrete features shifted to start at 0 as in the
-    authors' code. `one_hot`: real features and counts first, then an indicator per code of a categorical
+    `codes`: a column per feature, with the codes of discrete features shifted to start at 0 as in the
+    authors' code. `centred`, `standardised`: the same with training mean 0 of counts and codes, and standard
+    deviation 1. `one_hot`: real features and counts first, then an indicator per code of a categorical
     feature and one for the second code of a binary one.
     """
 
     def __init__(self, schema: Schema) -> None:
-        self.ordinal = schema.encoding == "ordinal"
-        self.lowest = torch.tensor(
-            [feature.codes[0] if feature.kind in DISCRETE else 0.0 for feature in schema]
-        )
+        self.ordinal = schema.inputs is not NetInputs.one_hot
+        self.origin, self.scale = torch.zeros(len(schema)), torch.ones(len(schema))
+        for i, feature in enumerate(schema):
+            if schema.inputs is NetInputs.codes:
+                self.origin[i] = feature.codes[0] if feature.kind in DISCRETE else 0.0
+            elif feature.kind is not Kind.REAL:
+                self.origin[i] = schema.mean[i]
+                self.scale[i] = schema.scale[i] if schema.inputs is NetInputs.standardised else 1.0
         self.numeric = [i for i, feature in enumerate(schema) if feature.kind not in DISCRETE]
         indicators = [
             (i, code)
@@ -35,5 +41,5 @@ class FeatureInputs:
     def __call__(self, x: Tensor) -> Tensor:
         """Encode features (..., D) as inputs (..., size)."""
         if self.ordinal:
-            return x - self.lowest
+            return (x - self.origin) / self.scale
         return torch.cat([x[..., self.numeric], (x[..., self.columns] == self.codes).to(x.dtype)], dim=-1)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairall.config.schema import NetInputs
 from fairall.data.cells import refuse
 from fairall.errors import FairAllError
 
@@ -159,15 +160,25 @@ class Schema(Sequence[Feature]):
 
     Args:
         features: the D features.
-        encoding: input of a net for a category: its code (`ordinal`) or an indicator per code (`one_hot`).
+        inputs: how nets see counts and categories, see `encoding.FeatureInputs`.
+        mean: of each feature in the training rows, raw values and codes; by default 0.
+        scale: standard deviation, likewise, positive; by default 1.
 
     Raises:
         FairAllError: if a feature has a reserved name.
     """
 
-    def __init__(self, features: Sequence[Feature], encoding: str = "ordinal") -> None:
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        inputs: NetInputs = NetInputs.codes,
+        mean: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+    ) -> None:
         self._features = tuple(features)
-        self.encoding = encoding
+        self.inputs = inputs
+        self.mean = (0.0,) * len(self) if mean is None else tuple(mean)
+        self.scale = (1.0,) * len(self) if scale is None else tuple(scale)
         for name in RESERVED:
             if name in self.names:
                 raise FairAllError(
@@ -185,7 +196,17 @@ class Schema(Sequence[Feature]):
         return iter(self._features)
 
     def __repr__(self) -> str:
-        return f"Schema({list(self._features)!r}, {self.encoding!r})"
+        return f"Schema({list(self._features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r})"
+
+    def measured(self, x: np.ndarray) -> Schema:
+        """The same features with `mean` and `scale` of training rows x (N, D); scale 1 where x is constant."""
+        std = x.std(0)
+        scale = np.where(std > 0, std, 1.0)
+        return Schema(self._features, self.inputs, x.mean(0).tolist(), scale.tolist())
+
+    def seen_as(self, inputs: NetInputs) -> Schema:
+        """The same features, which nets see as `inputs`."""
+        return Schema(self._features, inputs, self.mean, self.scale)
 
     @property
     def names(self) -> list[str]:
@@ -209,11 +230,14 @@ class Schema(Sequence[Feature]):
         return pd.DataFrame(columns, columns=self.names)
 
     def to_plain(self) -> list[dict[str, Any]]:
-        """The features as plain containers."""
-        return [asdict(feature) | {"kind": feature.kind.value} for feature in self]
+        """The features as plain containers; `inputs` is not part of them."""
+        return [
+            asdict(feature) | {"kind": feature.kind.value, "mean": mean, "scale": scale}
+            for feature, mean, scale in zip(self, self.mean, self.scale, strict=True)
+        ]
 
     @classmethod
-    def from_plain(cls, plain: Sequence[dict[str, Any]], encoding: str) -> Schema:
+    def from_plain(cls, plain: Sequence[dict[str, Any]]) -> Schema:
         """Inverse of `to_plain`, also after a round trip through JSON."""
         features = [
             Feature(
@@ -226,4 +250,5 @@ class Schema(Sequence[Feature]):
             )
             for item in plain
         ]
-        return cls(features, encoding)
+        mean, scale = ([item[name] for item in plain] for name in ("mean", "scale"))
+        return cls(features, mean=mean, scale=scale)

@@ -62,7 +62,7 @@ class Meps(RawTableDataset):
             kept = default_preprocessing(raw.copy())
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
-        schema = Schema(features, self.config.encoding)
+        schema = Schema(features)
         s = np.where(kept["RACE"] == "White", 1, -1)
         return Table.fully_labelled(
             schema,

@@ -116,30 +116,26 @@ class PeopleReader:
 
     def to_plain(self) -> dict[str, Any]:
         """The reader as plain containers, for JSON."""
-        numbers = zip(self.scaler.mean, self.scaler.scale, self.lowest, self.highest, strict=True)
+        ranges = zip(self.schema.to_plain(), self.lowest, self.highest, strict=True)
         features = [
-            feature
-            | {"mean": mean, "scale": scale}
-            | {"lowest": None if np.isnan(low) else low, "highest": None if np.isnan(high) else high}
-            for feature, (mean, scale, low, high) in zip(self.schema.to_plain(), numbers, strict=True)
+            feature | {"lowest": None if np.isnan(low) else low, "highest": None if np.isnan(high) else high}
+            for feature, low, high in ranges
         ]
         return {"features": features, "sensitive": None if self.sensitive is None else asdict(self.sensitive)}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any], encoding: str) -> PeopleReader:
+    def from_plain(cls, plain: dict[str, Any]) -> PeopleReader:
         """Inverse of `to_plain`, also after a round trip through JSON."""
         features, sensitive = plain["features"], plain["sensitive"]
 
         def numbers(name: str) -> np.ndarray:
             return np.array([feature[name] for feature in features], dtype=float)
 
-        schema = Schema.from_plain(features, encoding)
-        real = np.array([feature.kind is Kind.REAL for feature in schema])
+        schema = Schema.from_plain(features)
         if sensitive is not None:
             groups = (tuple(sensitive[group]) for group in ("advantaged", "disadvantaged"))
             sensitive = Sensitive(sensitive["column"], *groups)
-        scaler = Scaler(numbers("mean"), numbers("scale"), real)
-        return cls(schema, scaler, numbers("lowest"), numbers("highest"), sensitive)
+        return cls(schema, Scaler.of(schema), numbers("lowest"), numbers("highest"), sensitive)
 
     def _require_columns(self, people: pd.DataFrame) -> None:
         needed = set(self.schema.names)

@@ -16,7 +16,7 @@ from fairall.data.applicants import (
     RecycledApplicants,
     WeightedApplicants,
 )
-from fairall.data.features import Kind, Schema
+from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
 
@@ -40,18 +40,32 @@ class Scaler:
     @classmethod
     def fit(cls, schema: Schema, x: np.ndarray) -> Scaler:
         """Fit zero mean and unit variance on rows (N, D)."""
-        mean, scale = np.zeros(len(schema)), np.ones(len(schema))
+        return cls.of(schema.measured(x))
+
+    @classmethod
+    def of(cls, schema: Schema) -> Scaler:
+        """The scaler of the training rows that `schema` has the statistics of."""
         real = np.array([feature.kind is Kind.REAL for feature in schema])
-        mean[real] = x[:, real].mean(0)
-        spread = x[:, real].std(0)
-        scale[real] = np.where(spread > 0, spread, 1.0)
-        return cls(mean, scale, real)
+        return cls(np.where(real, schema.mean, 0.0), np.where(real, schema.scale, 1.0), real)
 
     def transform(self, x: np.ndarray) -> torch.Tensor:
         """Scale features (..., D); float32."""
         limit = np.where(self.real, FURTHEST, np.inf)
         scaled = np.clip((x - self.mean) / self.scale, -limit, limit)
         return torch.tensor(scaled, dtype=torch.float32)
+
+
+def scaled_by_itself(schema: Schema, x: np.ndarray) -> torch.Tensor:
+    """Features (N, D) scaled by their own rows, with each discrete feature's lowest code there as its first.
+
+    The authors' code prepares every file of people like this (`protocol.scaler=each_file`).
+    """
+    own = x.copy()
+    for i, feature in enumerate(schema):
+        if feature.kind in DISCRETE:
+            position = np.searchsorted(feature.codes, x[:, i])
+            own[:, i] = np.take(feature.codes, position - position.min())
+    return Scaler.fit(schema, own).transform(own)
 
 
 @dataclass(frozen=True)
@@ -89,24 +103,26 @@ class PreparedData:
         first = self.pool.rows(torch.arange(min(n, len(self.pool))))
         if not self.warm_up_by_itself:
             return first
-        raw = self.pool_table.features[: len(first)]
-        return replace(first, x=Scaler.fit(self.schema, raw).transform(raw))
+        return replace(first, x=scaled_by_itself(self.schema, self.pool_table.features[: len(first)]))
 
-    def applicants(self, size: int, seeds: Sequence[int], purpose: str = "applicants") -> ApplicantStream:
+    def applicants(
+        self, size: int, seeds: Sequence[int], purpose: str = "applicants", *, one_order: bool = False
+    ) -> ApplicantStream:
         """A stream of applicants, `size` at a time, independent across seeds and purposes.
 
         Every applicant has a label. If `train` lacks some, its labelled people are drawn in proportion to
-        `People.label_weight`, which makes them a sample of the population.
+        `People.label_weight`, which makes them a sample of the population. With `one_order` a finite population
+        comes in the same order in every pass.
         """
         if self.draw is not None:
             return DrawnApplicants(self.draw, size, seeds, purpose)
         if self.train.label_weight is None:
-            return RecycledApplicants(self.train, size, seeds, purpose)
+            return RecycledApplicants(self.train, size, seeds, purpose, one_order=one_order)
         labelled = self.train.rows(self.train.labelled.nonzero().squeeze(-1))
         weight = labelled.label_weight
         assert weight is not None
         if (weight == weight[0]).all():
-            return RecycledApplicants(labelled, size, seeds, purpose)
+            return RecycledApplicants(labelled, size, seeds, purpose, one_order=one_order)
         return WeightedApplicants(labelled, weight, size, seeds, purpose)
 
     def fingerprint(self) -> str:

@@ -176,7 +176,7 @@ class Synthetic(Dataset):
     def __init__(self, config: SyntheticConfig) -> None:
         super().__init__(config)
         self.model = StructuralModel(config.structural_model)
-        self.schema = Schema([Feature(name, Kind.REAL) for name in config.observed], config.encoding)
+        self.schema = Schema([Feature(name, Kind.REAL) for name in config.observed])
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -198,7 +198,8 @@ class Synthetic(Dataset):
         """See `Dataset.prepare`; the pool also serves as training rows, which scale the applicants."""
         rows = self.config.rows
         drawn = self.individuals("pool", rows.pool)
-        of_pool = Scaler.fit(self.schema, self._features(drawn))
+        schema = self.schema.measured(self._features(drawn))
+        of_pool = Scaler.of(schema)
 
         def people(individuals: Individuals, own: Scaler = of_pool) -> People:
             return People(
@@ -216,7 +217,7 @@ class Synthetic(Dataset):
 
         pool = people(drawn)
         return PreparedData(
-            schema=self.schema,
+            schema=schema,
             scaler=of_pool,
             train=pool,
             validation=held_out("validation", rows.validation),

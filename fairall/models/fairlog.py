@@ -14,7 +14,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import not_negative
-from fairall.config.schema import FairLogPenalty
+from fairall.config.schema import FairLogMinibatches, FairLogPenalty
 from fairall.data.people import Decided
 from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.objectives import classification_risk, masked_mean
@@ -48,14 +48,17 @@ class FairLog(IPSClassifier):
 
     def loss(self, batch: Decided) -> Tensor:
         """R + penalty(λ, DPU), shape (E,), with the DPU of all applicants of the minibatch."""
+        protocol = self.setting.protocol
         logit = self.classify(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0
         accepts = torch.sigmoid(logit)
         gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()
         # The difference is unknown in a minibatch without one of the groups.
         gap = gap * (advantaged.any(-1) & ~advantaged.all(-1))
+        if protocol.fairlog_minibatches is FairLogMinibatches.labelled:
+            gap = gap * batch.accepted.any(-1)
         share = advantaged.to(gap.dtype).mean(-1)
-        penalty = PENALTIES[self.setting.protocol.fairlog_penalty]
+        penalty = PENALTIES[protocol.fairlog_penalty]
         return classification_risk(logit, batch, self.setting) + penalty(gap, share, self.config.lambda_)
 
 

@@ -35,7 +35,7 @@ class Setting:
     """The problem that a learner learns in.
 
     Attributes:
-        schema: the features of x.
+        schema: the features of x, and how nets see them (`protocol.inputs`).
         cost: c in (0, 1), the cost of a positive decision.
         seeds: the E seeds trained together.
         schedule: numbers of epochs, steps and applicants.
@@ -62,7 +62,8 @@ class Setting:
     def of(cls, schema: Schema, config: Config) -> Setting:
         """The setting of the run that `config` describes."""
         seeds = range(config.seed, config.seed + config.seeds)
-        return cls(schema, config.cost.value, list(seeds), config.schedule, config.protocol)
+        seen = schema.seen_as(config.protocol.inputs)
+        return cls(seen, config.cost.value, list(seeds), config.schedule, config.protocol)
 
 
 class Learner(nn.Module, ABC):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairall.config.schema import ExplorationConfig
+from fairall.config.schema import DecisionLuck, ExplorationConfig
 from fairall.data.applicants import ApplicantStream
 from fairall.data.people import Decided, People
 from fairall.models.learner import Learner, ProgressCallback
@@ -30,6 +30,7 @@ class OnlineLearning:
         exploration: least propensity for seeds that have accepted nobody for some steps.
         decide_again: whether effective measures count new decisions of the updated policy on a step's
             applicants, as in the authors' code, instead of the decisions taken.
+        luck: of the decisions.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class OnlineLearning:
         *,
         exploration: ExplorationConfig = NO_EXPLORATION,
         decide_again: bool = False,
+        luck: DecisionLuck = DecisionLuck.fresh,
     ) -> None:
         self.learner = learner
         self.stream = stream
@@ -48,6 +50,9 @@ class OnlineLearning:
         self.exploration = exploration
         self.decide_again = decide_again
         self.decisions = SeedStreams(seeds, "decisions")
+        self.uniform: Tensor | None = None  # of every time step's decisions, shape (E, N)
+        if luck is DecisionLuck.fixed:
+            self.uniform = SeedStreams(seeds, "decision luck").uniform(stream.size)
         self.history = History(len(seeds))
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
@@ -78,7 +83,7 @@ class OnlineLearning:
         """Decisions on applicants, and on their counterfactuals by the same random numbers."""
         same_numbers = self.decisions.copy()
         propensity = self._explored(self.learner.propensity(applicants.x, applicants.s, self.decisions))
-        uniform = self.decisions.uniform(*propensity.shape[1:])
+        uniform = self.decisions.uniform(*propensity.shape[1:]) if self.uniform is None else self.uniform
         if applicants.counterfactual_x is None:
             return Decisions(propensity, uniform < propensity, None)
         counterfactual = self._explored(

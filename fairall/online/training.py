@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from fairall.config.schema import Config, EffectiveDecisions
+from fairall.config.schema import Config, DecisionLuck, EffectiveDecisions
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
@@ -70,13 +70,15 @@ class Training:
         self.evaluation = Evaluation(people, config.cost.value, seeds, measures)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
+        luck = config.protocol.decision_luck
         self._online = OnlineLearning(
             learner,
-            data.applicants(config.schedule.applicants, seeds),
+            data.applicants(config.schedule.applicants, seeds, one_order=luck is DecisionLuck.fixed),
             self.evaluation,
             seeds,
             exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
             decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
+            luck=luck,
         )
 
     @property

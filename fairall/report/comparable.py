@@ -21,7 +21,7 @@ COMPARED = (
     "schedule.phase1_epochs", "schedule.warm_up_epochs", "schedule.batches_per_epoch",
     # The cost and the initial policy in use have keys of their own.
     "dataset.cost", "dataset.initial_policies",
-    "dataset.encoding", "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",
+    "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",
     "dataset.observed",
 )  # fmt: skip
 OF_ESTIMATES = ("dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count")

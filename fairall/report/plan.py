@@ -137,9 +137,19 @@ def added(overrides: Iterable[str]) -> list[str]:
     return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
 
 
+def _file(sweep: str) -> DictConfig:
+    return cast(DictConfig, OmegaConf.load(sweeps_folder() / f"{PREFIX}{sweep}.yaml"))
+
+
 def _grid(sweep: str) -> DictConfig:
     """The axes of a sweep: values by key, as Hydra's sweeper accepts them."""
-    return OmegaConf.load(sweeps_folder() / f"{PREFIX}{sweep}.yaml").hydra.sweeper.params
+    return _file(sweep).hydra.sweeper.params
+
+
+def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
+    """Values that a sweep sets for all of its points, as words, without those of the user's."""
+    own = {word.split("=")[0] for word in overrides}
+    return [f"{key}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
 
 
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
@@ -168,7 +178,7 @@ def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
     others = [word for word in overrides if word not in picked]
     chosen = _expanded(picked)
     return [
-        (*words, *others)
+        (*words, *_shared(sweep, overrides), *others)
         for words in _expanded([f"{key!s}={values}" for key, values in grid.items()])
         if any(set(choice) <= set(words) for choice in chosen)
     ]

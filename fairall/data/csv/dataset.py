@@ -185,7 +185,7 @@ def _schema(raw: pd.DataFrame, train: np.ndarray, config: CsvConfig) -> tuple[Sc
             features.append(feature)
     if not features:
         raise FairAllError(f"{config.path}: no column is left to be a feature")
-    return Schema(features, config.encoding), notes
+    return Schema(features), notes
 
 
 def _sensitive(column: pd.Series, advantaged: str) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from fairall.config.schema import NetInputs
 from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema
 
@@ -25,7 +26,7 @@ def estimated_propensity(
     Returns:
         Shape (N,), in (0, 1).
     """
-    inputs = FeatureInputs(Schema(list(schema), "one_hot"))(torch.tensor(features)).numpy()
+    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))(torch.tensor(features)).numpy()
     design = np.column_stack([inputs, s])
     design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
     fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
