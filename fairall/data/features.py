@@ -199,7 +199,7 @@ class Schema(Sequence[Feature]):
         return f"Schema({list(self._features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r})"
 
     def measured(self, x: np.ndarray) -> Schema:
-        """The same features with `mean` and `scale` of training rows x (N, D); scale 1 where x is constant."""
+        """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
         std = x.std(0)
         scale = np.where(std > 0, std, 1.0)
         return Schema(self._features, self.inputs, x.mean(0).tolist(), scale.tolist())

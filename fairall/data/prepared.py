@@ -111,8 +111,8 @@ class PreparedData:
         """A stream of applicants, `size` at a time, independent across seeds and purposes.
 
         Every applicant has a label. If `train` lacks some, its labelled people are drawn in proportion to
-        `People.label_weight`, which makes them a sample of the population. With `one_order` a finite population
-        comes in the same order in every pass.
+        `People.label_weight`, which makes them a sample of the population. With `one_order` all passes over a
+        finite population have the same order.
         """
         if self.draw is not None:
             return DrawnApplicants(self.draw, size, seeds, purpose)
