@@ -149,7 +149,7 @@ def _grid(sweep: str) -> DictConfig:
 def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
     """Values that a sweep sets for all of its points, as words, without those of the user's."""
     own = {word.split("=")[0] for word in overrides}
-    return [f"{key}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
+    return [f"{key!s}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
 
 
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:

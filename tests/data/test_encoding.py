@@ -1,11 +1,14 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from fairall.config.schema import NetInputs
 from fairall.data.encoding import FeatureInputs
-from fairall.data.features import DISCRETE, Schema
+from fairall.data.features import DISCRETE, Feature, Kind, Schema
+from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
@@ -32,7 +35,7 @@ def test_nets_see_the_lowest_code_of_credit_as_0(credit: PreparedData) -> None:
 
 
 def test_one_hot_has_an_indicator_per_code_and_one_for_binary(schema: Schema) -> None:
-    inputs = FeatureInputs(Schema(list(schema), "one_hot"))
+    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))
     assert inputs.size == 2 + 1 + 3 + 4
     assert inputs(X).tolist() == [
         [0.5, 3.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
@@ -40,26 +43,50 @@ def test_one_hot_has_an_indicator_per_code_and_one_for_binary(schema: Schema) ->
     ]
 
 
-@pytest.mark.parametrize("encoding", ["ordinal", "one_hot"])
-def test_renaming_codes_changes_nothing_but_what_ordinal_inputs_see(
-    encoding: str,
+@pytest.mark.parametrize("inputs", ["centred", "standardised"])
+def test_counts_and_codes_are_centred_and_standardised_by_the_training_rows(inputs: str) -> None:
+    data = load_dataset("credit").prepare()
+    schema = data.schema.seen_as(NetInputs[inputs])
+    seen, before = FeatureInputs(schema)(data.train.x), data.train.x
+    assert seen.mean(0).abs().max() < 1e-5
+    changed = [i for i, feature in enumerate(schema) if feature.kind is not Kind.REAL]
+    scale = before.std(0, correction=0) if inputs == "standardised" else torch.ones(len(schema))
+    torch.testing.assert_close(
+        seen[:, changed], ((before - before.mean(0)) / scale)[:, changed], rtol=0, atol=1e-5
+    )
+    assert not torch.allclose(FeatureInputs(schema)(data.test.x).mean(0), torch.zeros(len(schema)), atol=1e-3)
+
+
+def test_a_feature_that_does_not_vary_in_training_is_not_divided_by_zero() -> None:
+    schema = Schema([Feature("visits", Kind.COUNT)]).measured(np.full((5, 1), 3.0))
+    inputs = FeatureInputs(schema.seen_as(NetInputs.standardised))
+    assert inputs(torch.tensor([[3.0], [5.0]])).tolist() == [[0.0], [2.0]]
+
+
+@pytest.mark.parametrize("inputs", NetInputs)
+def test_renaming_codes_changes_nothing_but_what_nets_see_of_codes(
+    inputs: NetInputs,
     schema: Schema,
     people: Callable[[int], People],
     setting: Callable[..., Setting],
     compose_config: ComposeConfig,
 ) -> None:
     config: FairAllConfig = replace(compose_config().model, vae_arch=[8], clf_arch=[8], clf_dropout=0.0)
-    renamed = Schema(
-        [replace(f, codes=tuple(10 * code for code in f.codes)) if f.codes else f for f in schema], encoding
-    )
     crowd = people(20)
+    usual = schema.measured(crowd.x.double().numpy()).seen_as(inputs)
+    renamed = Schema(
+        [replace(f, codes=tuple(10 * code for code in f.codes)) if f.codes else f for f in schema],
+        inputs,
+        [10 * mean if f.codes else mean for f, mean in zip(usual, usual.mean, strict=True)],
+        [10 * scale if f.codes else scale for f, scale in zip(usual, usual.scale, strict=True)],
+    )
     accepted = torch.arange(20).expand(2, -1) % 2 == 0
     losses = []
-    for its_schema, factor in ((Schema(list(schema), encoding), 1.0), (renamed, 10.0)):
+    for its_schema, factor in ((usual, 1.0), (renamed, 10.0)):
         x = crowd.x * torch.tensor([1.0, 1.0, factor, factor, factor])
         stacked = replace(crowd, x=x).rows(torch.arange(20).expand(2, -1))
         learner = FairAll(config, replace(setting([0, 1]), schema=its_schema))
         decided = Decided.reveal(stacked, torch.full((2, 20), 0.5), accepted)
         losses.append(learner.loss(decided))
     same = torch.allclose(losses[0], losses[1])
-    assert same == (encoding == "one_hot")
+    assert same == (inputs in (NetInputs.one_hot, NetInputs.standardised))

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import ScalerRows
-from fairall.data.features import Feature, Kind, Schema
+from fairall.data.features import DISCRETE, Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import People
-from fairall.data.prepared import FURTHEST, PreparedData, Scaler
+from fairall.data.prepared import FURTHEST, PreparedData, Scaler, scaled_by_itself
 from fairall.data.synthetic import Synthetic
 
 ROLES = ["train", "validation", "test", "pool"]
@@ -85,8 +85,14 @@ def test_people_are_the_same_in_the_same_order_however_scaled(
 ) -> None:
     of_training, of_itself = (people_of(data, role) for data in both)
     columns = real(both[0])
-    others = [i for i in range(len(both[0].schema)) if i not in columns]
-    assert torch.equal(of_training.x[:, others], of_itself.x[:, others])
+    for i, feature in enumerate(both[0].schema):
+        if feature.kind is Kind.REAL:
+            continue
+        column = of_training.x[:, i]
+        if feature.kind in DISCRETE:
+            # Codes are one apart here.
+            column = column - column.min() + feature.codes[0]
+        assert torch.equal(column, of_itself.x[:, i]), feature.name
     for name in ("s", "label", "ground_truth"):
         one, other = getattr(of_training, name), getattr(of_itself, name)
         assert (one is None and other is None) or torch.equal(one, other), name
@@ -118,8 +124,15 @@ def test_warm_up_is_the_first_of_the_pool_and_at_most_the_pool(
     by_training, by_itself = both
     assert torch.equal(by_training.warm_up(n).x, by_training.pool.x[:size])
     raw = by_itself.pool_table.features[:size]
-    own = Scaler.fit(by_itself.schema, raw)
-    torch.testing.assert_close(by_itself.warm_up(n).x, own.transform(raw))
+    torch.testing.assert_close(by_itself.warm_up(n).x, scaled_by_itself(by_itself.schema, raw))
+
+
+def test_the_lowest_code_among_a_files_rows_becomes_the_first_of_the_feature() -> None:
+    codes = (10.0, 20.0, 40.0)
+    schema = Schema([Feature("grade", Kind.CATEGORICAL, codes), Feature("visits", Kind.COUNT)])
+    x = np.array([[20.0, 7.0], [40.0, 8.0], [20.0, 9.0]])
+    assert scaled_by_itself(schema, x).tolist() == [[10.0, 7.0], [20.0, 8.0], [10.0, 9.0]]
+    assert x[0, 0] == 20.0
 
 
 @pytest.mark.parametrize("role", ["validation", "test"])

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import People
@@ -63,12 +64,12 @@ def stacked(people: People) -> tuple[Tensor, Tensor]:
     return people.x.expand(2, -1, -1), people.s.expand(2, -1)
 
 
-@pytest.mark.parametrize("encoding", ["ordinal", "one_hot"])
+@pytest.mark.parametrize("inputs", [NetInputs.codes, NetInputs.one_hot])
 @pytest.mark.parametrize("utility", [False, True])
 def test_a_group_blind_start_differs_in_the_weights_from_s_alone(
-    schema: Schema, encoding: str, utility: bool
+    schema: Schema, inputs: NetInputs, utility: bool
 ) -> None:
-    schema = Schema(list(schema), encoding)
+    schema = schema.seen_as(inputs)
     blind, random = (made(schema, utility=utility, group_blind=choice) for choice in (True, False))
     of_s = {"encoder.layers.0.weight": blind.inputs.size, "decoder.layers.0.weight": blind.latent_size}
     for (name, weight), usual in zip(blind.named_parameters(), random.parameters(), strict=True):

@@ -158,6 +158,20 @@ def test_a_minibatch_without_one_of_the_groups_has_no_penalty(
     assert (of_loss[-1][1] != of_risk[-1][1]).all()
 
 
+@pytest.mark.parametrize("minibatches", ["all", "labelled"])
+def test_a_minibatch_without_labels_has_a_penalty_unless_only_labelled_ones_have(
+    minibatches: str, config: FairLogConfig, setting: MakeSetting, people: MakePeople
+) -> None:
+    given = setting([0, 1], f"protocol.fairlog_minibatches={minibatches}")
+    learner = FairLog(replace(config, lambda_=100.0), given)
+    batch = decided(people(20), 2)
+    batch = replace(batch, accepted=torch.stack([torch.zeros(20, dtype=torch.bool), batch.accepted[1]]))
+    loss = learner.loss(batch)
+    risk = classification_risk(learner.classify(batch.x, batch.s), batch, learner.setting)
+    assert (loss[0] > risk[0]) == (minibatches == "all")
+    assert loss[1] > risk[1]
+
+
 @pytest.mark.parametrize("bound", [None, 100.0, 4.0])
 def test_risk_is_its_closed_form(
     bound: float | None, plain: IPSClassifierConfig, setting: MakeSetting, people: MakePeople

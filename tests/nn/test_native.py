@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, Kind, Schema
 from fairall.models.objectives import mixture_kl
 from fairall.models.phase1 import Phase1Task, Unlabelled, epochs_of, train_phase1
@@ -59,11 +60,11 @@ def task_of(features: list[Feature], n: int, **changes: Any) -> Phase1Task:
     config = replace(PHASE1, batch_size=48, learning_rate=1e-2, beta=0.7, validate_every=5, margin=0.0)
     keys = changes.keys() & vars(config).keys()
     config = replace(config, **{key: changes.pop(key) for key in keys})
-    encoding = changes.pop("encoding", "ordinal")
+    inputs = changes.pop("inputs", NetInputs.codes)
     return Phase1Task(
         pool=unlabelled(features, n),
         validation=unlabelled(features, 70),
-        schema=Schema(features, encoding),
+        schema=Schema(features, inputs),
         seeds=changes.pop("seeds", range(E)),
         latent_size=3,
         vae_arch=changes.pop("vae_arch", [20, 12]),
@@ -90,12 +91,12 @@ def draws(task: Phase1Task) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("n_samples", [1, 3])
-@pytest.mark.parametrize("encoding", ["ordinal", "one_hot"])
+@pytest.mark.parametrize("inputs", [NetInputs.codes, NetInputs.one_hot])
 @pytest.mark.parametrize("features", [*KINDS.values(), MIXED], ids=[*KINDS, "mixed"])
 def test_the_first_gradient_of_phase_1_is_that_of_torch(
-    features: list[Feature], encoding: str, n_samples: int
+    features: list[Feature], inputs: NetInputs, n_samples: int
 ) -> None:
-    task = task_of(features, 48, encoding=encoding, elbo_samples=n_samples)
+    task = task_of(features, 48, inputs=inputs, elbo_samples=n_samples)
     (oracle, _), (native, _) = both(task)
     assert isinstance(oracle, TorchEpochs)
     assert isinstance(native, NativeEpochs)

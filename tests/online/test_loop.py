@@ -1,4 +1,5 @@
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.schema import Config, ExplorationConfig
+from fairall.config.schema import Config, DecisionLuck, ExplorationConfig
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
@@ -44,7 +45,8 @@ class Coin(Learner):
 
 def online(learner: Learner, data: PreparedData, seeds: list[int], **guards: Any) -> OnlineLearning:
     evaluation = Evaluation(data.test, 0.5, seeds)
-    return OnlineLearning(learner, data.applicants(64, seeds), evaluation, seeds, **guards)
+    stream = data.applicants(64, seeds, one_order=guards.get("luck") is DecisionLuck.fixed)
+    return OnlineLearning(learner, stream, evaluation, seeds, **guards)
 
 
 def run(process: OnlineLearning, time_steps: int) -> Any:
@@ -59,6 +61,47 @@ def test_everyone_applies_once_per_pass_in_an_order_of_the_seeds_own(credit: Pre
     assert not (both[0, 0] == both[0, 1]).all()
     for one_pass in both.flatten(0, 1):
         assert torch.equal(one_pass.sort(0).values, credit.train.x.sort(0).values)
+
+
+@pytest.mark.parametrize("size", [64, 70, 1000])
+def test_in_one_order_a_person_keeps_the_position_in_their_time_step(credit: PreparedData, size: int) -> None:
+    stream = credit.applicants(size, [0, 1], one_order=True)
+    steps = math.ceil(700 / size)  # of a pass
+    passes = [torch.stack([stream.next().x for _ in range(steps)]) for _ in range(3)]
+    assert torch.equal(passes[0], passes[1])
+    assert torch.equal(passes[0], passes[2])
+    everybody = passes[0].transpose(0, 1).flatten(1, 2)
+    assert not torch.equal(everybody[0], everybody[1])
+    for one in everybody:
+        assert torch.equal(one[:700].sort(0).values, credit.train.x.sort(0).values)
+        again = one[700:]  # fill the last step up
+        assert torch.equal(again, one[: len(again)])
+
+
+def test_fixed_luck_decides_alike_at_every_step_and_again_after_the_update(credit: PreparedData) -> None:
+    process = online(Coin(0.5), credit, [0, 1], decide_again=True, luck=DecisionLuck.fixed)
+    history = run(process, 4)
+    first = history.accepted[0]
+    assert not torch.equal(first[0], first[1])
+    assert 0 < first.float().mean() < 1
+    for accepted, counted in zip(history.accepted, history.counted, strict=True):
+        assert torch.equal(accepted, first)
+        assert torch.equal(counted, first)
+    fresh = run(online(Coin(0.5), credit, [0, 1]), 2)
+    assert not torch.equal(fresh.accepted[0], fresh.accepted[1])
+
+
+def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: PreparedData) -> None:
+    seeds = list(range(200))
+
+    def rates(luck: DecisionLuck) -> Tensor:
+        return torch.stack(run(online(Coin(0.3), credit, seeds, luck=luck), 16).accepted).float().mean((0, 2))
+
+    fixed, fresh = rates(DecisionLuck.fixed), rates(DecisionLuck.fresh)
+    # Of 64 uniforms and of 16 times as many: √(0.3·0.7/64) = 0.0573 and a quarter of it.
+    assert abs(fixed.mean() - 0.3) < 4 * 0.0573 / 200**0.5
+    assert fixed.std().item() == pytest.approx(0.0573, rel=0.2)
+    assert fresh.std().item() == pytest.approx(0.0573 / 4, rel=0.2)
 
 
 def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(credit: PreparedData) -> None:
@@ -394,10 +437,11 @@ def test_who_rejected_all_is_of_the_last_steps_taken() -> None:
 GUARDS: list[dict[str, Any]] = [
     {},
     {"decide_again": True, "exploration": ExplorationConfig(after=2, propensity=0.1)},
+    {"luck": DecisionLuck.fixed},
 ]
 
 
-@pytest.mark.parametrize("guards", GUARDS, ids=["plain", "again, exploring"])
+@pytest.mark.parametrize("guards", GUARDS, ids=["plain", "again, exploring", "fixed luck"])
 @pytest.mark.parametrize("name", ["credit", "synthetic"])
 def test_going_on_from_a_saved_state_changes_nothing(
     name: str, guards: dict[str, Any], compose_config: ComposeConfig

@@ -33,7 +33,7 @@ def run(*words: str, preset: str | None = None) -> Run:
         "seeds=3",
         "seed=5",
         "schedule.warm_up_epochs=3",
-        "dataset.encoding=one_hot",
+        "protocol.inputs=one_hot",
         "cost=fixed cost.value=0.5",  # the data set's own, as a number
         "outputs_dir=elsewhere",
     ],

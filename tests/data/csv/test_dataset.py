@@ -645,7 +645,7 @@ def test_a_usual_word_can_be_a_value(own: Own) -> None:
 
 def test_people_to_decide_on_may_lack_values_in_any_of_the_words(own: Own) -> None:
     table = own(with_cell("age", 3, "k.A."), "dataset.missing=[k.A.]").table()
-    stored = Schema.from_plain(json.loads(json.dumps(table.schema.to_plain())), "ordinal")
+    stored = Schema.from_plain(json.loads(json.dumps(table.schema.to_plain())))
     read = pd.DataFrame({"age": ["k.A.", "", "NA", " k.A. "], "children": "1", "town": "York"}, dtype=object)
     assert (stored.encode(read)["age"] == table.x["age"][2]).all()
 
