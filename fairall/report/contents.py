@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairall.report import figures, labels
+from fairall.report import alignment, figures, labels
 from fairall.report.claims import REAL, SYNTHETIC, Claim, Verdict, claims_table, in_words, judge
 from fairall.report.plan import EVERY, Planned, plan, with_runs
 from fairall.report.table import Item, Table
@@ -24,7 +24,8 @@ MAIN, BESIDE = "corrected", "published_code"
 SECTIONS = [
     "What reproduced", "Tables", "Synthetic data",
     "Figures: methods over time", "Figures: synthetic data", "Figures: utility against unfairness",
-    "Figures: costs and policies", "Figures: acceptance by group", "Figures: latent spaces", "Settings",
+    "Figures: costs and policies", "Figures: acceptance by group", "Figures: latent spaces",
+    alignment.SECTION, "Settings",
 ]  # fmt: skip
 
 
@@ -98,6 +99,8 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     if costs := of("costs"):
         items.append(figures.cost_figure(costs))
     items += figures.policy_figures(of("policies"))
+    if aligned := of("alignment"):
+        items += [alignment.alignment_table(aligned), alignment.alignment_figure(aligned)]
     items.append(acceptance_table([name for name in labels.DATASETS if name in shown.values()]))
     items.append(hyperparameter_table(planned))
     others = [run for run in collection.runs if run.key not in keys]

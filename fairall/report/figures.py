@@ -220,8 +220,8 @@ def _figure(
     return ReportFigure(key=key, title=title, note=note, section=section, draw=drawn, lacking=lacking)
 
 
-def latent_space(run: Run) -> Space | None:
-    """Latent means of the people of `evaluation.split` by the first seed's policy, their s and labels.
+def latent_space(run: Run, seed: int | None = None) -> Space | None:
+    """Latent means of the people of `evaluation.split` by one seed's policy (the first), s and labels.
 
     None for a method without a latent, a policy that is missing or of another version, missing data, and a
     seed that has diverged.
@@ -250,9 +250,10 @@ def latent_space(run: Run) -> Space | None:
         return None
     people = getattr(data, run.config["evaluation"]["split"])
     z = latent(policy.learner, people, len(run.seeds))
-    if z is None or not np.isfinite(z[0]).all():
+    k = 0 if seed is None else run.seeds.index(seed)
+    if z is None or not np.isfinite(z[k]).all():
         return None
-    return z[0], people.s.numpy(), people.label.numpy()
+    return z[k], people.s.numpy(), people.label.numpy()
 
 
 def _by_model(planned: Iterable[Planned]) -> dict[str, Run]:

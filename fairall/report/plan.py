@@ -24,6 +24,7 @@ PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
 PARTS = {
     "tables": ("harsh", "lenient", "published_code"),
     "figures": ("optimal", "synthetic", "policies", "costs"),
+    "alignment": ("alignment",),
 }
 EVERY = tuple(itertools.chain(*PARTS.values()))
 SINGLE_VALUES = ("cost.value=", "model.policy=")  # axes that set a value, not a group of the configuration

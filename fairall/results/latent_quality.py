@@ -120,17 +120,32 @@ def label_agreement(
     Returns:
         In [−1, 1]; NaN where a group lacks one of the labels or a seed has diverged.
     """
+    one, other = label_directions(z, good, advantaged, weight)
+    return np.nan if one is None or other is None else float(one @ other)
+
+
+def label_directions(
+    z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
+) -> list[np.ndarray | None]:
+    """Directions of z in which the label gets more likely, by logistic regression in S = +1 and in S = −1.
+
+    Takes what `label_agreement` takes.
+
+    Returns:
+        Two unit vectors, shape (Z,); None where a group lacks one of the labels or a seed has diverged.
+    """
     from sklearn.linear_model import LogisticRegression
 
-    slopes = []
+    directions: list[np.ndarray | None] = []
     labelled = np.ones(len(z), dtype=bool) if weight is None else weight > 0
     for group in (advantaged & labelled, ~advantaged & labelled):
-        if not np.isfinite(z).all() or len(set(good[group])) < 2:
-            return np.nan
-        of_group = None if weight is None else weight[group]
-        slopes.append(LogisticRegression(max_iter=1000).fit(z[group], good[group], of_group).coef_[0])
-    size = np.prod([np.linalg.norm(slope) for slope in slopes])
-    return float(slopes[0] @ slopes[1] / size) if size > 0 else np.nan
+        slope = np.zeros(z.shape[1])
+        if np.isfinite(z).all() and len(set(good[group])) == 2:
+            of_group = None if weight is None else weight[group]
+            slope = LogisticRegression(max_iter=1000).fit(z[group], good[group], of_group).coef_[0]
+        size = np.linalg.norm(slope)
+        directions.append(slope / size if size > 0 else None)
+    return directions
 
 
 def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) -> float:

@@ -1,0 +1,131 @@
+"""How often a latent means something else for either group, and what that costs: a table and a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fairall.report import labels
+from fairall.report.figures import COLUMN, ROSE, TEAL, ReportFigure, Space, latent_space, legend_below
+from fairall.report.plan import Lacking, Planned
+from fairall.report.table import Cell, Row, Table, plus_minus
+from fairall.results.diagnostics import APART, OPPOSED, READABLE
+from fairall.results.finished import Run
+from fairall.results.latent_quality import label_directions
+
+SECTION = "Alignment of the groups' codes"
+MEASURES = labels.measures("mean_utility", "mean_dpu", "mean_cfu")
+ALIGNED, SWITCHED, FLIPPED = "aligned", "switched", "flipped"
+NOTE = (
+    f"Seeds by their latent on test people at the end: {SWITCHED} where the groups use other axes "
+    f"(latent_variance_gap above {APART:g}), {FLIPPED} where the label is read with opposite signs "
+    f"(latent_label_agreement below {OPPOSED:g} and latent_label_auc above {READABLE:g}). Measures of test "
+    "people over evaluation.window, ×100: mean (standard deviation) of the aligned seeds; of the others."
+)
+
+
+def states(run: Run) -> pd.Series:
+    """State of every seed's latent, by seed; seeds without a latent measure are left out."""
+    gap, agreement, auc = (
+        run.per_seed(f"latent_{name}") for name in ("variance_gap", "label_agreement", "label_auc")
+    )
+    found = pd.Series(ALIGNED, index=gap.index, dtype=object)
+    opposed = (agreement < OPPOSED) & (auc > READABLE)
+    found[opposed.reindex(gap.index, fill_value=False)] = FLIPPED
+    found[gap > APART] = SWITCHED
+    return found
+
+
+def alignment_table(planned: Sequence[Planned]) -> Table:
+    """A row per data set and protocol: how many seeds are misaligned, and measures with and without them."""
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    for one in planned:
+        if one.run is None:
+            continue
+        found = states(one.run)
+        counts = {"seeds": len(found)} | {name: int((found == name).sum()) for name in (SWITCHED, FLIPPED)}
+        cells = [Cell(str(n)) for n in counts.values()]
+        record: dict[str, Any] = {"dataset": one.dataset, "protocol": one.name("protocol")}
+        record |= {"run": one.run.path.name} | counts
+        for measure in MEASURES:
+            values = one.run.per_seed(measure.name)
+            aligned = found.reindex(values.index) == ALIGNED
+            for group, some in ((ALIGNED, values[aligned]), ("misaligned", values[~aligned])):
+                std = some.std() if len(some) > 1 else None
+                cells.append(Cell(plus_minus(some.mean(), std) if len(some) else ""))
+                record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
+        rows.append(Row(labels.dataset(one.dataset), one.name("protocol"), cells))
+        records.append(record)
+    headings = [f"{measure.heading}, {group}" for measure in MEASURES for group in (ALIGNED, "others")]
+    return Table(
+        key="alignment",
+        title="Alignment of the groups' codes, FairAll (I+II), harsh initial policy",
+        note=NOTE,
+        section=SECTION,
+        columns=["seeds", SWITCHED, FLIPPED, *headings],
+        rows=rows,
+        records=records,
+        lacking=Lacking.of(planned),
+    )
+
+
+def alignment_figure(planned: Sequence[Planned]) -> ReportFigure:
+    """Latents of one switched, one flipped and one matched seed on synthetic data."""
+    own = [one for one in planned if one.dataset == "synthetic"]
+    found = examples([one.run for one in own if one.run is not None])
+    return ReportFigure(
+        key="alignment",
+        title="A switched, a flipped and a matched latent, synthetic data, harsh initial policy",
+        note=(
+            "Latent means of test people by FairAll's (I+II) policy at the end. An arrow is the direction in "
+            "which the label gets more likely in its group."
+        ),
+        section=SECTION,
+        draw=(lambda: draw_alignment(found)) if found else None,
+        lacking=Lacking.of(own),
+    )
+
+
+def examples(runs: Sequence[Run]) -> dict[str, Space]:
+    """The first switched and flipped seed of runs with axes as learnt, and an aligned one of a matched run."""
+    found: dict[str, Space] = {}
+    for run in runs:
+        matched = run.config["protocol"]["latent_frame"] == "matched"
+        of_seeds = states(run)
+        for state in (ALIGNED,) if matched else (SWITCHED, FLIPPED):
+            name = "matched" if matched else state
+            these = of_seeds.index[of_seeds == state]
+            if name in found or not len(these):
+                continue
+            space = latent_space(run, these[0])
+            if space is not None:
+                found[name] = space
+    return {name: found[name] for name in (SWITCHED, FLIPPED, "matched") if name in found}
+
+
+def draw_alignment(spaces: dict[str, Space]) -> Figure:
+    """Draw two axes of each latent by group, with the directions of the label."""
+    figure = Figure(figsize=(2 * COLUMN * len(spaces) / 3, 2.4), layout="constrained")
+    panels = figure.subplots(1, len(spaces), squeeze=False)[0]
+    groups = (("S = +1", TEAL), ("S = −1", ROSE))
+    handles: dict[str, Any] = {}
+    for axes, (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
+        z = z[:, np.argsort(-z.var(0))[:2]]
+        length = 1.2 * z.std()
+        directions = label_directions(z, label > 0, s > 0)
+        for (word, colour), group, direction in zip(groups, (s > 0, s < 0), directions, strict=True):
+            handles[word] = axes.scatter(*z[group].T, s=2, color=colour, alpha=0.25, lw=0, rasterized=True)
+            if direction is None:
+                continue
+            start, end = z[group].mean(0), z[group].mean(0) + 2 * length * direction
+            arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", xy=end, xytext=start, arrowprops=arrow)
+        axes.set(title=name, xlabel="first axis of z", aspect="equal")
+    panels[0].set_ylabel("second axis of z")
+    legend_below(figure, handles, 2)
+    return figure
