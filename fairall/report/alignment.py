@@ -92,7 +92,7 @@ def alignment_figure(planned: Sequence[Planned]) -> ReportFigure:
 
 
 def examples(runs: Sequence[Run]) -> dict[str, Space]:
-    """The first switched and flipped seed of runs with axes as learnt, and an aligned one of a matched run."""
+    """The first switched and flipped seed of runs with axes as learnt, and an aligned one if matched."""
     found: dict[str, Space] = {}
     for run in runs:
         matched = run.config["protocol"]["latent_frame"] == "matched"

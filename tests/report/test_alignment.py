@@ -1,0 +1,111 @@
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.text import Annotation
+
+from fairall.report import alignment
+from fairall.report.alignment import alignment_figure, alignment_table, draw_alignment, states
+from fairall.report.figures import BASE, ROSE, TEAL, Space
+from fairall.report.plan import Planned, with_runs
+from fairall.results.finished import collect, read_run
+from fairall.storage.run_folder import RunFolder
+from tests.report.conftest import MakeRun, planned
+
+WORDS = ("model=fairall_I_II", "dataset=synthetic", "seeds=5")
+# Switched, flipped, both (which counts as switched), a sign that is noise, aligned.
+LATENT = [
+    {"gap": 0.9, "agreement": 0.1, "auc": 0.8},
+    {"gap": 0.1, "agreement": -0.9, "auc": 0.8},
+    {"gap": 1.3, "agreement": -0.5, "auc": 0.8},
+    {"gap": 0.1, "agreement": -0.9, "auc": 0.55},
+    {"gap": 0.2, "agreement": 0.9, "auc": 0.8},
+]
+NAMES = {"gap": "latent_variance_gap", "agreement": "latent_label_agreement", "auc": "latent_label_auc"}
+
+
+def with_latents(path: Path, **changes: list[Any]) -> Path:
+    """Give the seeds of a run latent measures, and other measures one value per seed."""
+    run = RunFolder(path)
+    summary = run.read_summary()
+    for k, (seed, latent) in enumerate(zip(summary["per_seed"], LATENT, strict=True)):
+        seed |= {NAMES[key]: value for key, value in latent.items()}
+        seed |= {name: values[k] for name, values in changes.items()}
+    run.write_summary(summary)
+    run.finish()
+    return path
+
+
+def plans(folder: Path) -> list[Planned]:
+    runs = collect(folder / "outputs" / "runs").runs
+    return with_runs(planned("alignment", "dataset=synthetic", "seeds=5"), runs)
+
+
+def test_seeds_are_switched_or_flipped_by_the_thresholds_of_the_warnings(make_run: MakeRun) -> None:
+    run = read_run(with_latents(make_run(*WORDS)))
+    assert states(run).to_dict() == {0: "switched", 1: "flipped", 2: "switched", 3: "aligned", 4: "aligned"}
+
+
+def test_the_table_has_measures_of_aligned_seeds_apart_from_the_others(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    utilities = [0.1, 0.2, 0.3, 0.4, 0.6]
+    with_latents(make_run(*WORDS, "protocol=text"), mean_utility=utilities, mean_cfu=[None] * 5)
+    table = alignment_table(plans(tmp_path))
+    ((group, name, cells),) = table.rows
+    assert (group, name) == ("Synthetic", "text")
+    shown = dict(zip(table.columns, (cell.ours for cell in cells), strict=True))
+    assert [shown[key] for key in ("seeds", "switched", "flipped")] == ["5", "2", "1"]
+    assert list(shown.values())[3:5] == ["50.0 (14.1)", "20.0 (10.0)"]
+    assert list(shown.values())[-2:] == ["", ""]
+    (record,) = table.records
+    assert record["mean_utility_misaligned"] == pytest.approx(0.2)
+    assert record["mean_cfu_aligned"] is None
+    assert len(table.lacking.commands) == 2
+
+
+def space(angle: float) -> Space:
+    """A latent whose label depends on the first axis in S = +1, and on one `angle` away in S = −1."""
+    draw = np.random.default_rng(0)
+    z, s = draw.normal(size=(400, 2)), np.repeat([1.0, -1.0], 200)
+    of_group = np.where(s > 0, 0.0, angle)
+    return z, s, (z[:, 0] * np.cos(of_group) + z[:, 1] * np.sin(of_group) > 0).astype(float)
+
+
+def test_arrows_point_to_where_the_label_gets_likelier_in_each_group() -> None:
+    with mpl.rc_context(BASE):
+        figure = draw_alignment(
+            {"switched": space(np.pi / 2), "flipped": space(np.pi), "matched": space(0.0)}
+        )
+    for axes, angle in zip(figure.axes, (np.pi / 2, np.pi, 0.0), strict=True):
+        directions = {}
+        for text in axes.texts:
+            assert isinstance(text, Annotation)
+            assert text.arrow_patch is not None
+            arrow = np.subtract(text.xy, text.xyann)
+            directions[to_rgba(text.arrow_patch.get_edgecolor())] = arrow / np.linalg.norm(arrow)
+        cosine = directions[to_rgba(TEAL)] @ directions[to_rgba(ROSE)]
+        assert cosine == pytest.approx(np.cos(angle), abs=0.2)
+
+
+def test_the_figure_takes_misaligned_seeds_as_learnt_and_an_aligned_one_of_matched_axes(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken: list[tuple[str, int]] = []
+
+    def latent(run: Any, seed: int) -> Space:
+        taken.append((run.name("protocol"), seed))
+        return space(0.0)
+
+    monkeypatch.setattr(alignment, "latent_space", latent)
+    assert alignment_figure(plans(tmp_path)).draw is None
+    for number, protocol in enumerate(("published_code", "corrected")):
+        with_latents(make_run(*WORDS, f"protocol={protocol}", number=number))
+    figure = alignment_figure(plans(tmp_path))
+    assert figure.draw is not None
+    assert sorted(taken) == [("corrected", 3), ("published_code", 0), ("published_code", 1)]
+    with mpl.rc_context(BASE):
+        assert [axes.get_title() for axes in figure.draw().axes] == ["switched", "flipped", "matched"]
