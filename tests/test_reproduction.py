@@ -36,14 +36,21 @@ def figures(raw_data: Path, tmp_path: Path) -> Figures:
 @pytest.mark.parametrize("dataset", ["credit", "compas", "meps"])
 @pytest.mark.parametrize("model", METHODS)
 def test_published_code_is_within_two_printed_deviations(model: str, dataset: str, figures: Figures) -> None:
-    if (model, dataset) == ("unfairlog", "credit"):
-        pytest.xfail("19.2 where the paper has 20.4 (0.5)")
     ours, paper = figures(f"model={model}", f"dataset={dataset}", "protocol=published_code")
     mean, std = paper["effective_utility"]
     assert abs(ours["effective_utility"] - mean) <= 2 * std
     if "mean_utility" in paper:
         mean, std = paper["mean_utility"]
         assert abs(ours["mean_utility_sampled"] - mean) <= 2 * std
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "least"), [("fairlog", 0.187), ("unfairlog", 0.196)])
+def test_fifty_seeds_of_the_classifiers_on_credit_earn_what_the_authors_code_does(
+    model: str, least: float, figures: Figures
+) -> None:
+    ours, _ = figures(f"model={model}", "dataset=credit", "protocol=published_code", "seeds=50")
+    assert ours["effective_utility"] >= least
 
 
 @pytest.mark.slow
