@@ -189,19 +189,20 @@ def _predicted(records: Iterable[Mapping[str, Any]], setting: str) -> tuple[list
     if not means:
         return [], []
     n_means, n_deviations = (sum(one["inside"] for one in some) for some in (means, deviations))
-    n_on_survivors = sum(one["on_survivors"] for one in means)
+    on_survivors = sum(one["on_survivors"] for one in means)
+    judged_on = f"; {on_survivors} of the {len(means)} are judged on survivors" if on_survivors else ""
     sentence = (
         f"Of {len(means)} printed means ({setting}), {n_means} lie inside the 95 % predictive interval of a "
         f"mean of {paper_seeds()} seeds of ours, and {n_deviations} of the {len(deviations)} printed "
-        f"standard deviations inside theirs; {n_on_survivors} of the {len(means)} are judged on survivors."
+        f"standard deviations inside theirs{judged_on}."
     )
     outside = [
-        f"{what}: {'; '.join(_outside(some))}"
-        for what, some in (("means", means), ("standard deviations", deviations))
+        f"{what}: {'; '.join(_outside(some))}."
+        for what, some in (("Means", means), ("Standard deviations", deviations))
         if not all(one["inside"] for one in some)
     ]
-    where = f"Outside the predictive interval ({setting}), the farthest first"
-    return [sentence], [f"{where}: printed {'; printed '.join(outside)}."] if outside else []
+    where = f"Print outside the predictive interval ({setting}), the farthest first."
+    return [sentence], [f"{where} {' '.join(outside)}"] if outside else []
 
 
 def _outside(judged: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -46,15 +46,9 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
             compared = [_Compared.of(run, measure, gone, statistic) for measure in MEASURES]
             if not any(compared):
                 continue
-            share = "" if gone is None else f"{100 * gone.mean():.0f} %"
-            cells = [Cell() if value is None else value.cell() for value in compared]
-            rows.append(
-                Row(
-                    labels.dataset(one.dataset),
-                    labels.method(one.model),
-                    [Cell(str(len(run.seeds))), Cell(share), *cells],
-                )
-            )
+            share = "" if gone is None else f"{gone.sum()} of {len(gone)}"
+            cells = [Cell(share), *(Cell() if value is None else value.cell() for value in compared)]
+            rows.append(Row(labels.dataset(one.dataset), labels.method(one.model), cells))
             for measure, value in zip(MEASURES, compared, strict=True):
                 if value is not None:
                     who = {"dataset": one.dataset, "model": one.model, "run": run.path.name}
@@ -67,7 +61,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
                 note=_note(ours, plural),
                 section="Printed values",
                 setting=setting,
-                columns=["seeds", "collapsed", *(measure.heading for measure in MEASURES)],
+                columns=["collapsed", *(measure.heading for measure in MEASURES)],
                 rows=rows,
                 records=records,
                 lacking=Lacking.of(planned),

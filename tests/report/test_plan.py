@@ -48,6 +48,21 @@ def test_words_pick_from_an_axis_or_are_added() -> None:
         plan(["harsh"], ["dataset=synthetic"])
 
 
+def test_values_of_a_sweep_give_way_to_words_and_presets() -> None:
+    pick = ["model=fairlog,opt_fair", "dataset=credit,synthetic", "initial_policy=harsh"]
+    sweeps = ["harsh", "synthetic", "optimal"]
+
+    def seeds(*words: str) -> list[int]:
+        return [one.config["seeds"] for one in plan(sweeps, [*pick, *words])]
+
+    assert seeds() == [50, 50, 5]
+    assert seeds("seeds=10") == [10, 10, 10]
+    assert seeds("preset=quick") == [2, 2, 2]
+    assert seeds("preset=quick", "seeds=3") == [3, 3, 3]
+    (one,) = plan(["harsh"], ["model=fairlog", "dataset=credit", "seeds=10"])
+    assert one.command == "python -m fairall model=fairlog dataset=credit initial_policy=harsh seeds=10"
+
+
 def test_words_that_change_every_run() -> None:
     words = ["dataset=credit", "cost.value=0.3", "preset=quick", "outputs_dir=x", "tracking.enabled=false"]
     assert added([*words, "seeds=3"]) == ["preset=quick", "seeds=3"]

@@ -11,7 +11,7 @@ import pytest
 from fairall.report.__main__ import main
 from tests.report.conftest import MakeRun, add_references, lay_down, set_preset
 
-PICK = ["dataset=credit", "model=fairlog,unfairlog", "tracking.enabled=false"]
+PICK = ["dataset=credit", "model=fairlog,unfairlog", "seeds=10", "tracking.enabled=false"]
 VOID = {"meta", "link", "img", "source", "br"}
 
 
@@ -248,7 +248,13 @@ def test_runs_that_are_not_the_papers_are_listed(
     make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = tmp_path / "outputs"
-    words = ["dataset=credit", "model=fairlog", "tracking.enabled=false", f"outputs_dir={outputs}"]
+    words = [
+        "dataset=credit",
+        "model=fairlog",
+        "seeds=10",
+        "tracking.enabled=false",
+        f"outputs_dir={outputs}",
+    ]
     own = make_run("model=fairlog", "dataset=credit", "cost.value=0.35", "seeds=1", shift=0.3, number=1)
     set_preset(make_run("model=unfairlog", "dataset=credit", "seeds=2", number=2), "quick")
     assert main([*words, "--results", str(tmp_path / "results.md")]) == 0

@@ -104,7 +104,7 @@ def test_a_missing_run_is_missing_with_its_command(requested: list[Planned]) -> 
     assert "FairLog" not in [row.name for row in table.rows]
     assert len(table.rows) == 4
     assert {record["model"] for record in table.records} == set(MODELS) - {"fairlog"}
-    command = "python -m fairall model=fairlog dataset=credit initial_policy=harsh"
+    command = "python -m fairall model=fairlog dataset=credit initial_policy=harsh seeds=10"
     assert table.lacking.commands == [("FairLog on German Credit", command)]
     assert str(table.lacking) == "1 of 5 runs missing"
     assert not any("baseline" in record for record in table.records)
