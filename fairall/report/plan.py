@@ -152,7 +152,7 @@ def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
     for word in overrides:
         preset = configuration_root() / "conf" / "preset" / f"{word.removeprefix('preset=')}.yaml"
         if word.startswith("preset=") and preset.exists():
-            own |= {str(key) for key in OmegaConf.load(preset)}
+            own |= set(map(str, OmegaConf.load(preset)))
     return [f"{key}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
 
 

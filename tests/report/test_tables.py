@@ -135,7 +135,7 @@ def test_hyperparameters_of_runs_stand_beside_those_of_the_paper(requested: list
 
 def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
     for number, model in enumerate(("fairall_I_II", "fairlog", "opt_fair")):
-        make_run(f"model={model}", "dataset=synthetic", number=number, shift=0.2)
+        make_run(f"model={model}", "dataset=synthetic", "seeds=10", number=number, shift=0.2)
     runs = collect(tmp_path / "outputs" / "runs").runs
     needed = [*planned("synthetic", "initial_policy=harsh"), *planned("optimal")]
     requested = with_runs(needed, runs)
