@@ -201,7 +201,7 @@ def _predicted(records: Iterable[Mapping[str, Any]], setting: str) -> tuple[list
         for what, some in (("Means", means), ("Standard deviations", deviations))
         if not all(one["inside"] for one in some)
     ]
-    where = f"Print outside the predictive interval ({setting}), the farthest first."
+    where = f"Printed values outside the predictive interval ({setting}), the farthest first."
     return [sentence], [f"{where} {' '.join(outside)}"] if outside else []
 
 

@@ -153,7 +153,7 @@ def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
         preset = configuration_root() / "conf" / "preset" / f"{word.removeprefix('preset=')}.yaml"
         if word.startswith("preset=") and preset.exists():
             own |= set(map(str, OmegaConf.load(preset)))
-    return [f"{key}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
+    return [f"{key!s}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
 
 
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:

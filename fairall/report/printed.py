@@ -73,12 +73,12 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
 def _note(ours: str, plural: str) -> str:
     n = paper_seeds()
     return (
-        f"×100. {ours}; where seeds collapsed, that of the survivors too. In italics the printed value, and "
-        f"whether it is inside the 95 % predictive interval of {plural} of {n} seeds, by nested bootstrap of "
-        "our seeds: it has the variance of so few seeds and the uncertainty of ours. Half a unit of the last "
-        "printed digit is allowed on either side. 5 to 10 % would be outside by chance if nothing differed. "
-        "Collapsed: seeds that accepted nobody in the last half of the time steps. †: where more than "
-        f"{100 * MANY:.0f} % collapsed, the interval is of the survivors; fewer than {n} of them have none."
+        f"×100. {ours}. In italics the printed value, and whether it is inside the 95 % predictive interval of "
+        f"{plural} of {n} seeds, by nested bootstrap of our seeds: it has the variance of so few seeds and the "
+        "uncertainty of ours. Half a unit of the last printed digit is allowed on either side. 5 to 10 % would "
+        "be outside by chance if nothing differed. Collapsed: seeds that accepted nobody in the last half of "
+        f"the time steps. †: where more than {100 * MANY:.0f} % collapsed, the value of the survivors; the "
+        f"predictive interval is theirs too, and there is none for fewer than {n} of them."
     )
 
 
@@ -152,12 +152,14 @@ class _Compared:
         ours, beside = hundredfold(self.ours), hundredfold(self.printed)
         if self.interval is not None:
             ours += f" [{', '.join(map(hundredfold, self.interval))}]"
-        if self.collapsed and self.of_survivors is not None:
-            ours += f", survivors {hundredfold(self.of_survivors)}"
+        if self.on_survivors and self.of_survivors is not None:
+            ours += f", {hundredfold(self.of_survivors)}"
         if self.predictive is not None:
             where = "inside" if self.inside else "outside"
             beside += f", {where} {' to '.join(map(hundredfold, self.predictive))}"
-        marked = ("†", "predictive interval of the survivors") if self.on_survivors else ("", "")
+        marked = (
+            ("†", "of the survivors, and so is the predictive interval") if self.on_survivors else ("", "")
+        )
         return Cell(ours, beside, marks=marked[0], tests=marked[1], outside=self.inside is False)
 
     def record(self) -> dict[str, Any]:
