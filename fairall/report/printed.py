@@ -74,11 +74,12 @@ def _note(ours: str, plural: str) -> str:
     n = paper_seeds()
     return (
         f"×100. {ours}. In italics the printed value, and whether it is inside the 95 % predictive interval "
-        f"of {plural} of {n} seeds, by nested bootstrap of our seeds: it has the variance of so few seeds and "
-        "the uncertainty of ours. Half a unit of the last printed digit is allowed on either side. 5 to 10 % "
-        "would be outside by chance if nothing differed. Collapsed: seeds that accepted nobody in the last "
-        f"half of the time steps. †: where more than {100 * MANY:.0f} % collapsed, the value of the survivors; "
-        f"the predictive interval is theirs too, and there is none for fewer than {n} of them."
+        f"of {plural} of {n} seeds, by nested bootstrap of our seeds: it has the variance of so few seeds "
+        "and the uncertainty of ours. Half a unit of the last printed digit is allowed on either side. With "
+        "50 seeds, 5 to 10 % would be outside by chance if nothing differed. Collapsed: seeds that accepted "
+        f"nobody in the last half of the time steps. †: where more than {100 * MANY:.0f} % collapsed, the "
+        "value of the survivors; the predictive interval is theirs too, and there is none for fewer than "
+        f"{n} of them."
     )
 
 

@@ -32,8 +32,9 @@ def predictive_intervals(values: np.ndarray, size: int) -> Predictive:
     values. Each of the two levels of resampling shrinks the variance by (n − 1) / n; residuals are scaled
     by n / (n − 1) to compensate for both. The same values give the same intervals.
 
-    With n = 50 and size = 10, 95 % intervals of means contain 94 to 95 % of true ones, those of standard
-    deviations 93 % for a normal distribution, 90 % for a gamma distribution of shape 2.
+    Measured coverage for size = 10, of means and of standard deviations: with n = 50, 0.95 and 0.93 for a
+    normal distribution, 0.94 and 0.90 for a gamma distribution of shape 2; with n = 10, 0.92 and 0.86, and
+    0.91 and 0.80.
 
     Args:
         values: finite, shape (n,), at least two.
