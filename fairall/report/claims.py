@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairall.report import labels
 from fairall.report.plan import Lacking, Planned
 from fairall.report.statistics import LEVEL, holm, paired_p
-from fairall.report.table import Cell, Row, Table
+from fairall.report.table import Cell, Row, Table, hundredfold
 from fairall.report.tables import datasets_of, signed
+from fairall.results.paper import paper_seeds
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 MEANING = (
@@ -136,7 +138,8 @@ def in_words(
         )
     lines = [f"{words.capitalize()}: {_listed(some, judged)}." for words, some in by_words.items() if some]
     for of_tables in dict.fromkeys(table.setting for table in tables):
-        far = _farthest(record for table in tables if table.setting == of_tables for record in table.records)
+        records = [record for table in tables if table.setting == of_tables for record in table.records]
+        far = _farthest(records)
         if far:
             one, two = (sum(abs(apart) <= bound for apart, _ in far) for bound in (1.0, FAR))
             paragraph.append(
@@ -147,6 +150,9 @@ def in_words(
             if len(named) > MOST_LISTED:
                 named[MOST_LISTED:] = [f"{len(named) - MOST_LISTED} more"]
             lines += [f"Farther than two from print ({of_tables}): {'; '.join(named)}."] if named else []
+        sentence, line = _predicted(records, of_tables)
+        paragraph += sentence
+        lines += line
     return [" ".join(paragraph), *lines]
 
 
@@ -162,14 +168,58 @@ def _listed(verdicts: Sequence[Verdict], judged: Sequence[Verdict]) -> str:
 
 def _farthest(records: Iterable[Mapping[str, Any]]) -> list[tuple[float, str]]:
     """Differences in printed standard deviations with their names, the greatest first."""
-    names = {one.name: one.label for one in (*labels.EFFECTIVE, *labels.TEMPORAL)}
     found = [
         (
             apart,
-            f"{labels.method(record['model'])} on {labels.dataset(record['dataset'])}, "
-            f"{names[record['measure'].removesuffix('_sampled')]} ({signed(apart)} sd)",
+            f"{_named(record)} ({signed(apart)} sd)",
         )
         for record in records
         if (apart := record.get("difference_in_paper_std")) is not None
     ]
     return sorted(found, key=lambda one: -abs(one[0]))
+
+
+def _predicted(records: Iterable[Mapping[str, Any]], setting: str) -> tuple[list[str], list[str]]:
+    """A sentence that counts printed values inside predictive intervals, a line that names those outside.
+
+    Both are empty without predictive intervals.
+    """
+    judged = [record for record in records if record.get("inside") is not None]
+    means, deviations = ([one for one in judged if one["statistic"] == name] for name in ("mean", "std"))
+    if not means:
+        return [], []
+    n_means, n_deviations = (sum(one["inside"] for one in some) for some in (means, deviations))
+    on_survivors = sum(one["on_survivors"] for one in means)
+    judged_on = f"; {on_survivors} of the {len(means)} are judged on survivors" if on_survivors else ""
+    sentence = (
+        f"Of {len(means)} printed means ({setting}), {n_means} lie inside the 95 % predictive interval of a "
+        f"mean of {paper_seeds()} seeds of ours, and {n_deviations} of the {len(deviations)} printed "
+        f"standard deviations inside theirs{judged_on}."
+    )
+    outside = [
+        f"{what}: {'; '.join(_outside(some))}."
+        for what, some in (("Means", means), ("Standard deviations", deviations))
+        if not all(one["inside"] for one in some)
+    ]
+    where = f"Printed values outside the predictive interval ({setting}), the farthest first."
+    return [sentence], [f"{where} {' '.join(outside)}"] if outside else []
+
+
+def _outside(judged: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Printed values outside their predictive intervals, by distance in widths of the interval."""
+    found = []
+    for record in judged:
+        low, high, printed = (record[key] for key in ("predictive_low", "predictive_high", "printed"))
+        if not record["inside"]:
+            beyond, width = max(low - printed, printed - high), high - low
+            ends = f"{hundredfold(low)} to {hundredfold(high)}{'†' if record['on_survivors'] else ''}"
+            named = f"{_named(record)} ({hundredfold(printed)}, not {ends})"
+            found.append((beyond / width if width else math.inf, named))
+    return [named for _, named in sorted(found, key=lambda one: -one[0])]
+
+
+def _named(record: Mapping[str, Any]) -> str:
+    """Method, data set and measure of a record."""
+    names = {one.name: one.label for one in (*labels.EFFECTIVE, *labels.TEMPORAL)}
+    measure = names[record["measure"].removesuffix("_sampled")]
+    return f"{labels.method(record['model'])} on {labels.dataset(record['dataset'])}, {measure}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fairall.report import alignment, figures, labels
 from fairall.report.claims import REAL, SYNTHETIC, Claim, Verdict, claims_table, in_words, judge
 from fairall.report.plan import EVERY, Planned, plan, with_runs
+from fairall.report.printed import printed_tables
 from fairall.report.table import Item, Table
 from fairall.report.tables import (
     SOURCES,
@@ -22,7 +23,7 @@ INITIAL_POLICIES = ("harsh", "lenient")
 MAIN_POLICY = "harsh"  # of the paper's main text, whose claims the opening paragraph counts
 MAIN, BESIDE = "corrected", "published_code"
 SECTIONS = [
-    "What reproduced", "Tables", "Synthetic data",
+    "What reproduced", "Printed values", "Tables", "Synthetic data",
     "Figures: methods over time", "Figures: synthetic data", "Figures: utility against unfairness",
     "Figures: costs and policies", "Figures: acceptance by group", "Figures: latent spaces",
     alignment.SECTION, "Settings",
@@ -89,6 +90,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
             if some:
                 items.append(methods_table("effective", some, policy, protocol))
                 items += [methods_table("temporal", some, policy, protocol, kind) for kind in SOURCES]
+                items += printed_tables(some, policy, protocol)
     optimal = of("optimal")
     for policy in INITIAL_POLICIES:
         if some := of("synthetic", policy):

@@ -12,7 +12,7 @@ from typing import Any, cast
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.config.paths import sweeps_folder
+from fairall.config.paths import configuration_root, sweeps_folder
 from fairall.errors import FairAllError, count
 from fairall.report import labels
 from fairall.results.finished import Run
@@ -148,8 +148,12 @@ def _grid(sweep: str) -> DictConfig:
 
 
 def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
-    """Values that a sweep sets for all of its points, as words, without those of the user's."""
+    """Values that a sweep sets for all of its points, as words; the user's and a preset's go before them."""
     own = {word.split("=")[0] for word in overrides}
+    for word in overrides:
+        preset = configuration_root() / "conf" / "preset" / f"{word.removeprefix('preset=')}.yaml"
+        if word.startswith("preset=") and preset.exists():
+            own |= set(map(str, OmegaConf.load(preset)))
     return [f"{key!s}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
 
 

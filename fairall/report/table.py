@@ -19,7 +19,7 @@ LATEX = str.maketrans({
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "±": r"$\pm$",
     "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "π": r"$\pi$", "λ": r"$\lambda$",
-    "β": r"$\beta$", "ỹ": r"$\tilde{y}$", "ũ": r"$\tilde{u}$",
+    "β": r"$\beta$", "μ": r"$\mu$", "†": r"\dag{}", "ỹ": r"$\tilde{y}$", "ũ": r"$\tilde{u}$",
 })  # fmt: skip
 
 
@@ -33,7 +33,8 @@ class Cell:
     marks: str = (
         ""  # F+ or F−: significantly better or worse than the baseline; R+ or R−: than the best rival
     )
-    tests: str = ""  # both tests in words
+    tests: str = ""  # what the marks say, in words
+    outside: bool = False  # whether the printed value is outside its predictive interval
 
     @classmethod
     def of(cls, standing: Mapping[str, Any] | None, beside: str = "") -> Cell:
@@ -97,8 +98,18 @@ def plus_minus(mean: float, std: float | None) -> str:
         >>> plus_minus(0.203, 0.005)
         '20.3 (0.5)'
     """
-    shown = f"{100 * mean:.1f}" + ("" if std is None else f" ({100 * std:.1f})")
-    return shown.replace("-0.0", "0.0").replace("-", "−")
+    return hundredfold(mean) + ("" if std is None else f" ({hundredfold(std)})")
+
+
+def hundredfold(value: float) -> str:
+    """A number ×100 with one decimal, as the paper prints them.
+
+    Examples:
+        >>> hundredfold(-0.203), hundredfold(-0.0001)
+        ('−20.3', '0.0')
+    """
+    shown = f"{100 * value:.1f}"
+    return "0.0" if shown == "-0.0" else shown.replace("-", "−")
 
 
 def markdown(table: Table) -> str:

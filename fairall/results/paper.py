@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+HALF_DIGIT = 0.0005  # half a unit of the last printed digit, plain units
+
 
 @functools.cache
 def _printed() -> dict[str, Any]:
@@ -46,6 +48,11 @@ def paper_metrics(config: dict[str, Any]) -> dict[str, tuple[float, float]]:
     if config["evaluation"]["split"] == "test" and config["evaluation"]["window"] == conditions["window"]:
         return metrics
     return {name: value for name, value in metrics.items() if name.startswith("effective_")}
+
+
+def paper_seeds() -> int:
+    """Number of seeds of the printed means and standard deviations."""
+    return _printed()["conditions"]["seeds"]
 
 
 def synthetic_readings(initial_policy: str, model: str) -> dict[str, tuple[float, float]]:

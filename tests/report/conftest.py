@@ -43,8 +43,12 @@ def configuration(*words: str) -> dict[str, Any]:
 
 @functools.cache
 def planned(sweep: str, *words: str) -> list[Planned]:
-    """`plan` for one sweep, composed once; not to be changed."""
-    return plan([sweep], words)
+    """`plan` for one sweep, composed once; not to be changed.
+
+    Of ten seeds, as runs of `lay_down`, unless the words say otherwise.
+    """
+    seeds = [] if any(word.startswith("seeds=") for word in words) else ["seeds=10"]
+    return plan([sweep], [*seeds, *words])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -15,6 +15,7 @@ def test_every_run_of_the_paper_once() -> None:
         "harsh": 1, "lenient": 1, "published_code": 2, "optimal": 1, "synthetic": 2,
         "policies": 2 * 4,  # the fifth policy is that of the tables and of the synthetic figures
         "costs": 8,  # and so is the ninth cost
+        "alignment": 3,  # all others are those of tables and figures
     }  # fmt: skip
     assert len({one.command for one in planned}) == len(planned)
     costs = {one.config["cost"]["value"] for one in planned if one.dataset == "credit"}
@@ -34,7 +35,7 @@ def test_points_of_the_sweeps() -> None:
         points[sweep] = math.prod(len(str(values).split(",")) for values in axes.values())
     assert points == {
         "harsh": 15, "lenient": 15, "published_code": 30, "optimal": 2, "synthetic": 10, "policies": 20,
-        "costs": 27,
+        "costs": 27, "alignment": 12,
     }  # fmt: skip
 
 
@@ -48,6 +49,21 @@ def test_words_pick_from_an_axis_or_are_added() -> None:
         plan(["harsh"], ["dataset=synthetic"])
 
 
+def test_values_of_a_sweep_give_way_to_words_and_presets() -> None:
+    pick = ["model=fairlog,opt_fair", "dataset=credit,synthetic", "initial_policy=harsh"]
+    sweeps = ["harsh", "synthetic", "optimal"]
+
+    def seeds(*words: str) -> list[int]:
+        return [one.config["seeds"] for one in plan(sweeps, [*pick, *words])]
+
+    assert seeds() == [50, 50, 5]
+    assert seeds("seeds=10") == [10, 10, 10]
+    assert seeds("preset=quick") == [2, 2, 2]
+    assert seeds("preset=quick", "seeds=3") == [3, 3, 3]
+    (one,) = plan(["harsh"], ["model=fairlog", "dataset=credit", "seeds=10"])
+    assert one.command == "python -m fairall model=fairlog dataset=credit initial_policy=harsh seeds=10"
+
+
 def test_words_that_change_every_run() -> None:
     words = ["dataset=credit", "cost.value=0.3", "preset=quick", "outputs_dir=x", "tracking.enabled=false"]
     assert added([*words, "seeds=3"]) == ["preset=quick", "seeds=3"]
@@ -56,5 +72,7 @@ def test_words_that_change_every_run() -> None:
 def test_parts() -> None:
     assert sweeps_of(["tables"]) == ["harsh", "lenient", "published_code"]
     assert sweeps_of(["costs", "costs", "harsh"]) == ["costs", "harsh"]
-    with pytest.raises(FairAllError, match="there is no part 'table'; there are all, tables, figures, harsh"):
+    with pytest.raises(
+        FairAllError, match="there is no part 'table'; there are all, tables, figures, alignment, harsh"
+    ):
         sweeps_of(["table"])

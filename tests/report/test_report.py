@@ -11,7 +11,7 @@ import pytest
 from fairall.report.__main__ import main
 from tests.report.conftest import MakeRun, add_references, lay_down, set_preset
 
-PICK = ["dataset=credit", "model=fairlog,unfairlog", "tracking.enabled=false"]
+PICK = ["dataset=credit", "model=fairlog,unfairlog", "seeds=10", "tracking.enabled=false"]
 VOID = {"meta", "link", "img", "source", "br"}
 
 
@@ -88,6 +88,7 @@ def test_every_figure_is_png_and_pdf_and_every_table_three_files(folder: Path) -
     tables = {path.stem for path in (report / "tables").iterdir()}
     assert {"effective_harsh_corrected", "effective_lenient_corrected"} <= tables
     assert {"acceptance", "hyperparameters", "temporal_harsh_corrected_sampled"} <= tables
+    assert {"printed_mean_harsh_corrected", "printed_std_lenient_corrected"} <= tables
     # Of these there is no run, or of two methods one.
     assert not {"effective_harsh_published_code", "claims_harsh"} & tables
     assert len(list((report / "tables").iterdir())) == 3 * len(tables)
@@ -117,6 +118,11 @@ def test_only_runs_that_are_there_have_rows(page: Page, folder: Path) -> None:
     assert re.findall(r"<summary>(.*?)</summary>", table) == ["1 of 2 runs missing"]
     assert "UnfairLog on German Credit: <code>python -m fairall model=unfairlog" in table
     assert 'class="missing"' not in html
+    # Made-up values are not the printed ones.
+    printed = shown.split('<h3 id="printed_mean_harsh_corrected">')[1].split("<h3")[0]
+    assert re.findall(r'<th scope="row">(.*?)</th>', printed) == ["FairLog"]
+    assert re.search(r'<i class="outside">19\.4, outside ', printed)
+    assert "printed_mean_harsh_published_code" not in shown
     title = "Effective utility and DPU, harsh initial policy, protocol published_code"
     assert f"<summary>{title}: 2 of 2 runs missing</summary>" in not_run
     assert "<table" not in not_run
@@ -248,7 +254,13 @@ def test_runs_that_are_not_the_papers_are_listed(
     make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     outputs = tmp_path / "outputs"
-    words = ["dataset=credit", "model=fairlog", "tracking.enabled=false", f"outputs_dir={outputs}"]
+    words = [
+        "dataset=credit",
+        "model=fairlog",
+        "seeds=10",
+        "tracking.enabled=false",
+        f"outputs_dir={outputs}",
+    ]
     own = make_run("model=fairlog", "dataset=credit", "cost.value=0.35", "seeds=1", shift=0.3, number=1)
     set_preset(make_run("model=unfairlog", "dataset=credit", "seeds=2", number=2), "quick")
     assert main([*words, "--results", str(tmp_path / "results.md")]) == 0

@@ -11,7 +11,7 @@ import pytest
 
 from fairall.report.__main__ import main
 from fairall.report.durations import Durations, read
-from fairall.report.plan import plan
+from fairall.report.plan import Planned, plan
 from fairall.results.time_left import in_words
 
 WORDS = [
@@ -70,7 +70,7 @@ def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(
 def test_expectations_come_from_measurement(tmp_path: Path) -> None:
     path = tmp_path / "reproduction.csv"
     durations = Durations(path, ["seeds=10"])
-    planned = plan(["harsh"], ["model=fairlog", "dataset=credit,meps"])
+    planned = plan(["harsh"], ["model=fairlog", "dataset=credit,meps", "seeds=10"])
     credit = next(one for one in planned if one.name("dataset") == "credit")
 
     def expected(durations: Durations) -> dict[str, float]:
@@ -86,7 +86,8 @@ def test_expectations_come_from_measurement(tmp_path: Path) -> None:
     assert expected(durations)["credit"] == pytest.approx(2 * once["credit"], abs=0.1)
     assert expected(Durations(path, ["seeds=10"])) == expected(durations)
     # Of another schedule: they say nothing here.
-    assert expected(Durations(path, [])) == once
+    elsewhere = Durations(path, [])
+    assert expected(elsewhere) == pytest.approx(once)
     unknown = replace(credit, config=credit.config | {"model": {"name": "my_method"}})
     assert durations.expected([unknown])[unknown.key] > 0
     # A crash may cut the last line.
@@ -94,6 +95,29 @@ def test_expectations_come_from_measurement(tmp_path: Path) -> None:
         path.write_text(path.read_text()[:kept])
         assert len(read(path)) in (1, 2)
         assert expected(durations)["credit"] > 0
+
+
+def test_expectations_are_of_a_number_of_seeds(tmp_path: Path) -> None:
+    path = tmp_path / "reproduction.csv"
+    # As versions before wrote it: of an unknown number of seeds.
+    path.write_text("words,overrides,model,dataset,wall_seconds,cpu_seconds\nx,,fairlog,credit,1000,900\n")
+    durations = Durations(path, [])
+    ten, fifty = (plan(["harsh"], ["model=fairlog", "dataset=credit", f"seeds={n}"])[0] for n in (10, 50))
+
+    def expected(one: Planned) -> float:
+        return durations.expected([one])[one.key]
+
+    reference = expected(ten)
+    assert reference < 1000
+    assert expected(fifty) == pytest.approx(5 * reference)
+    durations.add(ten, 2 * reference, 1.0)
+    assert list(read(path)["seeds"]) == [10]
+    assert expected(ten) == pytest.approx(2 * reference)
+    # In proportion, at the speed of this machine.
+    assert expected(fifty) == pytest.approx(10 * reference)
+    durations.add(fifty, 4 * reference, 1.0)
+    assert expected(ten) == pytest.approx(2 * reference)
+    assert expected(fifty) == pytest.approx(4 * reference)
 
 
 def test_durations_in_words() -> None:

@@ -104,7 +104,7 @@ def test_a_missing_run_is_missing_with_its_command(requested: list[Planned]) -> 
     assert "FairLog" not in [row.name for row in table.rows]
     assert len(table.rows) == 4
     assert {record["model"] for record in table.records} == set(MODELS) - {"fairlog"}
-    command = "python -m fairall model=fairlog dataset=credit initial_policy=harsh"
+    command = "python -m fairall model=fairlog dataset=credit initial_policy=harsh seeds=10"
     assert table.lacking.commands == [("FairLog on German Credit", command)]
     assert str(table.lacking) == "1 of 5 runs missing"
     assert not any("baseline" in record for record in table.records)
@@ -135,7 +135,7 @@ def test_hyperparameters_of_runs_stand_beside_those_of_the_paper(requested: list
 
 def test_synthetic_values_stand_beside_readings(make_run: MakeRun, tmp_path: Path) -> None:
     for number, model in enumerate(("fairall_I_II", "fairlog", "opt_fair")):
-        make_run(f"model={model}", "dataset=synthetic", number=number, shift=0.2)
+        make_run(f"model={model}", "dataset=synthetic", "seeds=10", number=number, shift=0.2)
     runs = collect(tmp_path / "outputs" / "runs").runs
     needed = [*planned("synthetic", "initial_policy=harsh"), *planned("optimal")]
     requested = with_runs(needed, runs)
