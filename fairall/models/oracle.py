@@ -20,7 +20,7 @@ from fairall.models.logistic import cross_validated
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
-TIED = 1e-9  # probabilities no further apart are equal; rounding differs with the number of rows
+TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
 
 
 @dataclass
@@ -49,11 +49,12 @@ class Oracle(Learner):
     def __init__(self, config: OracleConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
-        double = {"dtype": torch.float64}
-        self.register_buffer("weight", torch.zeros(self.inputs.size + 2, **double))  # s, intercept last
-        # For S = −1 and S = +1: the least p accepted, and the acceptance probability at that p.
-        self.register_buffer("threshold", torch.full((2,), setting.cost, **double))
-        self.register_buffer("tied_share", torch.ones(2, **double))
+        # Of the inputs, of s, and the intercept.
+        self.register_buffer("weight", torch.zeros(self.inputs.size + 2, dtype=torch.float64))
+        # For S = −1 and S = +1: the least log odds accepted, and the acceptance probability there.
+        worth = torch.tensor([setting.cost] * 2, dtype=torch.float64).logit()
+        self.register_buffer("threshold", worth)
+        self.register_buffer("tied_share", torch.ones(2, dtype=torch.float64))
 
     def pretrain_units(self, data: PreparedData) -> int:
         """One fit."""
@@ -95,21 +96,26 @@ class Oracle(Learner):
                 f"model={self.config.name}: all training rows have s = {people.s[0]:+.0f}: no second group "
                 "whose acceptance rate could be the same"
             )
-        p = self.probability(people.x, people.s)
-        groups = [p[people.s < 0], p[people.s > 0]]
-        rate = best_common_rate(groups, self.setting.cost)
-        chosen = [threshold_of(own, rate) for own in groups]
-        self.threshold, self.tied_share = torch.tensor(chosen, dtype=torch.float64).T.contiguous()
+        score = self.score(people.x, people.s)
+        groups = [score[people.s < 0], score[people.s > 0]]
+        rate = best_common_rate([own.sigmoid() for own in groups], self.setting.cost)
+        thresholds, shares = zip(*(threshold_of(own, rate) for own in groups), strict=True)
+        self.threshold = self.threshold.new_tensor(thresholds)
+        self.tied_share = self.tied_share.new_tensor(shares)
 
-    def probability(self, x: Tensor, s: Tensor) -> Tensor:
-        """p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
-        return torch.sigmoid(self._columns(x, s) @ self.weight[:-1] + self.weight[-1])
+    def score(self, x: Tensor, s: Tensor) -> Tensor:
+        """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
+        return self._columns(x, s) @ self.weight[:-1] + self.weight[-1]
 
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """See `Learner.propensity`; draws nothing."""
+        return self.accepted(self.score(x, s), s).to(x.dtype)
+
+    def accepted(self, score: Tensor, s: Tensor) -> Tensor:
+        """Acceptance probability of people of given score and s, shapes (...), float64."""
         group = (s > 0).long()
-        beyond = self.probability(x, s) - self.threshold[group]
-        return torch.where(beyond.abs() <= TIED, self.tied_share[group], (beyond > 0).double()).to(x.dtype)
+        beyond = score - self.threshold[group]
+        return torch.where(beyond.abs() <= TIED, self.tied_share[group], (beyond > 0).double())
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Do nothing."""
@@ -154,17 +160,21 @@ def best_common_rate(groups: list[Tensor], cost: float) -> float:
     return float(rates[total.argmax()])
 
 
-def threshold_of(p: Tensor, rate: float) -> tuple[float, float]:
-    """The least p accepted, and the acceptance probability at that p, for a rate among people p (n,).
+def threshold_of(score: Tensor, rate: float) -> tuple[float, float]:
+    """The least score accepted, and the acceptance probability there, for a rate among n people.
+
+    Args:
+        score: shape (n,), n > 0; people of high score are accepted first.
+        rate: in [0, 1].
 
     Examples:
-        >>> threshold_of(torch.tensor([0.75, 0.5, 0.5, 0.5]), 0.5)
-        (0.5, 0.3333333333333333)
+        >>> threshold_of(torch.tensor([2.0, 1.0, 1.0, 1.0]), 0.5)
+        (1.0, 0.3333333333333333)
     """
-    accepted = rate * len(p)
+    accepted = rate * len(score)
     # A multiple of 1/n times n may exceed a whole number by rounding.
     last = max(math.ceil(accepted - TIED), 1)
-    threshold = float(p.sort(descending=True).values[last - 1])
-    beyond = p - threshold
+    threshold = float(score.sort(descending=True).values[last - 1])
+    beyond = score - threshold
     surely, tied = int((beyond > TIED).sum()), int((beyond.abs() <= TIED).sum())
     return threshold, min(max((accepted - surely) / tied, 0.0), 1.0)
