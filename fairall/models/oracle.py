@@ -1,4 +1,4 @@
-"""The classifier that knows every label: how much could be earned, without and with equal acceptance rates."""
+"""A classifier fitted to every label: what can be earned, without and with equal acceptance rates."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Display:
             f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
             "_sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % interval: of the mean "
             "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
-            f"nobody gives 0. {_noise(summary['evaluation'])}"
+            f"nobody gives 0. {_known_labels(summary['references'])}{_noise(summary['evaluation'])}"
         )
         table.add_column("measure", overflow="fold")
         for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
@@ -105,6 +105,18 @@ def _names(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:
             temporal = [measure.mean().name, measure.variation().name]
             names += [*temporal, *(f"{name}_sampled" for name in temporal if name in paper)]
     return names
+
+
+def _known_labels(references: Mapping[str, Any]) -> str:
+    """A sentence on the classifier that knows every label, empty where it was not measured."""
+    if "oracle" not in references:
+        return ""
+    free, equal = (
+        f"mean_utility {100 * values['mean_utility']['mean']:.2f} and mean_dpu "
+        f"{100 * values['mean_dpu']['mean']:.2f}"
+        for values in (references["oracle"], references["oracle_parity"])
+    )
+    return f"A classifier fitted to every training label has {free}, with parity {equal}. "
 
 
 def _noise(evaluation: dict[str, Any]) -> str:
