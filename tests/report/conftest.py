@@ -78,7 +78,7 @@ def make_run(tmp_path: Path) -> MakeRun:
     return partial(lay_down, tmp_path)
 
 
-def add_references(path: Path, policy: str = "accept_all", **measures: float) -> Path:
+def add_references(path: Path, policy: str = "accept_all", /, **measures: float) -> Path:
     """Give a run measures of a reference, by default of accepting everybody, by key of summary.json."""
     run = RunFolder(path)
     summary = run.read_summary()

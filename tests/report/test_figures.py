@@ -101,7 +101,7 @@ def test_what_every_label_is_worth_is_a_line_in_all_panels(make_run: MakeRun) ->
     ]  # fmt: skip
     points = figures.draw_plane({"credit": {"fairlog": known}}).get_axes()[0].get_lines()
     assert [
-        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))  # type: ignore[index,arg-type]
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))  # type: ignore[arg-type]
         for line in points
         if line.get_marker() in figures.ORACLES.values()
     ] == [(30.0, 25.0), (1.0, 20.0)]
