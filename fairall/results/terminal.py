@@ -109,14 +109,13 @@ def _names(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:
 
 def _known_labels(references: Mapping[str, Any]) -> str:
     """A sentence on the classifier that knows every label, empty where it was not measured."""
-    if "oracle" not in references:
-        return ""
-    free, equal = (
-        f"mean_utility {100 * values['mean_utility']['mean']:.2f} and mean_dpu "
-        f"{100 * values['mean_dpu']['mean']:.2f}"
-        for values in (references["oracle"], references["oracle_parity"])
-    )
-    return f"A classifier fitted to every training label has {free}, with parity {equal}. "
+    said = []
+    for policy in ("oracle", "oracle_parity"):
+        found = {name: references.get(policy, {}).get(name) for name in ("mean_utility", "mean_dpu")}
+        if not all(found.values()):  # no DPU where a group is absent
+            return ""
+        said.append(" and ".join(f"{name} {100 * one['mean']:.2f}" for name, one in found.items()))
+    return f"A classifier fitted to every training label has {said[0]}, with parity {said[1]}. "
 
 
 def _noise(evaluation: dict[str, Any]) -> str:
