@@ -98,13 +98,25 @@ class History:
             accepts: whether they are accepted.
             measures: of that policy, as at every time step.
         """
-        constant = History(len(self.largest_weight))
-        constant.measures = [measures] * len(self.measures)
-        constant.s, constant.label, constant.ground_truth = self.s, self.label, self.ground_truth
-        constant.accepted = [torch.full_like(s, accepts, dtype=torch.bool) for s in self.s]
-        constant.counted = constant.accepted
-        constant.counterfactually_counted = constant.accepted if self.counterfactually_counted else []
-        return constant
+        accepted = [torch.full_like(s, accepts, dtype=torch.bool) for s in self.s]
+        return self.with_decisions(accepted, accepted if self.counterfactually_counted else [], measures)
+
+    def with_decisions(
+        self, accepted: list[Tensor], counterfactually: list[Tensor], measures: dict[str, Tensor]
+    ) -> History:
+        """History of the same applicants with the decisions of a policy that does not change.
+
+        Args:
+            accepted: its decisions per step from 1, shape (E, N), bool.
+            counterfactually: those on the counterfactuals, likewise; none where they are unknown.
+            measures: of that policy, as at every time step.
+        """
+        other = History(len(self.largest_weight))
+        other.measures = [measures] * len(self.measures)
+        other.s, other.label, other.ground_truth = self.s, self.label, self.ground_truth
+        other.accepted = other.counted = accepted
+        other.counterfactually_counted = counterfactually
+        return other
 
     def state_dict(self) -> dict[str, Any]:
         """All attributes, as plain containers of tensors."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import torch
 
 from fairall.config.schema import Config, DecisionLuck, EffectiveDecisions
+from fairall.data.applicants import ApplicantStream
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
@@ -70,21 +71,26 @@ class Training:
         self.evaluation = Evaluation(people, config.cost.value, seeds, measures)
         self.curves: PretrainCurves | None = None
         self._warmed_up = 0
-        luck = config.protocol.decision_luck
         self._online = OnlineLearning(
             learner,
-            data.applicants(config.schedule.applicants, seeds, one_order=luck is DecisionLuck.fixed),
+            self.applicants(),
             self.evaluation,
             seeds,
             exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
             decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
-            luck=luck,
+            luck=config.protocol.decision_luck,
         )
 
     @property
     def history(self) -> History:
         """See the class."""
         return self._online.history
+
+    def applicants(self) -> ApplicantStream:
+        """The applicants of Phase II, from time step 1 on at every call."""
+        one_order = self.config.protocol.decision_luck is DecisionLuck.fixed
+        size, seeds = self.config.schedule.applicants, self.learner.setting.seeds
+        return self.data.applicants(size, seeds, one_order=one_order)
 
     def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
         """Run all phases, or what the last checkpoint leaves to do of them.

@@ -11,10 +11,10 @@ from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.build import write_page
 from fairall.report.comparable import RULE, Group, difference, grouped, marked
-from fairall.report.figures import BAND, EVERYBODY, UTILITY_AND_DPU, ReportFigure, draw_over_time
+from fairall.report.figures import BAND, LEVELS, UTILITY_AND_DPU, ReportFigure, draw_over_time
 from fairall.report.statistics import LEVEL
 from fairall.report.table import Cell, Row, Table, markdown
-from fairall.report.tables import group_rows, with_accept_all
+from fairall.report.tables import group_rows, with_references
 from fairall.results.finished import Run, read_run
 from fairall.storage.identity import determining, flattened
 
@@ -61,7 +61,7 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
         if (known := [one for one in measures if any(len(run.per_seed(one.name)) for run in runs.values())])
     ]
     tables.append(_configurations(runs, names))
-    text = f"Test utility and DPU, a row per group of comparable runs. {BAND} {EVERYBODY}"
+    text = f"Test utility and DPU, a row per group of comparable runs. {BAND} {LEVELS}"
     figure = ReportFigure(
         key="curves", title="Over time", note=text,
         draw=lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=names),
@@ -110,7 +110,7 @@ def _side_by_side(
         "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
         f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
     )
-    note, columns = with_accept_all(note.strip(), rows), ["seeds", *(one.heading for one in measures)]
+    note, columns = with_references(note.strip(), rows), ["seeds", *(one.heading for one in measures)]
     return Table(key=key, title=title, note=note, columns=columns, rows=rows, records=records)
 
 

@@ -22,10 +22,11 @@ from fairall.report import labels
 from fairall.report.comparable import grouped
 from fairall.report.plan import Lacking, Planned
 from fairall.report.table import Item
-from fairall.report.tables import ACCEPT_ALL, accept_all
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE, principal
+from fairall.report.tables import reference_measure
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE, has_level, principal
 from fairall.results.finished import Run
 from fairall.results.paper import synthetic_readings
+from fairall.results.summary import REFERENCES
 from fairall.storage.files import atomic
 
 COLUMN = 3.4  # inches, width of a column of the paper
@@ -42,6 +43,8 @@ LINES = {
     "unfairlog": ":", "opt_fair": (0, (6, 2)), "opt_unfair": (0, (1, 2)),
 }  # fmt: skip
 MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
+REFERENCE_LINES = {"accept_all": (0, (3, 3)), "oracle": "-", "oracle_parity": (0, (5, 1, 1, 1))}
+ORACLES = {"oracle": "*", "oracle_parity": "P"}
 # Tol's muted palette, equally safe, for all that is no method.
 ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
 OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, "#88CCEE", "#117733", "#882255"]
@@ -55,8 +58,11 @@ INK, NIGHT = "#d7dae0", "#15181d"
 DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
 BAND = "Mean over seeds; the band is one standard deviation."
-EVERYBODY = "Thin dashed line: accept everybody, where it was measured."
-CURVES = f"Measured on test people from acceptance probabilities. {BAND} {EVERYBODY}"
+LEVELS = (
+    "Thin lines, where they were measured: accept everybody, and a classifier fitted to every training "
+    "label, without and with equal acceptance rates."
+)
+CURVES = f"Measured on test people from acceptance probabilities. {BAND} {LEVELS}"
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
 BOTH = "Utility by the proxy label and demographic-parity unfairness"
 UTILITY_AND_DPU = labels.measures("utility", "dpu")
@@ -121,7 +127,8 @@ def real_figures(planned: Sequence[Planned], initial_policy: str) -> list[Report
         _figure(
             f"plane_{initial_policy}", f"Utility against unfairness, {policy}",
             "Means over the time steps of evaluation.window on test people, with 95 % intervals over seeds "
-            "(Student's t). The dashed line joins the methods that no other beats in both (Pareto front).",
+            "(Student's t). The dashed line joins the methods that no other beats in both (Pareto front). In "
+            "grey, where it was measured, a classifier fitted to every training label.",
             "Figures: utility against unfairness", planned, lambda: draw_plane(_runs(planned)),
         ),
         _figure(
@@ -165,7 +172,8 @@ def cost_figure(planned: Sequence[Planned]) -> ReportFigure:
     return _figure(
         "costs", "FairAll (I+II) at other costs, harsh initial policy",
         "Effective utility and DPU after the last time step against the cost c. "
-        "Mean and standard deviation over seeds.",
+        "Mean and standard deviation over seeds. Thin lines, where they were measured: a classifier fitted "
+        "to every training label, on those same people.",
         "Figures: costs and policies", planned, lambda: draw_against_cost(planned, labels.EFFECTIVE),
     )  # fmt: skip
 
@@ -281,8 +289,8 @@ def draw_over_time(
 ) -> Figure:
     """Draw measures over time steps: mean over seeds, and a band of one standard deviation.
 
-    Runs that are not comparable have separate panels. A dashed line in a panel of a utility is the level of
-    accepting everybody, where a run has measured it.
+    Runs that are not comparable have separate panels. Thin lines are the levels of the references that a run
+    has measured.
 
     Args:
         runs: by name of the method, or another distinct name.
@@ -309,9 +317,11 @@ def draw_over_time(
                 if measure.name in heights:
                     height = 100 * heights[measure.name]
                     axes.axhline(height, color=GREY, ls=LINES[reference], lw=1, label=label)
-            everybody = accept_all(group.runs.values(), f"mean_{measure.name}")
-            if measure.higher_is_better and everybody is not None:
-                axes.axhline(100 * everybody["mean"], color=GREY, ls=(0, (3, 3)), lw=0.6, label=ACCEPT_ALL)
+            for policy, line in REFERENCE_LINES.items():
+                level = reference_measure(group.runs.values(), policy, f"mean_{measure.name}")
+                if level is not None and has_level(policy, measure):
+                    look = {"color": GREY, "ls": line, "lw": 0.6, "label": REFERENCES[policy]}
+                    axes.axhline(100 * level["mean"], **look)
             axes.set(title=measure.heading, ylabel="×100", xlabel="time step t")
         shown.append(panels[0])
     handles = handles_of(shown)
@@ -341,8 +351,17 @@ def draw_against_cost(planned: Sequence[Planned], measures: Sequence[Quantity]) 
             reach = [np.fmin(means - 100 * measure.bounds[0], stds), stds]
             look: dict[str, Any] = {"color": OTHERS[i], "ls": STYLES[i], "marker": "osD"[i % 3], "ms": 2.5}
             axes.errorbar(means.index, means, reach, capsize=1.5, label=labels.dataset(dataset), **look)
+            for policy in ORACLES:
+                found = {run.cost: run.reference(policy, measure.name) for run in ordered}
+                level = {cost: 100 * one["mean"] for cost, one in found.items() if one}
+                if level:
+                    line: dict[str, Any] = {"ls": REFERENCE_LINES[policy], "lw": 0.6}
+                    axes.plot([*level], [*level.values()], color=OTHERS[i], **line)
+                    axes.plot([], [], color=GREY, label=REFERENCES[policy], **line)
         axes.set(title=measure.heading, xlabel="cost c", ylabel="×100")
-    legend_below(figure, handles_of(panels[:1]), 3)
+    handles = handles_of(panels[:1])
+    of_runs = {labels.dataset(dataset): handles[labels.dataset(dataset)] for dataset in finished}
+    legend_below(figure, of_runs | handles, 3)
     return figure
 
 
@@ -361,6 +380,13 @@ def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
             handles[labels.method(name)] = axes.errorbar(
                 x, y, xerr=_reach(dpu), yerr=_reach(utility), capsize=1.5, lw=0.9, **look
             )
+        for policy, mark in ORACLES.items():
+            x, y = (
+                reference_measure(runs.values(), policy, f"mean_{measure}") for measure in ("dpu", "utility")
+            )
+            if x and y:
+                level = 100 * x["mean"], 100 * y["mean"]
+                (handles[REFERENCES[policy]],) = axes.plot(*level, color=GREY, marker=mark, ms=4, ls="none")
         front = zip(*pareto(points), strict=True)
         (handles["Pareto front"],) = axes.plot(*front, color=GREY, ls="--", lw=0.9, zorder=0)
         axes.set(title=labels.dataset(dataset), ylabel="mean test utility (×100)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairall.metrics import STANDARD, Quantity, curves, summaries
+from fairall.results.summary import REFERENCES
 
 METHODS = {
     "fairall_I_II": "FairAll (I+II)",
@@ -12,7 +13,7 @@ METHODS = {
     "unfairlog": "UnfairLog",
 }
 OPTIMAL = {"opt_fair": "OPT-FAIR", "opt_unfair": "OPT-UNFAIR"}
-CONSTANT = {"accept_all": "accept everybody", "reject_all": "accept nobody", "random": "accept at random"}
+FURTHER = REFERENCES | {"random": "accept at random"}
 DATASETS = {"compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic"}
 REAL = ("compas", "credit", "meps")
 BASELINE = "fairlog"  # the method that the paper compares with
@@ -31,7 +32,7 @@ SYNTHETIC = measures("utility", "ground_truth_utility", "dpu", "cfu")
 
 def method(name: str) -> str:
     """Name of a method as in the paper; unchanged for a user's own."""
-    return (METHODS | OPTIMAL | CONSTANT).get(name, name)
+    return (METHODS | OPTIMAL | FURTHER).get(name, name)
 
 
 def dataset(name: str) -> str:

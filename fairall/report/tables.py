@@ -16,6 +16,7 @@ from fairall.report.statistics import LEVEL, standings
 from fairall.report.table import Cell, Row, Table, plus_minus
 from fairall.results.finished import Run
 from fairall.results.paper import acceptance_rates, paper_metrics, synthetic_readings
+from fairall.results.summary import REFERENCES
 from fairall.storage.identity import flattened
 
 MARKS = (
@@ -43,11 +44,15 @@ KINDS: dict[str, tuple[Sequence[Quantity], str, str]] = {
     "synthetic": (labels.SYNTHETIC, "Synthetic data at the last time step ({kind}), {policy}", AT_LAST),
 }
 SOURCES = {"expected": "acceptance probabilities", "sampled": "drawn decisions, as the paper's are"}
-ACCEPT_ALL = "accept everybody"
-ACCEPT_ALL_NOTE = (
-    "Accept everybody: a policy with π = 1 on the same people at the same cost, for reference, not tested; "
-    "accepting nobody has 0 in every column by definition."
-)
+# Policies of `summary.REFERENCES` with a row; accepting nobody has 0 in every column.
+WITH_ROW = ("accept_all", "oracle", "oracle_parity")
+REFERENCE_NOTES = {
+    "accept_all": "Accept everybody: a policy with π = 1 on the same people at the same cost, for reference, "
+    "not tested; accepting nobody has 0 in every column by definition.",
+    "oracle": "Knows every label: a logistic regression on the labels of all training rows, accepted or "
+    "not; it accepts where p ≥ c, or, with parity, at one rate in both groups. Of real data its effective "
+    "measures are on the people whom it was fitted to.",
+}
 COMPARE = "python -m fairall.report compare RUN RUN"
 OTHERS = (*labels.EFFECTIVE, *labels.measures("mean_utility", "mean_dpu"))
 GROUPS = ("everybody", "S = +1", "S = −1")
@@ -101,7 +106,7 @@ def methods_table(
     return Table(
         key="_".join(filter(None, (family, initial_policy, protocol, kind))),
         title=title.format(kind=kind, setting=setting, policy=policy),
-        note=with_accept_all(note.format(SOURCES.get(kind)), rows),
+        note=with_references(note.format(SOURCES.get(kind)), rows),
         section="Synthetic data" if on_synthetic else "Tables",
         # The printed temporal ones are from sampled decisions: only those are counted beside them.
         setting="" if on_synthetic or kind == "expected" else setting,
@@ -136,7 +141,7 @@ def group_rows(
     printed: Printed = lambda run, measure, mean: ("", {}),
     at_last: bool = False,
 ) -> Filled:
-    """Rows and records of comparable runs, with a last row "accept everybody" where a run measured it.
+    """Rows and records of comparable runs; last, rows of the references that a run measured.
 
     Args:
         group: title of the group.
@@ -164,31 +169,34 @@ def group_rows(
                 who = {"model": run.name("model"), "run": run.path.name, "measure": measure.name}
                 records.append(who | standing | further)
         rows.append(Row(group, names[name], cells))
-    everybody = {
-        measure.name: accept_all(runs.values(), f"mean_{measure.name}" if at_last else measure.name)
-        for measure in measures
-    }
-    if any(everybody.values()):
-        shown = [Cell(plus_minus(one["mean"], one["std"]) if one else "") for one in everybody.values()]
-        rows.append(Row(group, ACCEPT_ALL, [Cell(), *shown]))
-        who = {"model": "accept_all", "run": "accept_all"}
-        for name, one in everybody.items():
-            records += [who | {"measure": name, "mean": one["mean"], "std": one["std"]}] if one else []
+    for policy in WITH_ROW:
+        found = {}
+        for measure in measures:
+            name = f"mean_{measure.name}" if at_last else measure.name
+            found[measure.name] = reference_measure(runs.values(), policy, name)
+        if any(found.values()):
+            shown = [Cell(plus_minus(one["mean"], one["std"]) if one else "") for one in found.values()]
+            rows.append(Row(group, REFERENCES[policy], [Cell(), *shown]))
+            who = {"model": policy, "run": policy}
+            for name, one in found.items():
+                records += [who | {"measure": name, "mean": one["mean"], "std": one["std"]}] if one else []
     return rows, records
 
 
-def with_accept_all(note: str, rows: Iterable[Row]) -> str:
-    """A note on rows, with a sentence on accepting everybody where there is such a row."""
-    return f"{note} {ACCEPT_ALL_NOTE}" if any(row.name == ACCEPT_ALL for row in rows) else note
+def with_references(note: str, rows: Iterable[Row]) -> str:
+    """A note on rows, with a sentence on each reference that has a row."""
+    names = {row.name for row in rows}
+    said = [text for policy, text in REFERENCE_NOTES.items() if REFERENCES[policy] in names]
+    return " ".join([note, *said])
 
 
-def accept_all(runs: Iterable[Run], measure: str) -> dict[str, Any] | None:
-    """A measure of accepting everybody, from the first of some comparable runs that has it.
+def reference_measure(runs: Iterable[Run], policy: str, measure: str) -> dict[str, Any] | None:
+    """A measure of a policy of `summary.REFERENCES`, from the first of some comparable runs that has it.
 
     Returns:
         `mean` and `std` over seeds, plain units; `std` None where it does not vary. None where no run has it.
     """
-    return next((found for run in runs if (found := run.accept_all(measure)) is not None), None)
+    return next((found for run in runs if (found := run.reference(policy, measure)) is not None), None)
 
 
 def signed(value: float) -> str:

@@ -15,8 +15,9 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fairall.metrics import STANDARD, Measure
+from fairall.metrics import STANDARD, Measure, Quantity
 from fairall.models.learner import PretrainCurves
+from fairall.results.summary import REFERENCES
 from fairall.storage.files import atomic
 
 # Palette of Okabe and Ito, safe for colour-blind readers.
@@ -34,6 +35,7 @@ STYLE = {
 }
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
 MOST_COLUMNS = 4  # of panels
+REFERENCE_LINES = {"accept_all": ":", "reject_all": "-", "oracle": (0, (6, 2)), "oracle_parity": "-."}
 
 
 def draw_learning(
@@ -90,11 +92,12 @@ def draw_learning(
                 label="± 1 std",
             )
             axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
-            for who, key, line in (("everybody", "accept_all", ":"), ("nobody", "reject_all", "-")):
-                reference = references[key].get(f"mean_{name}")
-                if measure.higher_is_better and reference is not None:
+            for policy, line in REFERENCE_LINES.items():
+                reference = references.get(policy, {}).get(f"mean_{name}")
+                if reference is not None and has_level(policy, measure):
                     level = 100 * reference["mean"]
-                    axes.axhline(level, color="black", ls=line, lw=0.8, label=f"accept {who} ({level:.1f})")
+                    label = f"{REFERENCES[policy]} ({level:.1f})"
+                    axes.axhline(level, color="black", ls=line, lw=0.8, label=label)
             printed = paper.get(f"mean_{name}")
             if printed is not None:
                 axes.axhline(
@@ -109,9 +112,19 @@ def draw_learning(
                 ylabel=f"{measure.label} ×100",
                 xlim=(0, by_step.index[-1]),
             )
-            axes.legend(fontsize=7)
+            # Legible where it lies on a level.
+            axes.legend(fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
         _title(figure, f"{title}; {split} set")
         _save(figure, path)
+
+
+def has_level(policy: str, measure: Quantity) -> bool:
+    """Whether a panel of a measure shows the level of a policy of `summary.REFERENCES`.
+
+    Accepting everybody or nobody has a level in panels of utilities only: it is fair by most definitions.
+    """
+    constant = policy in ("accept_all", "reject_all")
+    return bool(measure.higher_is_better) or (measure.higher_is_better is False and not constant)
 
 
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:

@@ -71,12 +71,12 @@ class Run:
         values = {seed["seed"]: seed.get(measure) for seed in self.summary["per_seed"]}
         return pd.Series(values, dtype=float).dropna()
 
-    def accept_all(self, measure: str) -> dict[str, Any] | None:
-        """Mean, std and interval of a measure for accepting everybody in this run, plain units.
+    def reference(self, policy: str, measure: str) -> dict[str, Any] | None:
+        """Mean, std and interval of a measure for a policy of `summary.REFERENCES`, plain units.
 
         None where the data do not allow it, and for runs of versions that did not measure it.
         """
-        return self.summary.get("references", {}).get("accept_all", {}).get(measure)
+        return self.summary.get("references", {}).get(policy, {}).get(measure)
 
     def last(self, measure: str) -> pd.Series:
         """A column of metrics.csv at the last time step by seed; empty where it has no values."""

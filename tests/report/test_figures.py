@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from fairall.report import figures, labels
 from fairall.results.finished import Run, read_run
-from tests.report.conftest import MakeRun, add_references, lay_down
+from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
 LONG = "12 a_method_of_my_own_with_a_name_that_goes_on, 0123456789ab (quick: numbers mean nothing)"
 
@@ -80,6 +80,56 @@ def test_accept_everybody_is_a_line_in_panels_of_utility(make_run: MakeRun) -> N
     assert drawn == [[14.0], [8.0], [], []]
     without_lines = figures.draw_over_time({"unfairlog": without}, labels.SYNTHETIC)
     assert [levels(axes) for axes in panels(without_lines)] == [[], [], [], []]
+
+
+def add_oracles(path: Path, *, utility: str, dpu: str) -> Path:
+    """Give a run measures of the classifier that knows every label, under the given keys."""
+    add_references(path, "oracle", **{utility: 0.25, dpu: 0.3})
+    return add_references(path, "oracle_parity", **{utility: 0.2, dpu: 0.01})
+
+
+def test_what_every_label_is_worth_is_a_line_in_all_panels(make_run: MakeRun) -> None:
+    path = add_references(
+        make_run("model=fairlog", "dataset=credit", "seeds=2"), mean_utility=0.1, mean_dpu=0
+    )
+    known = read_run(add_oracles(path, utility="mean_utility", dpu="mean_dpu"))
+    figure = figures.draw_over_time({"fairlog": known}, figures.UTILITY_AND_DPU)
+    assert [levels(axes) for axes in panels(figure)] == [[10.0, 25.0, 20.0], [30.0, 1.0]]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "FairLog", "accept everybody", "knows every label", "knows every label, with parity",
+    ]  # fmt: skip
+    points = figures.draw_plane({"credit": {"fairlog": known}}).get_axes()[0].get_lines()
+    assert [
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))  # type: ignore[arg-type]
+        for line in points
+        if line.get_marker() in figures.ORACLES.values()
+    ] == [(30.0, 25.0), (1.0, 20.0)]
+
+
+def test_what_every_label_is_worth_at_each_cost(make_run: MakeRun) -> None:
+    words = ["model=fairall_I_II", "dataset=credit", "initial_policy=harsh"]
+    runs = [make_run(*words, f"cost.value={cost}", number=i) for i, cost in enumerate((0.4, 0.6))]
+    read = [read_run(path) for path in runs]
+    any_cost = next(one for one in planned("costs") if one.dataset == "credit")
+    requested = [replace(any_cost, run=run) for run in read]
+    before = figures.draw_against_cost(requested, labels.EFFECTIVE).get_axes()[0].get_lines()
+    known = [
+        replace(one, run=read_run(add_oracles(path, utility="effective_utility", dpu="effective_dpu")))
+        for one, path in zip(requested, runs, strict=True)
+    ]
+    figure = figures.draw_against_cost(known, labels.EFFECTIVE)
+    added = [
+        [list(map(float, line.get_ydata())) for line in axes.get_lines()]  # type: ignore[arg-type]
+        for axes in figure.get_axes()
+    ]
+    assert len(added[0]) == len(before) + 4
+    assert [25.0, 25.0] in added[0]
+    assert [1.0, 1.0] in added[1]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "German Credit", "knows every label", "knows every label, with parity",
+    ]  # fmt: skip
 
 
 def test_runs_that_are_not_comparable_have_panels_of_their_own(tmp_path: Path) -> None:

@@ -2,17 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
+from fairall.report import labels
 from fairall.report.claims import REAL, claims_table, judge
 from fairall.report.plan import Planned, with_runs
-from fairall.report.table import Table
-from fairall.report.tables import hyperparameter_table, methods_table
-from fairall.results.finished import collect
+from fairall.report.table import Row, Table
+from fairall.report.tables import group_rows, hyperparameter_table, methods_table, with_references
+from fairall.results.finished import collect, read_run
 from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
 MODELS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")
@@ -189,6 +191,31 @@ def test_accept_everybody_stands_in_its_row_and_nowhere_else(
         "mean": 0.94,
     }  # fmt: skip
     assert judge(REAL, with_row) == judge(REAL, requested)
+
+
+def test_who_knows_every_label_stands_below_who_accepts_everybody(make_run: MakeRun) -> None:
+    path = make_run("model=fairlog", "dataset=credit")
+
+    def made() -> tuple[list[Row], list[dict[str, Any]]]:
+        return group_rows(
+            "Credit", {"a": read_run(path)}, labels.EFFECTIVE, names={"a": "FairLog"}, baseline="a"
+        )
+
+    add_references(path, effective_utility=0.9, effective_dpu=0.0)
+    before = made()
+    add_references(path, "oracle", effective_utility=0.95, effective_dpu=0.3)
+    add_references(path, "oracle_parity", effective_utility=0.92, effective_dpu=0.05)
+    rows, records = made()
+    assert (rows[:-2], records[:-4]) == before
+    assert [(row.name, [cell.ours for cell in row.cells]) for row in rows[-3:]] == [
+        ("accept everybody", ["", "90.0", "0.0"]),
+        ("knows every label", ["", "95.0", "30.0"]),
+        ("knows every label, with parity", ["", "92.0", "5.0"]),
+    ]
+    assert not any(cell.best or cell.marks for row in rows[-2:] for cell in row.cells)
+    assert [record["model"] for record in records[-4:]] == ["oracle"] * 2 + ["oracle_parity"] * 2
+    assert "on the people whom it was fitted to" in with_references("", rows)
+    assert "every label" not in with_references("", before[0])
 
 
 def test_accept_everybody_on_synthetic_data(make_run: MakeRun, tmp_path: Path) -> None:

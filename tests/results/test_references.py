@@ -55,6 +55,28 @@ def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> N
                 assert alone["aggregate"][measure]["mean"] == pytest.approx(values["mean"], abs=1e-7)
 
 
+@pytest.mark.parametrize("dataset", ["credit", "synthetic"])
+def test_what_every_label_is_worth_is_what_a_run_that_knows_them_gives(dataset: str, quick: Runs) -> None:
+    learnt, _, _ = quick("model=unfairlog", f"dataset={dataset}")
+    for name in ("oracle", "oracle_parity"):
+        alone, _, _ = quick(f"model={name}", f"dataset={dataset}")
+        reference = learnt["references"][name]
+        assert alone["references"][name] == reference
+        for measure, values in reference.items():
+            own = alone["aggregate"][measure]
+            if values is None:
+                assert own is None
+            elif name == "oracle":
+                assert own == values
+            else:
+                # Of the applicants tied at a threshold others are drawn.
+                assert own["mean"] == pytest.approx(values["mean"], abs=0.002)
+        assert (reference["effective_cfu"] is None) == (dataset == "credit")
+    free, equal = (learnt["references"][name] for name in ("oracle", "oracle_parity"))
+    assert free["effective_utility"]["mean"] > equal["effective_utility"]["mean"]
+    assert free["effective_dpu_pooled"]["mean"] > equal["effective_dpu_pooled"]["mean"]
+
+
 def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
     everybody, _, _ = quick("model=accept_all")
     assert everybody["aggregate"]["mean_acceptance"]["mean"] == 1.0
@@ -89,6 +111,14 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     labels = drawn[0].axes[0].get_legend_handles_labels()[1]
     assert "accept everybody (18.0)" in labels
     assert "accept nobody (0.0)" in labels
+    known = [summary["references"][name] for name in ("oracle", "oracle_parity")]
+    for axes, measure in zip(drawn[0].axes[:2], ("mean_utility", "mean_dpu"), strict=True):
+        labels = axes.get_legend_handles_labels()[1]
+        assert f"knows every label ({100 * known[0][measure]['mean']:.1f})" in labels
+        assert f"knows every label, with parity ({100 * known[1][measure]['mean']:.1f})" in labels
+    assert "accept everybody (0.0)" not in labels
+    utility, gap = (100 * known[0][measure]["mean"] for measure in ("mean_utility", "mean_dpu"))
+    assert f"every training label has mean_utility {utility:.2f} and mean_dpu {gap:.2f}, with par" in shown
 
 
 def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,3 +175,6 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
     assert people["effective_sample_size"] < people["labelled"] < 60
     assert f"({people['labelled']} labels, worth {people['effective_sample_size']:.0f}" in shown
     assert summary["aggregate"]["latent_label_auc"] is not None
+    # Nobody knows every label there.
+    assert summary["references"].keys() == {"accept_all", "reject_all"}
+    assert "every training label" not in shown

@@ -1,0 +1,180 @@
+"""A classifier fitted to every label: what can be earned, without and with equal acceptance rates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.config.schema import ModelConfig, NetInputs
+from fairall.data.encoding import FeatureInputs
+from fairall.data.people import Decided, People
+from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
+from fairall.models.learner import Learner, PretrainCurves, ProgressCallback, Setting
+from fairall.models.logistic import cross_validated
+from fairall.randomness import SeedStreams
+from fairall.storage.cache import Cache
+
+TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
+
+
+@dataclass
+class OracleConfig(ModelConfig):
+    """Whether both groups have the same acceptance rate."""
+
+    parity: bool = MISSING
+
+
+class Oracle(Learner):
+    """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows; one fit for all seeds.
+
+    It learns nothing online. Without parity it accepts where p ≥ c, which maximises the utility if p is true.
+    With parity it accepts the people of highest p in each group, at the same rate in both, which is the one
+    of greatest Σ (p − c) over the training rows. People tied at a group's threshold are accepted with the
+    probability that makes the rates of the training rows equal.
+    """
+
+    config: OracleConfig
+    config_type = OracleConfig
+    learns = False
+    weight: Tensor
+    threshold: Tensor
+    tied_share: Tensor
+
+    def __init__(self, config: OracleConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
+        # Of the inputs, of s, and the intercept.
+        self.register_buffer("weight", torch.zeros(self.inputs.size + 2, dtype=torch.float64))
+        # For S = −1 and S = +1: the least log odds accepted, and the acceptance probability there.
+        worth = torch.tensor([setting.cost] * 2, dtype=torch.float64).logit()
+        self.register_buffer("threshold", worth)
+        self.register_buffer("tied_share", torch.ones(2, dtype=torch.float64))
+
+    def pretrain_units(self, data: PreparedData) -> int:
+        """One fit."""
+        return 1
+
+    def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
+        """Fit to the training rows; raises as `fit`."""
+        self.fit(data.train)
+        progress()
+        return None
+
+    def fit(self, people: People) -> None:
+        """Fit to all labels of N people.
+
+        Raises:
+            FairAllError: if a label is unknown, all are the same, or, with parity, a group is absent.
+        """
+        name, n_unknown = self.config.name, int((~people.labelled).sum())
+        if people.label_weight is not None:
+            raise FairAllError(
+                f"model={name} is fitted to the labels of all {len(people)} training rows, and {n_unknown} "
+                "are unknown; choose another model"
+            )
+        if people.label.min() == people.label.max():
+            raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
+        self.weight = cross_validated(self._columns(people.x, people.s), people.label.double())
+        self.choose_thresholds(people)
+
+    def choose_thresholds(self, people: People) -> None:
+        """Choose the thresholds of parity from N people; without parity they stay at c.
+
+        Raises:
+            FairAllError: if there is parity and a group is absent.
+        """
+        if not self.config.parity:
+            return
+        if people.s.min() == people.s.max():
+            raise FairAllError(
+                f"model={self.config.name}: all training rows have s = {people.s[0]:+.0f}: no second group "
+                "whose acceptance rate could be the same"
+            )
+        score = self.score(people.x, people.s)
+        groups = [score[people.s < 0], score[people.s > 0]]
+        rate = best_common_rate([own.sigmoid() for own in groups], self.setting.cost)
+        thresholds, shares = zip(*(threshold_of(own, rate) for own in groups), strict=True)
+        self.threshold = self.threshold.new_tensor(thresholds)
+        self.tied_share = self.tied_share.new_tensor(shares)
+
+    def score(self, x: Tensor, s: Tensor) -> Tensor:
+        """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
+        return self._columns(x, s) @ self.weight[:-1] + self.weight[-1]
+
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """See `Learner.propensity`; draws nothing."""
+        return self.accepted(self.score(x, s), s).to(x.dtype)
+
+    def accepted(self, score: Tensor, s: Tensor) -> Tensor:
+        """Acceptance probability of people of given score and s, shapes (...), float64."""
+        group = (s > 0).long()
+        beyond = score - self.threshold[group]
+        return torch.where(beyond.abs() <= TIED, self.tied_share[group], (beyond > 0).double())
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Do nothing."""
+        return {}
+
+    def update(self, decided: Decided) -> None:
+        """Do nothing."""
+
+    def _columns(self, x: Tensor, s: Tensor) -> Tensor:
+        return torch.cat([self.inputs(x), s.unsqueeze(-1)], dim=-1).double()
+
+
+def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
+    """The oracles without and with parity, by name, from one fit to N people; raises as `Oracle.fit`."""
+    free = Oracle(OracleConfig(name="oracle", parity=False), setting)
+    equal = Oracle(OracleConfig(name="oracle_parity", parity=True), setting)
+    free.fit(people)
+    equal.load_state_dict(free.state_dict())
+    equal.choose_thresholds(people)
+    return {"oracle": free, "oracle_parity": equal}
+
+
+def best_common_rate(groups: list[Tensor], cost: float) -> float:
+    """The acceptance rate of all groups that maximises Σ (p − c) over the accepted.
+
+    A group's sum is concave in the rate and linear between the multiples of 1/n, so one of the multiples of
+    some group is best; the least of several.
+
+    Args:
+        groups: p of the people of each group, shape (n,) each.
+        cost: c in (0, 1).
+
+    Examples:
+        >>> best_common_rate([torch.tensor([0.9, 0.1]), torch.tensor([0.8, 0.7, 0.6, 0.1])], 0.5)
+        0.5
+    """
+    rates = np.unique(np.concatenate([np.arange(len(p) + 1) / len(p) for p in groups]))
+    total = np.zeros(len(rates))
+    for p in groups:
+        earned = np.cumsum(np.sort(p.numpy())[::-1] - cost)
+        total += np.interp(rates * len(p), np.arange(len(p) + 1), [0.0, *earned])
+    return float(rates[total.argmax()])
+
+
+def threshold_of(score: Tensor, rate: float) -> tuple[float, float]:
+    """The least score accepted, and the acceptance probability there, for a rate among n people.
+
+    Args:
+        score: shape (n,), n > 0; people of high score are accepted first.
+        rate: in [0, 1].
+
+    Examples:
+        >>> threshold_of(torch.tensor([2.0, 1.0, 1.0, 1.0]), 0.5)
+        (1.0, 0.3333333333333333)
+    """
+    accepted = rate * len(score)
+    # A multiple of 1/n times n may exceed a whole number by rounding.
+    last = max(math.ceil(accepted - TIED), 1)
+    threshold = float(score.sort(descending=True).values[last - 1])
+    beyond = score - threshold
+    surely, tied = int((beyond > TIED).sum()), int((beyond.abs() <= TIED).sum())
+    return threshold, min(max((accepted - surely) / tied, 0.0), 1.0)

@@ -1,0 +1,131 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.special import expit
+
+from fairall.config.compose import typed_config
+from fairall.config.schema import Config
+from fairall.data.dataset import dataset
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.load import load_dataset
+from fairall.data.people import People
+from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
+from fairall.metrics import dpu
+from fairall.models.learner import Setting
+from fairall.models.oracle import Oracle, oracles
+from fairall.randomness import SeedStreams
+from tests.conftest import no_cache
+
+SCHEMA = Schema([Feature("income", Kind.REAL), Feature("town", Kind.CATEGORICAL, (0.0, 1.0, 2.0))])
+NOTHING = SeedStreams([0], "none")
+
+
+def logistic_people(n: int, *, coarse: bool = False) -> tuple[People, np.ndarray]:
+    """People of a logistic population in which S = +1 is better off, and their p; few kinds if `coarse`."""
+    generator = np.random.default_rng(7)
+    s = np.where(generator.uniform(size=n) < 0.6, 1.0, -1.0)
+    income, town = generator.normal(size=n), generator.integers(0, 3, n)
+    if coarse:
+        income = np.sign(income)
+    p = expit(1.5 * income + np.array([-1.0, 0.0, 0.7])[town] + 0.8 * s - 0.2)
+    label = generator.uniform(size=n) < p
+    x = torch.tensor(np.column_stack([income, town]), dtype=torch.float32)
+    s_and_label = (torch.tensor(values, dtype=torch.float32) for values in (s, label))
+    return People(x, *s_and_label), p
+
+
+def setting(cost: float) -> Setting:
+    config = typed_config("seeds=1", f"cost.value={cost}")
+    return Setting.of(SCHEMA, config)
+
+
+def accepted(oracle: Oracle, people: People) -> torch.Tensor:
+    return oracle.propensity(people.x, people.s, NOTHING)
+
+
+def fitted(*words: str) -> tuple[Config, Oracle, PreparedData]:
+    config = typed_config(*words)
+    data = dataset(config.dataset).prepare()
+    learner = Oracle(config.model, Setting.of(data.schema, config))
+    learner.pretrain(data, no_cache(), lambda **_: None)
+    return config, learner, data
+
+
+@pytest.mark.parametrize("cost", [0.3, 0.5, 0.8])
+def test_it_earns_what_can_be_earned(cost: float) -> None:
+    people, p = logistic_people(20_000)
+    free, equal = oracles(people, setting(cost)).values()
+    np.testing.assert_allclose(free.score(people.x, people.s).sigmoid(), p, atol=0.03)
+    best = np.maximum(p - cost, 0).mean()
+    earned = (accepted(free, people).numpy() * (p - cost)).mean()
+    assert earned == pytest.approx(best, abs=0.002)
+    assert set(accepted(free, people).unique().tolist()) == {0.0, 1.0}
+    with_parity = (accepted(equal, people).numpy() * (p - cost)).mean()
+    assert with_parity < earned
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+@pytest.mark.parametrize("cost", [0.02, 0.3, 0.5, 0.8, 0.995])
+def test_with_parity_the_rates_are_equal_and_no_other_common_rate_earns_more(
+    cost: float, coarse: bool
+) -> None:
+    people, _ = logistic_people(1500, coarse=coarse)
+    equal = oracles(people, setting(cost))["oracle_parity"]
+    decided = accepted(equal, people)
+    assert dpu(decided.double().unsqueeze(0), people.s).item() < 1e-7
+    p = equal.score(people.x, people.s).sigmoid().numpy()
+    earned = (decided.numpy() * (p - cost)).sum()
+    # The best people of each group at any other rate; a person may be accepted in part.
+    others = []
+    for rate in np.linspace(0, 1, 101):
+        total = 0.0
+        for sign in (-1, 1):
+            own = np.sort(p[people.s.numpy() == sign])[::-1]
+            share = np.clip(rate * len(own) - np.arange(len(own)), 0, 1)
+            total += (share * (own - cost)).sum()
+        others.append(total)
+    assert earned >= max(others) - 1e-3
+    assert max(others) == pytest.approx(earned, abs=0.5)
+    if coarse and cost == 0.5:
+        assert ((decided > 0) & (decided < 1)).any()
+
+
+@pytest.mark.parametrize(("data_set", "gap"), [("credit", 0.02), ("synthetic", 0.2)])
+def test_on_training_rows_of_a_data_set(data_set: str, gap: float) -> None:
+    _, free, data = fitted(f"dataset={data_set}", "model=oracle", "seeds=2")
+    _, equal, _ = fitted(f"dataset={data_set}", "model=oracle_parity", "seeds=2")
+    people = data.train
+    both = [dpu(accepted(one, people).double().unsqueeze(0), people.s).item() for one in (free, equal)]
+    assert both[0] > gap
+    assert both[1] < 1e-7
+    # One fit for all seeds, in rows of any number.
+    stacked = equal.propensity(people.x.expand(2, -1, -1), people.s.expand(2, -1), NOTHING)
+    assert torch.equal(stacked[0], stacked[1])
+    assert torch.equal(stacked[0][:7], accepted(equal, people.rows(torch.arange(7))))
+
+
+def test_a_fitted_one_can_be_saved() -> None:
+    people, _ = logistic_people(400, coarse=True)
+    for name, oracle in oracles(people, setting(0.5)).items():
+        twin = Oracle(oracle.config, setting(0.5))
+        twin.load_training_state(oracle.training_state())
+        assert torch.equal(accepted(twin, people), accepted(oracle, people)), name
+
+
+def test_what_it_cannot_be_fitted_to() -> None:
+    people, _ = logistic_people(50)
+    config, data = typed_config("model=oracle_parity"), load_dataset("credit").prepare()
+
+    def refused(train: People, reason: str) -> None:
+        with pytest.raises(FairAllError, match=reason):
+            Oracle(config.model, setting(0.5)).pretrain(
+                replace(data, train=train), no_cache(), lambda **_: None
+            )
+
+    weight = (torch.arange(50) > 9).float()
+    refused(replace(people, label_weight=weight), "labels of all 50 training rows, and 10 are unknown")
+    refused(replace(people, label=torch.ones(50)), "everybody has the same label")
+    refused(replace(people, s=-torch.ones(50)), r"all training rows have s = -1")
