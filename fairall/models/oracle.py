@@ -16,10 +16,11 @@ from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner, PretrainCurves, ProgressCallback, Setting
-from fairall.models.logistic import cross_validated
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
+STRENGTHS = (1e-3, 1e-2, 0.1, 1.0)  # C of the logistic regression, from strong to weak penalties
+FOLDS = 5
 TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
 
 
@@ -80,7 +81,7 @@ class Oracle(Learner):
             )
         if people.label.min() == people.label.max():
             raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
-        self.weight = cross_validated(self._columns(people.x, people.s), people.label.double())
+        self.weight = cross_validated(self._columns(people.x, people.s).numpy(), people.label.numpy())
         self.choose_thresholds(people)
 
     def choose_thresholds(self, people: People) -> None:
@@ -126,6 +127,35 @@ class Oracle(Learner):
 
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
         return torch.cat([self.inputs(x), s.unsqueeze(-1)], dim=-1).double()
+
+
+def cross_validated(x: np.ndarray, label: np.ndarray) -> Tensor:
+    """Weights of a logistic model of p(label = 1 | x), with the L2 penalty of least loss in `FOLDS` folds.
+
+    Args:
+        x: columns, shape (N, D); standardised for the fit, whose penalty so does not depend on their units.
+        label: in {0, 1}, both present, shape (N,).
+
+    Returns:
+        Shape (D + 1,), float64: the weights of the columns as given, and the intercept last.
+    """
+    # sklearn takes a second to import, and methods that learn do not need it.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    logistic = LogisticRegression(solver="newton-cholesky")
+    model = Pipeline([("scaler", StandardScaler()), ("logistic", logistic)])
+    folds = min(FOLDS, int(np.bincount(label.astype(int)).min()))
+    if folds > 1:
+        grid = {"logistic__C": STRENGTHS}
+        model = GridSearchCV(model, grid, scoring="neg_log_loss", cv=folds).fit(x, label).best_estimator_
+    else:
+        model.set_params(logistic__C=STRENGTHS[0]).fit(x, label)
+    scaler, fitted = model["scaler"], model["logistic"]
+    slopes = fitted.coef_[0] / scaler.scale_
+    return torch.from_numpy(np.append(slopes, fitted.intercept_[0] - slopes @ scaler.mean_))
 
 
 def oracles(people: People, setting: Setting) -> dict[str, Oracle]:

@@ -15,7 +15,7 @@ from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.metrics import dpu
 from fairall.models.learner import Setting
-from fairall.models.oracle import Oracle, oracles
+from fairall.models.oracle import Oracle, cross_validated, oracles
 from fairall.randomness import SeedStreams
 from tests.conftest import no_cache
 
@@ -129,3 +129,28 @@ def test_what_it_cannot_be_fitted_to() -> None:
     refused(replace(people, label_weight=weight), "labels of all 50 training rows, and 10 are unknown")
     refused(replace(people, label=torch.ones(50)), "everybody has the same label")
     refused(replace(people, s=-torch.ones(50)), r"all training rows have s = -1")
+
+
+def test_the_fit_finds_the_slopes_of_many_people_in_any_unit() -> None:
+    draw = np.random.default_rng(0)
+    unit = 10.0 ** np.arange(3)
+    z = draw.normal(2.0, 1.0, (40_000, 3))
+    label = draw.uniform(size=len(z)) < expit(0.5 + (z - 2.0) @ [1.0, -0.5, 0.0])
+    weight = cross_validated(z * unit, label.astype(float)).numpy()
+    np.testing.assert_allclose(weight[:-1] * unit, [1.0, -0.5, 0.0], atol=0.05)
+    assert weight[-1] == pytest.approx(0.5 - 2.0 + 1.0, abs=0.15)
+    np.testing.assert_array_equal(weight, cross_validated(z * unit, label.astype(float)).numpy())
+
+
+def test_noise_is_penalised() -> None:
+    draw = np.random.default_rng(0)
+    x, label = draw.normal(size=(200, 60)), (draw.uniform(size=200) < 0.5).astype(float)
+    assert cross_validated(x, label)[:-1].abs().max() < 0.05
+
+
+@pytest.mark.parametrize("positives", [1, 2])
+def test_a_constant_column_and_few_labels_of_a_kind(positives: int) -> None:
+    x = np.column_stack([np.ones(40), np.arange(40.0)])
+    weight = cross_validated(x, (np.arange(40) >= 40 - positives).astype(float))
+    assert weight.isfinite().all()
+    assert weight[1] > 0
