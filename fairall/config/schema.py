@@ -139,6 +139,7 @@ class ScalerRows(Enum):
 class NetInputs(Enum):
     """Inputs of the nets for counts and categories; real features are standardised in any case."""
 
+    by_method = "what validation chose for the method (Learner.net_inputs)"
     codes = "counts as they are, codes from 0 on (authors' code)"
     centred = "counts and codes less their training mean"
     standardised = "counts and codes with training mean 0 and standard deviation 1"

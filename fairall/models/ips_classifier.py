@@ -15,7 +15,7 @@ from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import dropout, hidden_sizes, one_of, positive
-from fairall.config.schema import ModelConfig
+from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.encoding import FeatureInputs
 from fairall.data.people import Decided
 from fairall.models.learner import DECISIONS, Learner, Setting, as_decided
@@ -49,6 +49,7 @@ class IPSClassifier(Learner):
 
     config: IPSClassifierConfig
     config_type = IPSClassifierConfig
+    net_inputs = NetInputs.standardised
 
     def __init__(self, config: IPSClassifierConfig, setting: Setting) -> None:
         super().__init__(config, setting)

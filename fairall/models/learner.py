@@ -12,7 +12,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairall.config.schema import Config, ModelConfig, ProtocolConfig, ScheduleConfig, VaeStart, WeightGain
+from fairall.config.schema import (
+    Config,
+    ModelConfig,
+    NetInputs,
+    ProtocolConfig,
+    ScheduleConfig,
+    VaeStart,
+    WeightGain,
+)
+from fairall.config.target import target_class
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
@@ -62,8 +71,10 @@ class Setting:
     def of(cls, schema: Schema, config: Config) -> Setting:
         """The setting of the run that `config` describes."""
         seeds = range(config.seed, config.seed + config.seeds)
-        seen = schema.seen_as(config.protocol.inputs)
-        return cls(seen, config.cost.value, list(seeds), config.schedule, config.protocol)
+        inputs = config.protocol.inputs
+        if inputs is NetInputs.by_method:
+            inputs = target_class(config.model, "model").net_inputs
+        return cls(schema.seen_as(inputs), config.cost.value, list(seeds), config.schedule, config.protocol)
 
 
 class Learner(nn.Module, ABC):
@@ -74,11 +85,13 @@ class Learner(nn.Module, ABC):
 
     Attributes:
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
+        net_inputs: how its nets see counts and categories with `protocol.inputs=by_method`.
         learns: whether it learns from decisions. For one that does not, exploration, warnings about a
             collapsed policy and the note on hyperparameters are omitted.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
+    net_inputs: ClassVar[NetInputs] = NetInputs.codes
     learns: ClassVar[bool] = True
 
     def __init__(self, config: Any, setting: Setting) -> None:

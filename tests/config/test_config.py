@@ -225,7 +225,7 @@ def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
         "fairlog_minibatches": ("all", "all", "labelled"),
         "fairlab_weight": ("inverse_propensity", "inverse_propensity", "propensity"),
         "fairlab_classifier": ("trained", "trained", "untrained"),
-        "inputs": ("codes", "codes", "codes"),
+        "inputs": ("by_method", "codes", "codes"),
         "scaler": ("training_rows", "training_rows", "each_file"),
         "decision_luck": ("fresh", "fresh", "fixed"),
         "effective": ("taken", "taken", "decided_again"),

@@ -57,13 +57,24 @@ def test_counts_and_codes_are_centred_and_standardised_by_the_training_rows(inpu
     assert not torch.allclose(FeatureInputs(schema)(data.test.x).mean(0), torch.zeros(len(schema)), atol=1e-3)
 
 
+@pytest.mark.parametrize(("model", "chosen"), [("fairlog", "standardised"), ("fairall_I_II", "codes")])
+def test_inputs_are_those_of_the_method_unless_the_protocol_says_which(
+    model: str, chosen: str, schema: Schema, compose_config: ComposeConfig
+) -> None:
+    for word, expected in (("corrected", chosen), ("published_code", "codes")):
+        config = compose_config(f"model={model}", f"protocol={word}")
+        assert Setting.of(schema, config).schema.inputs.name == expected
+    config = compose_config(f"model={model}", "protocol.inputs=one_hot")
+    assert Setting.of(schema, config).schema.inputs is NetInputs.one_hot
+
+
 def test_a_feature_that_does_not_vary_in_training_is_not_divided_by_zero() -> None:
     schema = Schema([Feature("visits", Kind.COUNT)]).measured(np.full((5, 1), 3.0))
     inputs = FeatureInputs(schema.seen_as(NetInputs.standardised))
     assert inputs(torch.tensor([[3.0], [5.0]])).tolist() == [[0.0], [2.0]]
 
 
-@pytest.mark.parametrize("inputs", NetInputs)
+@pytest.mark.parametrize("inputs", [one for one in NetInputs if one is not NetInputs.by_method])
 def test_renaming_codes_changes_nothing_but_what_nets_see_of_codes(
     inputs: NetInputs,
     schema: Schema,
