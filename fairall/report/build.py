@@ -15,6 +15,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from fairall.errors import FairAllError, count
+from fairall.report import labels
 from fairall.report.contents import SECTIONS, Contents, contents
 from fairall.report.durations import read
 from fairall.report.figures import ReportFigure, save
@@ -24,7 +25,11 @@ from fairall.results.time_left import in_words
 from fairall.storage.files import atomic
 
 LIBRARIES = ("torch", "numpy", "pandas", "scipy", "matplotlib")
-IN_DOCUMENTATION = ("compas_harsh", "synthetic_harsh", "plane_harsh")  # figures
+# Figures.
+IN_DOCUMENTATION = (
+    "compas_harsh", "synthetic_harsh", "synthetic_lenient", "plane_harsh", "costs",
+    *(f"policies_{dataset}" for dataset in labels.DATASETS), "alignment",
+)  # fmt: skip
 ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
 EMPTY: dict[str, Any] = {"opening": (), "left_out": (), "passed_over": (), "not_run": (), "folded": {}}
 
