@@ -54,8 +54,12 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
         record |= {"run": one.run.path.name} | counts
         for measure in MEASURES:
             values = one.run.per_seed(measure.name)
-            aligned = found.reindex(values.index) == ALIGNED
-            for group, some in ((ALIGNED, values[aligned]), ("misaligned", values[~aligned])):
+            judged = found[found.index.intersection(values.index)]
+            groups = (
+                (ALIGNED, judged.index[judged == ALIGNED]),
+                ("misaligned", judged.index[judged != ALIGNED]),
+            )
+            for group, some in ((name, values[seeds]) for name, seeds in groups):
                 std = some.std() if len(some) > 1 else None
                 cells.append(Cell(plus_minus(some.mean(), std) if len(some) else ""))
                 record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
