@@ -26,6 +26,8 @@ ALIASES = {
 READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*", re.ASCII)
 PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
 
+FORMER = {"dataset.encoding": "protocol.inputs"}  # keys of earlier versions, and what they have become
+
 
 def override(key: str, value: str | Sequence[str]) -> str:
     """The word `key=value` by which Hydra gives a key this text, or this list of texts."""
@@ -84,6 +86,8 @@ def nearest(name: str, names: Sequence[str], group: str = "") -> str:
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
     """As `nearest` for a dotted key, compared by its last part; keys of the same node come first."""
+    if key in FORMER:
+        return f", it is {FORMER[key]} now"
     parent, _, name = key.rpartition(".")
     by_name: dict[str, str] = {}
     for other in sorted(known, key=lambda other: other.rpartition(".")[0] != parent):

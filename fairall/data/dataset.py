@@ -13,6 +13,7 @@ import torch
 
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.config.target import target_class
+from fairall.data.features import DISCRETE, Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler, scaled_by_itself
 from fairall.data.splits import SplitConfig, Splits, split
@@ -143,9 +144,28 @@ class TableDataset(Dataset):
             pool=people(splits.pool),
             pool_table=table.rows(splits.pool),
             notes=self.reading.notes,
-            warnings=self.reading.warnings,
+            warnings=(*self.reading.warnings, *_shifted(schema, features, splits, scaler)),
             warm_up_by_itself=scaler is ScalerRows.each_file,
         )
+
+
+def _shifted(schema: Schema, features: np.ndarray, splits: Splits, scaler: ScalerRows) -> list[str]:
+    """A warning where a split lacks the lowest code of a feature, whose codes `each_file` then lowers."""
+    if scaler is not ScalerRows.each_file:
+        return []
+    roles = ("train", "validation", "test", "pool")
+    lacking = [
+        feature.name
+        for i, feature in enumerate(schema)
+        if feature.kind in DISCRETE
+        and any(features[getattr(splits, role), i].min() > feature.codes[0] for role in roles)
+    ]
+    if not lacking:
+        return []
+    return [
+        f"protocol.scaler=each_file takes other categories of {', '.join(lacking)} for the first one in some "
+        "splits, which lack it: measures and saved policies are of shifted codes"
+    ]
 
 
 class FixedTableDataset(TableDataset):

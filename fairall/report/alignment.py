@@ -54,8 +54,12 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
         record |= {"run": one.run.path.name} | counts
         for measure in MEASURES:
             values = one.run.per_seed(measure.name)
-            aligned = found.reindex(values.index) == ALIGNED
-            for group, some in ((ALIGNED, values[aligned]), ("misaligned", values[~aligned])):
+            judged = found[found.index.intersection(values.index)]
+            groups = (
+                (ALIGNED, judged.index[judged == ALIGNED]),
+                ("misaligned", judged.index[judged != ALIGNED]),
+            )
+            for group, some in ((name, values[seeds]) for name, seeds in groups):
                 std = some.std() if len(some) > 1 else None
                 cells.append(Cell(plus_minus(some.mean(), std) if len(some) else ""))
                 record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
@@ -64,7 +68,7 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
     headings = [f"{measure.heading}, {group}" for measure in MEASURES for group in (ALIGNED, "others")]
     return Table(
         key="alignment",
-        title="Alignment of the groups' codes, FairAll (I+II), harsh initial policy",
+        title=f"Alignment of the groups' codes, FairAll (I+II){_policy(planned)}",
         note=NOTE,
         section=SECTION,
         columns=["seeds", SWITCHED, FLIPPED, *headings],
@@ -80,7 +84,7 @@ def alignment_figure(planned: Sequence[Planned]) -> ReportFigure:
     found = examples([one.run for one in own if one.run is not None])
     return ReportFigure(
         key="alignment",
-        title="A switched, a flipped and a matched latent, synthetic data, harsh initial policy",
+        title=f"A switched, a flipped and a matched latent, synthetic data{_policy(planned)}",
         note=(
             "Latent means of test people by FairAll's (I+II) policy at the end. An arrow is the direction in "
             "which the label gets more likely in its group."
@@ -89,6 +93,10 @@ def alignment_figure(planned: Sequence[Planned]) -> ReportFigure:
         draw=(lambda: draw_alignment(found)) if found else None,
         lacking=Lacking.of(own),
     )
+
+
+def _policy(planned: Sequence[Planned]) -> str:
+    return "".join(f", {one.name('initial_policy')} initial policy" for one in planned[:1])
 
 
 def examples(runs: Sequence[Run]) -> dict[str, Space]:
@@ -115,6 +123,8 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
     groups = (("S = +1", TEAL), ("S = −1", ROSE))
     handles: dict[str, Any] = {}
     for axes, (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
+        if z.shape[1] == 1:
+            z = np.column_stack([z, np.zeros(len(z))])
         z = z[:, np.argsort(-z.var(0))[:2]]
         length = 1.2 * z.std()
         directions = label_directions(z, label > 0, s > 0)

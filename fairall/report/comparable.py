@@ -17,7 +17,7 @@ RULE = (
 # Keys in which compared runs may differ. Every other key determines the people measured, or the measures.
 COMPARED = (
     "model", "protocol", "seed", "seeds",
-    "evaluation.bootstrap",  # a key of older versions
+    "evaluation.bootstrap", "dataset.encoding",  # keys of older versions
     "schedule.phase1_epochs", "schedule.warm_up_epochs", "schedule.batches_per_epoch",
     # The cost and the initial policy in use have keys of their own.
     "dataset.cost", "dataset.initial_policies",

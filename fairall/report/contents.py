@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairall.report import alignment, figures, labels
 from fairall.report.claims import REAL, SYNTHETIC, Claim, Verdict, claims_table, in_words, judge
-from fairall.report.plan import EVERY, Planned, plan, with_runs
+from fairall.report.plan import EVERY, PARTS, Planned, plan, with_runs
 from fairall.report.printed import printed_tables
 from fairall.report.table import Item, Table
 from fairall.report.tables import (
@@ -61,6 +61,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     """
     needed = sorted(plan(EVERY, overrides, once=False), key=_order)
     keys = {one.key for one in needed}
+    of_paper = {one.key for one in needed if one.sweep not in PARTS["alignment"]}
     planned = with_runs(needed, collection.runs)
     shown = {one.run.path: one.run.name("dataset") for one in planned if one.run is not None}
     items: list[Item] = []
@@ -112,8 +113,8 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
             f"{MAIN_POLICY} initial policy, protocol {MAIN}",
             verdicts,
             [item for item in items if isinstance(item, Table) and item.setting],
-            len(keys),
-            len(shown),
+            len(of_paper),
+            len({one.key for one in planned if one.run is not None} & of_paper),
         ),
         left_out=[f"{path}: {reason}" for path, reason in collection.left_out],
         # Made by other versions than the run that is shown.

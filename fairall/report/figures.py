@@ -350,7 +350,10 @@ def draw_against_cost(planned: Sequence[Planned], measures: Sequence[Quantity]) 
             means, stds = values.mean(), values.std()
             reach = [np.fmin(means - 100 * measure.bounds[0], stds), stds]
             look: dict[str, Any] = {"color": OTHERS[i], "ls": STYLES[i], "marker": "osD"[i % 3], "ms": 2.5}
-            axes.errorbar(means.index, means, reach, capsize=1.5, label=labels.dataset(dataset), **look)
+            # Not Series: matplotlib would take the float of one of a single cost, which pandas deprecates.
+            axes.errorbar(
+                means.index, means, np.stack(reach), capsize=1.5, label=labels.dataset(dataset), **look
+            )
             for policy in ORACLES:
                 found = {run.cost: run.reference(policy, measure.name) for run in ordered}
                 level = {cost: 100 * one["mean"] for cost, one in found.items() if one}

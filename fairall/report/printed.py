@@ -62,7 +62,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
         tables.append(
             Table(
                 key=f"printed_{statistic}_{initial_policy}_{protocol}",
-                title=f"Printed {plural} and what ten seeds of ours would give, {setting}",
+                title=f"Printed {plural} and what {paper_seeds()} seeds of ours would give, {setting}",
                 note=_note(ours, plural),
                 section="Printed values",
                 setting=setting,
@@ -129,7 +129,7 @@ class _Compared:
 
     @classmethod
     def of(cls, run: Run, measure: Quantity, gone: pd.Series | None, statistic: str) -> _Compared | None:
-        """The comparison of a measure of a run; None without a printed value.
+        """The comparison of a measure of a run; None without a printed value, or one of ours.
 
         Args:
             run: with printed values or without.
@@ -150,9 +150,10 @@ class _Compared:
         series = values.to_frame() if statistic == "mean" else _by_step(run, measure).loc[values.index]
 
         def of_seeds(seeds: pd.Index) -> float | None:
-            if not len(seeds):
-                return None
             some = series.loc[seeds].to_numpy()
+            # One value per seed has a standard deviation from two seeds on.
+            if some.size <= (statistic == "std"):
+                return None
             return float(some.mean() if statistic == "mean" else some.std(ddof=some.shape[1] == 1))
 
         predictive = None
@@ -163,7 +164,8 @@ class _Compared:
             else:
                 predictive = getattr(predictive_intervals(some[:, 0], n), statistic)
         ours = of_seeds(values.index)
-        assert ours is not None
+        if ours is None:
+            return None
         return cls(
             seeds=len(values),
             collapsed=share,

@@ -32,6 +32,7 @@ from tests.conftest import typed
         (["model=fairlog,unfairlog"], "several values are several runs: add --multirun\n"),
         (["evaluation.window=3,4"], "add --multirun; a list is 'evaluation.window=[3,4]', one value with"),
         (["evaluation.measures=my.gap"], "it must be a list, 'evaluation.measures=[my.gap]'\n"),
+        (["dataset.encoding=one_hot"], "dataset.encoding: no such key, it is protocol.inputs now"),
         (["model=fairall"], "no such model, did you mean fairall_I_II?"),
         (["model=FairLog"], "no such model, did you mean fairlog?"),
         (["dataset=german"], "no such dataset, did you mean credit?"),

@@ -135,6 +135,23 @@ def test_the_lowest_code_among_a_files_rows_becomes_the_first_of_the_feature() -
     assert x[0, 0] == 20.0
 
 
+def test_a_split_without_the_lowest_code_is_warned_of(tmp_path: Path) -> None:
+    path, words = (
+        tmp_path / "own.csv",
+        ["label=y", "positive=1", "sensitive=s", "advantaged=a", "split.column=part"],
+    )
+    rows = [
+        f"{'q' if part == 'train' and i == 0 else 'rt'[i % 2]},{i % 7},{'ab'[i % 3 == 0]},{i % 2},{part}"
+        for part in ("train", "validation", "test")
+        for i in range(60)
+    ]
+    path.write_text("\n".join(["town,visits,s,y,part", *rows]))
+    source = load_dataset("csv", f"dataset.path={path}", *(f"dataset.{word}" for word in words))
+    assert not any("each_file" in warning for warning in source.prepare().warnings)
+    (warning,) = (w for w in source.prepare(scaler=ScalerRows.each_file).warnings if "each_file" in w)
+    assert "of town for the first one" in warning
+
+
 @pytest.mark.parametrize("role", ["validation", "test"])
 def test_synthetic_people_and_their_counterfactuals_are_on_one_scale(role: str) -> None:
     dataset = load_dataset("synthetic")

@@ -67,6 +67,21 @@ def test_the_table_has_measures_of_aligned_seeds_apart_from_the_others(
     assert len(table.lacking.commands) == 2
 
 
+def test_a_seed_without_latent_measures_is_neither_aligned_nor_misaligned(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    with_latents(
+        make_run(*WORDS, "protocol=text"),
+        latent_variance_gap=[None, 0.1, 0.1, 0.9, 0.1],
+        latent_label_agreement=[0.9] * 5,
+        mean_utility=[0.1, 0.2, None, 0.4, 0.6],
+    )
+    (record,) = alignment_table(plans(tmp_path)).records
+    assert (record["seeds"], record["switched"], record["flipped"]) == (4, 1, 0)
+    assert record["mean_utility_aligned"] == pytest.approx((0.2 + 0.6) / 2)
+    assert record["mean_utility_misaligned"] == pytest.approx(0.4)
+
+
 def space(angle: float) -> Space:
     """A latent whose label depends on the first axis in S = +1, and on one `angle` away in S = −1."""
     draw = np.random.default_rng(0)

@@ -1,3 +1,4 @@
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -105,6 +106,14 @@ def test_what_every_label_is_worth_is_a_line_in_all_panels(make_run: MakeRun) ->
         for line in points
         if line.get_marker() in figures.ORACLES.values()
     ] == [(30.0, 25.0), (1.0, 20.0)]
+
+
+def test_a_single_cost_is_drawn_without_warnings(make_run: MakeRun) -> None:
+    run = read_run(make_run("model=fairall_I_II", "dataset=credit", "initial_policy=harsh"))
+    any_cost = next(one for one in planned("costs") if one.dataset == "credit")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figures.draw_against_cost([replace(any_cost, run=run)], labels.EFFECTIVE)
 
 
 def test_what_every_label_is_worth_at_each_cost(make_run: MakeRun) -> None:

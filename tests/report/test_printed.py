@@ -125,6 +125,28 @@ def test_more_than_a_tenth_collapsed_is_judged_on_survivors(
         assert ("† *" in markdown(table)) == (judged_on != "all")
 
 
+def test_a_single_survivor_has_a_mean_and_no_deviation(make_run: MakeRun, tables: Tables) -> None:
+    path = collapse(make_run("model=fairlog", "dataset=credit", "seeds=50", shift=0.194), list(range(49)))
+    means, deviations = tables()
+    assert record(means)["of_survivors"] == pytest.approx(per_seed(path)[49])
+    assert record(deviations)["of_survivors"] is None
+    assert not any("nan" in cell.ours for table in (means, deviations) for cell in table.rows[0].cells)
+
+
+def test_a_single_seed_that_has_not_diverged_has_a_mean_and_no_deviation(
+    make_run: MakeRun, tables: Tables
+) -> None:
+    path = make_run("model=fairlog", "dataset=credit", "seeds=50", shift=0.194)
+    folder, summary = RunFolder(path), RunFolder(path).read_summary()
+    for seed in summary["per_seed"][1:]:
+        seed[UTILITY] = None
+    folder.write_summary(summary)
+    folder.finish()
+    means, deviations = tables()
+    assert record(means)["seeds"] == 1
+    assert [one["measure"] for one in deviations.records].count(UTILITY) == 0
+
+
 def test_a_seed_that_accepts_again_has_not_collapsed(make_run: MakeRun) -> None:
     path = make_run("model=fairlog", "dataset=credit", "seeds=10")
     gone = printed.collapsed(read_run(collapse(path, [3], since=102)))
