@@ -144,9 +144,8 @@ def test_a_collapsed_policy_is_a_warning(quick: Runs) -> None:
     summary, _, shown = quick("model=unfairlog", "model.decision=deterministic", "cost.value=0.01")
     assert [warning for warning in summary["warnings"] if "collapsed to accepting everybody" in warning]
     assert "collapsed to accepting everybody" in shown
-    assert summary["aggregate"]["mean_utility"]["mean"] == pytest.approx(
-        summary["references"]["accept_all"]["mean_utility"]["mean"]
-    )
+    everybody = summary["references"]["accept_all"]["mean_utility"]["mean"]
+    assert summary["aggregate"]["mean_utility"]["mean"] == pytest.approx(everybody, abs=0.01)
 
 
 def test_an_initial_policy_that_accepts_nobody_is_a_warning(quick: Runs) -> None:
