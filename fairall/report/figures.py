@@ -229,10 +229,15 @@ def _figure(
 
 
 def latent_space(run: Run, seed: int | None = None) -> Space | None:
-    """Latent means of the people of `evaluation.split` by one seed's policy (the first), s and labels.
+    """Latent means of the people of `evaluation.split`, their s and labels, by the policy of a seed.
 
-    None for a method without a latent, a policy that is missing or of another version, missing data, and a
-    seed that has diverged.
+    Args:
+        run: finished.
+        seed: whose policy; the first of the run by default.
+
+    Returns:
+        None for a method without a latent, a policy that is missing or of another version, missing data, and
+        a seed that has diverged.
     """
     from hydra.errors import HydraException
     from omegaconf import OmegaConf

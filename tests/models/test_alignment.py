@@ -14,10 +14,10 @@ from fairall.data.people import People
 from fairall.models.alignment import matching_frame
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
-from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, phase1_loss, train_phase1
+from fairall.models.phase1 import Phase1Task, Unlabelled, phase1_loss, train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, cache_in, no_checkpoint
+from tests.conftest import PHASE1, ComposeConfig, cache_in, no_checkpoint
 
 MakePeople = Callable[[int], People]
 SEEDS = [0, 1]
@@ -93,17 +93,7 @@ def test_a_group_blind_start_reads_and_writes_both_groups_alike(schema: Schema, 
 
 
 def test_training_moves_the_weights_from_s(schema: Schema, people: MakePeople) -> None:
-    config = Phase1Config(
-        updates=None,
-        batch_size=32,
-        learning_rate=1e-2,
-        beta=0.8,
-        elbo_samples=1,
-        validate_every=1,
-        validation_samples=2,
-        patience=None,
-        margin=0.0,
-    )
+    config = replace(PHASE1, batch_size=32, learning_rate=1e-2, validation_samples=2, margin=0.0)
     crowd = Unlabelled.of(people(64))
     task = Phase1Task(
         pool=crowd,
