@@ -1,0 +1,212 @@
+"""Estimators of a policy's value from a log of another policy's decisions.
+
+The value is V = E[a·(y − c)], the utility per person of the log: a is the probability that the policy accepts a
+person, y the label in {0, 1}, c the cost of acceptance. A rejection is worth 0, with or without a label, so that
+only accepted people need weights: w = a/p, where p is the probability that the logged decision revealed the
+label, r whether it did, and q = E[y | x, accepted] the prediction of an outcome model.
+
+All estimators assume that labels are revealed at random given the columns of the log (no unobserved
+confounding), and p > 0 wherever a > 0 (overlap).
+
+References:
+    Horvitz, D. and Thompson, D. (1952). A generalization of sampling without replacement from a finite universe.
+        Journal of the American Statistical Association.
+    Robins, J., Rotnitzky, A. and Zhao, L. (1994). Estimation of regression coefficients when some regressors are
+        not always observed. Journal of the American Statistical Association.
+    Ionides, E. (2008). Truncated importance sampling. Journal of Computational and Graphical Statistics.
+    Dudík, M., Langford, J. and Li, L. (2011). Doubly robust policy evaluation and learning. ICML.
+    Swaminathan, A. and Joachims, T. (2015). The self-normalized estimator for counterfactual learning. NeurIPS.
+    Thomas, P. and Brunskill, E. (2016). Data-efficient off-policy policy evaluation for reinforcement learning.
+        ICML.
+    Wang, Y., Agarwal, A. and Dudík, M. (2017). Optimal and adaptive off-policy evaluation in contextual bandits.
+        ICML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fairall.evaluate.intervals import Columns, stacked
+
+CLIP = 10.0  # M of the clipped weights, fixed before any log is seen
+SWITCH_QUANTILES = np.linspace(0.5, 1.0, 21)  # of the weights of all people, the candidates of τ
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What estimates need of each of the N people of a log.
+
+    Attributes:
+        target: a, shape (N,).
+        propensity: p, shape (N,).
+        revealed: r, shape (N,), bool.
+        label: y, 0 where not revealed, shape (N,).
+        outcome: q, shape (N,).
+        logged: whether the policy is the one that took the logged decisions, so that a moves with p.
+    """
+
+    target: np.ndarray
+    propensity: np.ndarray
+    revealed: np.ndarray
+    label: np.ndarray
+    outcome: np.ndarray
+    logged: bool = False
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """r/p, shape (N,)."""
+        return self.revealed / np.where(self.revealed, self.propensity, 1.0)
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """r·w, shape (N,)."""
+        return self.target * self.inverse
+
+    @cached_property
+    def target_slope(self) -> np.ndarray:
+        """∂a/∂logit p, shape (N,)."""
+        return self.target * (1.0 - self.propensity) if self.logged else np.zeros_like(self.target)
+
+    @cached_property
+    def inverse_slope(self) -> np.ndarray:
+        """∂(r/p)/∂logit p, shape (N,)."""
+        return -self.inverse * (1.0 - self.propensity)
+
+    @cached_property
+    def outcome_slope(self) -> np.ndarray:
+        """∂q/∂logit q, shape (N,)."""
+        return self.outcome * (1.0 - self.outcome)
+
+
+@dataclass(frozen=True)
+class ValueSums:
+    """Sums over people, each of any shape (...).
+
+    Attributes:
+        n: 1.
+        a: a.
+        w, wy, wq: r·w, r·w·y and r·w·q.
+        clipped, clipped_y: r·min(w, M) and r·min(w, M)·y.
+        aq: a·q.
+        kept, kept_y: r·w·q and r·w·y where w ≤ τ.
+    """
+
+    n: np.ndarray
+    a: np.ndarray
+    w: np.ndarray
+    wy: np.ndarray
+    wq: np.ndarray
+    clipped: np.ndarray
+    clipped_y: np.ndarray
+    aq: np.ndarray
+    kept_q: np.ndarray
+    kept_y: np.ndarray
+
+    @classmethod
+    def of(cls, sums: np.ndarray) -> ValueSums:
+        """Sums of the columns of `value_columns`, shape (..., 10)."""
+        return cls(*np.moveaxis(sums, -1, 0))
+
+
+def value_columns(rows: Rows, cost: float) -> Columns:
+    """The columns of `ValueSums`, with τ of Switch-DR chosen by `switch_threshold`."""
+    a, w, y, q = rows.target, rows.weight, rows.label, rows.outcome
+    within, kept = w <= CLIP, w <= switch_threshold(rows, cost)
+    clipped = np.minimum(w, CLIP)
+    values = [np.ones_like(a), a, w, w * y, w * q, clipped, clipped * y, a * q, w * q * kept, w * y * kept]
+    zero, a_slope = np.zeros_like(a), rows.target_slope
+    w_slope = a_slope * rows.inverse + a * rows.inverse_slope
+    by_propensity = [zero, a_slope, w_slope, w_slope * y, w_slope * q, w_slope * within, w_slope * y * within,
+                     a_slope * q, w_slope * q * kept, w_slope * y * kept]  # fmt: skip
+    q_slope = rows.outcome_slope
+    by_outcome = [zero, zero, zero, zero, w * q_slope, zero, zero, a * q_slope, w * q_slope * kept, zero]
+    return Columns(stacked(values), stacked(by_propensity), stacked(by_outcome))
+
+
+def switch_threshold(rows: Rows, cost: float) -> float:
+    """τ of Switch-DR: the candidate with the least bound of the mean squared error (Wang et al. 2017, section 5).
+
+    The bound is the sample variance of the estimate plus the square of the largest possible bias,
+    mean a·1(w > τ) times the largest |y − q| ≤ 1. Candidates are quantiles of w = a/p over all people.
+    """
+    w = rows.target / np.maximum(rows.propensity, np.finfo(float).tiny)
+    known = np.isfinite(rows.propensity) & (rows.propensity > 0)
+    if not known.any():
+        return np.inf
+    candidates = np.unique(np.quantile(w[known], SWITCH_QUANTILES))
+    direct = rows.target * (rows.outcome - cost)
+    residual = rows.weight * (rows.label - rows.outcome)
+
+    def bound(threshold: float) -> float:
+        variance = (direct + residual * (rows.weight <= threshold)).var() / len(w)
+        return float(variance + (rows.target[known] * (w[known] > threshold)).sum() ** 2 / len(w) ** 2)
+
+    return float(min(candidates, key=bound))
+
+
+ESTIMATORS: dict[str, Callable[[ValueSums, float], np.ndarray]] = {}
+LABELS: dict[str, str] = {}
+
+
+def _estimator(label: str) -> Callable[[Callable[[ValueSums, float], np.ndarray]], Callable[..., np.ndarray]]:
+    def register(function: Callable[[ValueSums, float], np.ndarray]) -> Callable[..., np.ndarray]:
+        ESTIMATORS[function.__name__], LABELS[function.__name__] = function, label
+        return function
+
+    return register
+
+
+@_estimator("IPS")
+def ips(sums: ValueSums, cost: float) -> np.ndarray:
+    """Inverse propensity scoring, Σ r·w·(y − c) / N (Horvitz & Thompson 1952). Unbiased where p is right."""
+    return (sums.wy - cost * sums.w) / sums.n
+
+
+@_estimator("clipped IPS")
+def clipped_ips(sums: ValueSums, cost: float) -> np.ndarray:
+    """IPS with weights min(w, `CLIP`) (Ionides 2008). Less variance, and a bias towards 0 where w is clipped."""
+    return (sums.clipped_y - cost * sums.clipped) / sums.n
+
+
+@_estimator("self-normalised IPS")
+def snips(sums: ValueSums, cost: float) -> np.ndarray:
+    """Self-normalised IPS, (Σ a / N)·Σ r·w·(y − c) / Σ r·w (Swaminathan & Joachims 2015).
+
+    The share of people whom the policy accepts, which needs no label, times a weighted mean over the accepted.
+    Consistent where p is right up to a factor; does not depend on the propensities of rejected people.
+    """
+    return sums.a / sums.n * (sums.wy / sums.w - cost)
+
+
+@_estimator("direct method")
+def dm(sums: ValueSums, cost: float) -> np.ndarray:
+    """Direct method, Σ a·(q − c) / N. Consistent where the outcome model is right."""
+    return (sums.aq - cost * sums.a) / sums.n
+
+
+@_estimator("doubly robust")
+def dr(sums: ValueSums, cost: float) -> np.ndarray:
+    """Doubly robust, direct method + Σ r·w·(y − q) / N (Robins et al. 1994; Dudík et al. 2011).
+
+    Consistent where p or the outcome model is right.
+    """
+    return dm(sums, cost) + (sums.wy - sums.wq) / sums.n
+
+
+@_estimator("self-normalised DR")
+def sndr(sums: ValueSums, cost: float) -> np.ndarray:
+    """Self-normalised DR, direct method + (Σ a / N)·Σ r·w·(y − q) / Σ r·w (Thomas & Brunskill 2016, weighted DR).
+
+    Consistent as `dr`, with bounded correction.
+    """
+    return dm(sums, cost) + sums.a / sums.n * (sums.wy - sums.wq) / sums.w
+
+
+@_estimator("Switch-DR")
+def switch_dr(sums: ValueSums, cost: float) -> np.ndarray:
+    """Doubly robust where w ≤ τ, direct method elsewhere (Wang et al. 2017); τ from `switch_threshold`."""
+    return dm(sums, cost) + (sums.kept_y - sums.kept_q) / sums.n

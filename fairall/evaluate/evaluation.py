@@ -1,0 +1,545 @@
+"""Evaluate policies from a log of past decisions: value, fairness, bounds, overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import ClassifierMixin
+
+from fairall.errors import FairAllError, count
+from fairall.evaluate.bounds import GAMMAS, bounds, label_bounds, sensitivity, turning_points
+from fairall.evaluate.contraction import contraction
+from fairall.evaluate.estimators import CLIP, ESTIMATORS, Rows, ValueSums, value_columns
+from fairall.evaluate.fairness import (
+    BINS,
+    MEASURES,
+    VIEWS,
+    bins,
+    calibration_errors,
+    calibration_interval,
+    gap,
+    gap_interval,
+    rates,
+    reliability,
+    undefined,
+)
+from fairall.evaluate.intervals import (
+    Bootstrap,
+    Columns,
+    Sums,
+    as_plain,
+    guaranteed_interval,
+    interval,
+    percentiles,
+    stacked,
+)
+from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.nuisance import Fitted, fit_outcome, fit_propensity
+from fairall.evaluate.policies import target_probabilities
+from fairall.metrics import effective_sample_size
+
+LOGGED = "the logged decisions"
+LEAST_EFFECTIVE = 30.0  # effective sample size below which no value is given
+UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
+MOST_UNLIKELY = 0.05  # share of a policy's acceptances that may be so unlikely
+TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of weights: relative, and in standard errors
+Model = str | ClassifierMixin
+
+
+class Evaluator:
+    """Evaluates any number of policies from one log, whose models are fitted once.
+
+    Args:
+        log: of past decisions.
+        propensity_model: of decisions without recorded propensities: `auto`, `logistic`, `boosting` or a
+            scikit-learn classifier (`nuisance.fit_propensity`).
+        outcome_model: of the labels, likewise.
+        folds: of the cross-fitting.
+        seed: of folds and bootstrap.
+    """
+
+    def __init__(
+        self,
+        log: DecisionLog,
+        *,
+        propensity_model: Model = "auto",
+        outcome_model: Model = "auto",
+        folds: int = 5,
+        seed: int = 0,
+    ) -> None:
+        self.log = log
+        self.fitted_propensity: Fitted | None = None
+        if log.propensity is None:
+            self.fitted_propensity = fit_propensity(log, propensity_model, folds, seed)
+        self.fitted_outcome: Fitted | None = None
+        if log.revealed.any():
+            self.fitted_outcome = fit_outcome(log, outcome_model, folds, seed)
+        self.bootstrap = Bootstrap(
+            len(log.group), self.fitted_propensity, self.fitted_outcome, seed=seed
+        )
+
+    @cached_property
+    def acceptance_propensity(self) -> np.ndarray:
+        """Probability that the logged decision was acceptance, shape (N,); NaN where it is not known."""
+        if self.log.propensity is not None:
+            return self.log.propensity
+        assert self.fitted_propensity is not None
+        return self.fitted_propensity.probability
+
+    def evaluate(self, policy: Any = None) -> Evaluation:
+        """Evaluate a policy.
+
+        Args:
+            policy: of `policies.target_probabilities`; None for the one that took the logged decisions.
+
+        Raises:
+            FairAllError: where the policy cannot be applied to the log.
+        """
+        if policy is None:
+            target, name = self.acceptance_propensity, LOGGED
+            if np.isnan(target).any():
+                raise FairAllError(
+                    f"{count(int(np.isnan(target).sum()), 'rejected row')} without a propensity: complete the "
+                    "column, or leave it out to have propensities estimated"
+                )
+        else:
+            target, name = target_probabilities(policy, self.log)
+        return Evaluation(self, name, target, logged=policy is None)
+
+    def compare(self, first: Any, second: Any) -> Comparison:
+        """Compare two policies on the same people, with the same bootstrap samples."""
+        return Comparison(self.evaluate(first), self.evaluate(second))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Estimates about one policy.
+
+    Attributes:
+        evaluator: with the log and its models.
+        policy: its name.
+        target: its acceptance probabilities, shape (N,).
+        logged: whether it is the policy of the log.
+    """
+
+    evaluator: Evaluator
+    policy: str
+    target: np.ndarray
+    logged: bool = False
+
+    @property
+    def log(self) -> DecisionLog:
+        """The log."""
+        return self.evaluator.log
+
+    @cached_property
+    def rows(self) -> Rows:
+        """What the estimators see of the log's people."""
+        log, fitted = self.log, self.evaluator.fitted_outcome
+        known = log.revealed.sum() / max(log.accepted.sum(), 1)  # share of the accepted with a label
+        outcome = np.full(len(self.target), np.nan) if fitted is None else fitted.probability
+        return Rows(
+            self.target,
+            self.evaluator.acceptance_propensity * known,
+            log.revealed,
+            np.nan_to_num(log.label),
+            outcome,
+            self.logged,
+        )
+
+    @cached_property
+    def refused(self) -> str | None:
+        """Why value and fairness of all people cannot be estimated; None where they can."""
+        log, target = self.log, self.target
+        if not log.revealed.any():
+            return "the log has no labels: only acceptance rates are known"
+        if target.sum() <= 0:
+            return None  # accepts nobody: the value is 0
+        lacking = log.regions_without_acceptance(target)
+        if lacking:
+            told = "; ".join(f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in lacking[:5])
+            return f"no overlap: {told} was accepted with a known label, and the policy accepts such people"
+        propensity = self.evaluator.acceptance_propensity
+        unlikely = target * (propensity < UNLIKELY)
+        if unlikely.sum() > MOST_UNLIKELY * target.sum():
+            shares = [
+                f"{unlikely[log.group == g].sum() / max(target[log.group == g].sum(), 1e-300):.0%} of {name}"
+                for g, name in enumerate(log.groups)
+            ]
+            return (
+                f"no overlap: {unlikely.sum() / target.sum():.0%} of the people whom the policy accepts had a "
+                f"propensity below {UNLIKELY:g} ({', '.join(shares)})"
+            )
+        size = effective_sample_size(self.rows.weight)
+        if size < LEAST_EFFECTIVE:
+            return (
+                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE:.0f}: too few "
+                "accepted people are like those whom the policy accepts"
+            )
+        return None
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Doubts about the estimates."""
+        if self.refused is not None:
+            return ()
+        weight, told = self.rows.weight, []
+        total, expected = weight.sum(), self.target.sum()
+        noise = np.sqrt((weight**2).sum())
+        if expected > 0 and abs(total - expected) > max(TOTAL_TOLERANCE * expected, DEVIATIONS * noise):
+            told.append(
+                f"the weights of the accepted sum to {total / expected:.2g} times the number of people whom the "
+                "policy accepts instead of 1: the propensities may not be those of these decisions"
+            )
+        return (*told, *undefined(self.rates("dr"), self.log.groups))
+
+    @cached_property
+    def value_sums(self) -> Sums:
+        """Sums of `value_columns` over all people."""
+        columns = value_columns(self.rows, self.log.cost)
+        return self.evaluator.bootstrap.sums(columns, np.zeros(len(self.target), dtype=int), 1).overall
+
+    def value(self, estimator: str) -> tuple[float, np.ndarray]:
+        """An estimate of the value, and its bootstrap draws (draws,)."""
+        function, cost = ESTIMATORS[estimator], self.log.cost
+        with np.errstate(invalid="ignore", divide="ignore"):
+            estimate = function(ValueSums.of(self.value_sums.total), cost)
+            return float(estimate), function(ValueSums.of(self.value_sums.draws), cost)
+
+    def view_sums(self, view: str) -> Sums:
+        """Sums of `fairness.label_columns` by group and bin of the probability, (groups·BINS, 4)."""
+        if view not in self._views:
+            cells = self.log.group * BINS + bins(self.target)
+            if view == "naive":
+                cells = np.where(self.log.revealed, cells, -1)
+            columns = self._columns(view)
+            self._views[view] = self.evaluator.bootstrap.sums(columns, cells, len(self.log.groups) * BINS)
+        return self._views[view]
+
+    @cached_property
+    def _views(self) -> dict[str, Sums]:
+        return {}
+
+    def _columns(self, view: str) -> Columns:
+        """Weight, weight·a, weight·y and weight·a·y of each person, with derivatives."""
+        rows, a, y = self.rows, self.target, self.rows.label
+        one, zero, a_slope = np.ones_like(a), np.zeros_like(a), rows.target_slope
+        if view in ("naive", "everyone"):
+            y = zero if view == "everyone" else y
+            return Columns(stacked([one, a, y, a * y]), stacked([zero, a_slope, zero, a_slope * y]))
+        weight, slope = rows.inverse, rows.inverse_slope
+        if view == "ips":
+            both = a_slope * weight + a * slope
+            return Columns(
+                stacked([weight, weight * a, weight * y, weight * a * y]),
+                stacked([slope, both, slope * y, both * y]),
+            )
+        pseudo = rows.outcome + weight * (y - rows.outcome)
+        by_p, by_q = slope * (y - rows.outcome), rows.outcome_slope * (1.0 - weight)
+        return Columns(
+            stacked([one, a, pseudo, a * pseudo]),
+            stacked([zero, a_slope, by_p, a_slope * pseudo + a * by_p]),
+            stacked([zero, zero, by_q, a * by_q]),
+        )
+
+    def _by_group(self, view: str, of: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """Sums of a view by group, `total` (G, 4) or `draws` (draws, G, 4), and those of all people."""
+
+        def summed(sums: Sums) -> np.ndarray:
+            cells = getattr(sums, of)
+            return cells.reshape(*cells.shape[:-2], len(self.log.groups), BINS, -1).sum(-2)
+
+        everyone = None if view == "naive" else summed(self.view_sums("everyone"))
+        return summed(self.view_sums(view)), everyone
+
+    def rates(self, view: str) -> dict[str, np.ndarray]:
+        """The rate of each measure by group, shape (G,), by name."""
+        sums, everyone = self._by_group(view, "total")
+        return rates(sums, self.log.cost, everyone)
+
+    def rate_draws(self, view: str) -> dict[str, np.ndarray]:
+        """Bootstrap draws of `rates`, shape (draws, G)."""
+        sums, everyone = self._by_group(view, "draws")
+        return rates(sums, self.log.cost, everyone)
+
+    def _bins(self, view: str, of: str = "total") -> np.ndarray:
+        cells = getattr(self.view_sums(view), of)[..., :3]
+        return cells.reshape(*cells.shape[:-2], len(self.log.groups), BINS, 3)
+
+    def fairness(self, view: str) -> dict[str, dict[str, float | None]]:
+        """Each measure of unfairness with its interval."""
+        own, draws = self.rates(view), self.rate_draws(view)
+        found = {}
+        for name, values in own.items():
+            low, high = gap_interval(values, draws[name], largest=MEASURES[name].largest)
+            found[name] = as_plain(estimate=float(gap(values)), low=low, high=high)
+        error = float(calibration_errors(self._bins(view)).max(-1))
+        low, high = calibration_interval(self._bins(view), self._bins(view, "draws"))
+        return found | {"calibration_error": as_plain(estimate=error, low=low, high=high)}
+
+    def overlap(self, rows: np.ndarray | None = None) -> dict[str, float | None]:
+        """Effective sample size (Kish 1965) and largest of the weights a/p of labels, and their concentration.
+
+        Args:
+            rows: a selection of people, shape (N,), bool; None for all.
+        """
+        weight = np.sort(self.rows.weight[self.log.revealed if rows is None else self.log.revealed & rows])
+        total = weight.sum()
+        if total <= 0:
+            return as_plain(effective_sample_size=0.0, largest_weight=0.0, share_of_top_percent=np.nan)
+        top = weight[-max(1, round(len(weight) / 100)) :]
+        return as_plain(
+            effective_sample_size=effective_sample_size(weight),
+            largest_weight=weight[-1],
+            share_of_top_percent=top.sum() / total,
+        )
+
+    @cached_property
+    def sensitivity(self) -> pd.DataFrame:
+        """Bounds by odds ratio Γ (`bounds.sensitivity`)."""
+        return sensitivity(*self._bounded, gammas=GAMMAS)
+
+    @property
+    def _bounded(self) -> tuple[Any, ...]:
+        log, rows = self.log, self.rows
+        label = np.where(log.revealed, rows.label, np.nan)
+        return self.target, label, rows.outcome, rows.propensity, log.group, len(log.groups), log.cost
+
+    def to_plain(self) -> dict[str, Any]:
+        """The content of evaluation.json."""
+        log, refused = self.log, self.refused
+        labelled = bool(log.revealed.any())
+        nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
+        answered = refused is None
+        value = {
+            name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS
+        }
+        views = {
+            view: self.fairness(view) if labelled and (answered or view == "naive") else None
+            for view in VIEWS
+        }
+        label_free = self.fairness("everyone")["dpu"]
+        fairness = {
+            name: {
+                view: found[name] if found is not None else (label_free if name == "dpu" else nothing)
+                for view, found in views.items()
+            }
+            for name in MEASURES
+        }
+        limits = bounds(
+            self.target,
+            *label_bounds(np.where(log.revealed, self.rows.label, np.nan)),
+            log.group,
+            len(log.groups),
+            log.cost,
+        )
+        return {
+            "policy": self.policy,
+            "log": self._log_plain(),
+            "acceptance": float(self.target.mean()),
+            "value": value,
+            "guarantee": self._guarantee() if answered else as_plain(low=np.nan, high=np.nan),
+            "fairness": fairness,
+            "groups": self._groups_plain(answered, labelled),
+            "bounds": {name: as_plain(low=low, high=high) for name, (low, high) in limits.items()},
+            "sensitivity": self._sensitivity_plain() if answered else None,
+            "overlap": self.overlap() if labelled else as_plain(
+                effective_sample_size=0.0, largest_weight=np.nan, share_of_top_percent=np.nan
+            ),
+            "contraction": self._contraction_plain(),
+            "models": {
+                name: None
+                if fitted is None
+                else {"name": fitted.name} | as_plain(log_loss=fitted.log_loss, auc=fitted.auc or np.nan)
+                for name, fitted in (
+                    ("propensity", self.evaluator.fitted_propensity),
+                    ("outcome", self.evaluator.fitted_outcome),
+                )
+            },
+            "notes": list(log.notes),
+            "warnings": list(self.warnings),
+            "refused": refused,
+        }
+
+    def _log_plain(self) -> dict[str, Any]:
+        log = self.log
+        return {
+            "people": len(log.group),
+            "accepted": int(log.accepted.sum()),
+            "labelled": int(log.revealed.sum()),
+            "cost": log.cost,
+            "propensities": "estimated" if log.propensity is None else "recorded",
+        }
+
+    def _guarantee(self) -> dict[str, float | None]:
+        rows = self.rows
+        low, high = guaranteed_interval(
+            rows.target, rows.propensity, rows.revealed, rows.label, self.log.cost, clip=CLIP
+        )
+        return as_plain(low=low, high=high)
+
+    def _groups_plain(self, answered: bool, labelled: bool) -> dict[str, Any]:
+        """By group: numbers of people, overlap, rates in each view, and the reliability curve."""
+        log = self.log
+        views = [view for view in VIEWS if labelled and (answered or view == "naive")] or ["everyone"]
+        own = {view: (self.rates(view), self.rate_draws(view)) for view in views}
+        curves = {view: reliability(self._bins(view)) for view in views}
+        found: dict[str, Any] = {}
+        for g, name in enumerate(log.groups):
+            members = log.group == g
+            found[name] = {
+                "people": int(members.sum()),
+                "accepted": int(log.accepted[members].sum()),
+                "labelled": int(log.revealed[members].sum()),
+                "acceptance": float(self.target[members].mean()),
+                "overlap": self.overlap(members) if labelled else None,
+                "rates": {
+                    measure: {view: interval(of[measure][g], draws[measure][:, g]) for view, (of, draws) in own.items()}
+                    for measure in own[views[0]][0]
+                    if labelled or measure == "dpu"
+                },
+                "reliability": {
+                    view: [
+                        as_plain(score=score, label=label, share=share)
+                        for score, label, share in zip(
+                            curve.score[g], curve.label[g], curve.share[g], strict=True
+                        )
+                    ]
+                    for view, curve in curves.items()
+                    if labelled
+                },
+            }
+        return found
+
+    def _sensitivity_plain(self) -> dict[str, Any]:
+        table = self.sensitivity
+        by_measure = {
+            str(name): [
+                as_plain(gamma=row.gamma, low=row.low, high=row.high) for row in of.itertuples(index=False)
+            ]
+            for name, of in table.groupby("measure", sort=False)
+        }
+        return {"bounds": by_measure, "turning_points": turning_points(*self._bounded)}
+
+    def _contraction_plain(self) -> list[dict[str, Any]] | None:
+        if self.log.decision_maker is None or not self.log.revealed.any():
+            return None
+        return contraction(self.target, self.log).to_dict("records")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences between two policies, second minus first, paired over people."""
+
+    first: Evaluation
+    second: Evaluation
+
+    @property
+    def refused(self) -> str | None:
+        """The reason of the first of the two that is refused."""
+        for one in (self.first, self.second):
+            if one.refused is not None:
+                return f"{one.policy}: {one.refused}"
+        return None
+
+    def to_plain(self) -> dict[str, Any]:
+        """The content of evaluation.json: both policies, and differences, second minus first.
+
+        `probability_better` is the share of bootstrap samples in which the second has the greater value;
+        `probability_fairer` that in which its gap is smaller.
+        """
+        answered = self.refused is None
+        nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
+        value = {}
+        for name in ESTIMATORS:
+            if not answered:
+                value[name] = nothing | {"probability_better": None}
+                continue
+            (first, first_draws), (second, second_draws) = self.first.value(name), self.second.value(name)
+            draws = second_draws - first_draws
+            value[name] = interval(second - first, draws) | {"probability_better": _share(draws > 0, draws)}
+        fairness: dict[str, dict[str, Any]] = {name: {} for name in MEASURES if name != "calibration_error"}
+        for view in VIEWS:
+            for name, of_view in fairness.items():
+                label_free = not MEASURES[name].needs_label
+                if not (answered or (label_free and view != "naive")):
+                    of_view[view] = nothing | {"probability_fairer": None}
+                    continue
+                used = view if answered else "everyone"
+                gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
+                draws = np.subtract(
+                    *(gap(one.rate_draws(used)[name]) for one in (self.second, self.first))
+                )
+                of_view[view] = interval(gaps[1] - gaps[0], draws) | {
+                    "probability_fairer": _share(draws < 0, draws)
+                }
+        return {
+            "first": self.first.to_plain(),
+            "second": self.second.to_plain(),
+            "difference": {
+                "acceptance": float(self.second.target.mean() - self.first.target.mean()),
+                "value": value,
+                "fairness": fairness,
+            },
+            "refused": self.refused,
+        }
+
+
+def _share(wins: np.ndarray, draws: np.ndarray) -> float:
+    """Share of draws that are wins; ties count half."""
+    return float((wins + 0.5 * (draws == 0)).mean())
+
+
+def evaluate(
+    policy: Any,
+    log: pd.DataFrame | DecisionLog,
+    *,
+    propensity_model: Model = "auto",
+    outcome_model: Model = "auto",
+    folds: int = 5,
+    seed: int = 0,
+    **columns: Any,
+) -> Evaluation:
+    """Evaluate a policy from a log of another policy's decisions.
+
+    Args:
+        policy: its acceptance probabilities: a column of the log, an array, a scikit-learn-like predictor
+            with `predict_proba`, a function of a DataFrame, a `fairall.policy.Policy`, the folder or id of a
+            run; None for the policy that took the logged decisions.
+        log: a row per person, as a DataFrame whose columns `columns` describes, or read already.
+        propensity_model: see `Evaluator`.
+        outcome_model: see `Evaluator`.
+        folds: of the cross-fitting.
+        seed: of folds and bootstrap.
+        columns: of `DecisionLog.of`: decision, label, sensitive, ...
+
+    Raises:
+        FairAllError: where the log or the policy cannot be used.
+
+    Examples:
+        >>> import numpy as np, pandas as pd
+        >>> random = np.random.default_rng(0)
+        >>> score = random.normal(size=2000)
+        >>> propensity = 1 / (1 + np.exp(-score))
+        >>> accepted = random.random(2000) < propensity
+        >>> repaid = np.where(accepted, random.random(2000) < propensity, np.nan)
+        >>> log = pd.DataFrame({"score": score, "sex": random.choice(["f", "m"], 2000), "p": propensity,
+        ...                     "granted": accepted.astype(int), "repaid": repaid})
+        >>> found = evaluate(lambda people: (people["score"] > 0).astype(float), log, decision="granted",
+        ...                  label="repaid", sensitive="sex", propensity="p")
+        >>> plain = found.to_plain()
+        >>> plain["value"]["dr"]["low"] < 0.1 < plain["value"]["dr"]["high"]
+        True
+    """
+    if not isinstance(log, DecisionLog):
+        named: Sequence[str] = [policy] if isinstance(policy, str) and policy in log else []
+        log = DecisionLog.of(log, not_features=named, **columns)
+    evaluator = Evaluator(
+        log, propensity_model=propensity_model, outcome_model=outcome_model, folds=folds, seed=seed
+    )
+    return evaluator.evaluate(policy)
