@@ -1,0 +1,1 @@
+"""Off-policy evaluation and fairness under selective labels."""
