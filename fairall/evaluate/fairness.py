@@ -3,9 +3,8 @@
 Symbols: person i of N in group g of G; acceptance probability a of the policy, in [0, 1]; label y; cost c;
 weight w. E[·] is the weighted mean over the people of a group. A view says which y and w stand for the people
 (`view_columns`): accepted people only (naive), weighted by propensity (ips), or doubly robust (dr).
-
-Gaps among the accepted need not be those among all people: Kallus and Zhou (2018), "Residual unfairness in fair
-machine learning from prejudiced data". Gaps of all from doubly robust pseudo-labels: Coston, Rambachan and
+Gaps among the accepted need not be those among all people: Kallus and Zhou (2018), "Residual unfairness in
+fair machine learning from prejudiced data". Gaps of all by doubly robust pseudo-labels: Coston, Rambachan and
 Chouldechova (2021), "Characterizing fairness over the set of good models under selective labels".
 """
 
