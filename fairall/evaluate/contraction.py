@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 
 LEAST_ACCEPTED = 30  # labelled people a decision maker needs to be the most lenient one
 
@@ -77,15 +77,14 @@ def contraction(
     )
     if len(makers) < 2:
         raise FairAllError(
-            f"contraction compares decision makers, and the log has {count(len(makers), 'of them', 'of
-            them')}: " "give a column that names at least two"
+            f"contraction compares decision makers, and the log names {len(makers)}: "
+            "give a column that names at least two"
         )
     enough = makers[makers["labelled"] >= LEAST_ACCEPTED]
     if enough.empty:
         raise FairAllError(
-            f"contraction needs a decision maker with {LEAST_ACCEPTED} accepted people whose label is known,
-            and " f"the most there are is {makers['labelled'].max()}: give a column with fewer decision
-            makers"
+            f"contraction needs a decision maker with {LEAST_ACCEPTED} accepted people whose label is known; "
+            f"the most there are is {makers['labelled'].max()}: give a column with fewer decision makers"
         )
     most_lenient = enough["acceptance"].idxmax()
     own = people[people["decision_maker"] == most_lenient]
@@ -93,16 +92,16 @@ def contraction(
     grid = np.linspace(0.0, largest, 21)[1:] if acceptance is None else np.asarray(acceptance, dtype=float)
     if grid.max() > largest:
         raise FairAllError(
-            f"contraction at an acceptance rate of {grid.max():g} is not possible: the most lenient decision
-            maker " f"'{most_lenient}' accepts {largest:g}; give rates up to that"
+            f"contraction at an acceptance rate of {grid.max():g} is not possible: the most lenient decision "
+            f"maker, '{most_lenient}', accepts {largest:g}; give rates up to that"
         )
-    # A block of equal a is the smallest part whose order matters; within it the failures grow linearly.
+    # People of equal a form a block; within it the failures grow linearly with the number that is kept.
     blocks = own[own["accepted"]].groupby("a").agg(size=("a", "size"), rate=("failure", "mean"))[::-1]
     failures = blocks["size"] * blocks["rate"].fillna(makers.loc[most_lenient, "failure"])
     kept = np.append(0.0, blocks["size"].cumsum()) / len(own)
     failed = np.append(0.0, failures.cumsum()) / len(own)
     table = makers.assign(
-        failure=makers["acceptance"] * makers["failure"].where(makers["labelled"] > 0),
+        failure=(makers["acceptance"] * makers["failure"]).where(makers["acceptance"] > 0, 0.0),
         policy_failure=np.interp(makers["acceptance"], kept, failed, right=np.nan),
     )
     table = table.drop(columns="labelled").reset_index().sort_values(["acceptance", "decision_maker"])
