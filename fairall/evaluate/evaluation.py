@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 
 from fairall.errors import FairAllError, count
 from fairall.evaluate.bounds import GAMMAS, bounds, label_bounds, sensitivity, turning_points
-from fairall.evaluate.contraction import contraction
+from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import CLIP, ESTIMATORS, Rows, ValueSums, value_columns
 from fairall.evaluate.fairness import (
     BINS,
@@ -79,9 +79,7 @@ class Evaluator:
         self.fitted_outcome: Fitted | None = None
         if log.revealed.any():
             self.fitted_outcome = fit_outcome(log, outcome_model, folds, seed)
-        self.bootstrap = Bootstrap(
-            len(log.group), self.fitted_propensity, self.fitted_outcome, seed=seed
-        )
+        self.bootstrap = Bootstrap(len(log.group), self.fitted_propensity, self.fitted_outcome, seed=seed)
 
     @cached_property
     def acceptance_propensity(self) -> np.ndarray:
@@ -316,9 +314,7 @@ class Evaluation:
         labelled = bool(log.revealed.any())
         nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
         answered = refused is None
-        value = {
-            name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS
-        }
+        value = {name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS}
         views = {
             view: self.fairness(view) if labelled and (answered or view == "naive") else None
             for view in VIEWS
@@ -348,9 +344,9 @@ class Evaluation:
             "groups": self._groups_plain(answered, labelled),
             "bounds": {name: as_plain(low=low, high=high) for name, (low, high) in limits.items()},
             "sensitivity": self._sensitivity_plain() if answered else None,
-            "overlap": self.overlap() if labelled else as_plain(
-                effective_sample_size=0.0, largest_weight=np.nan, share_of_top_percent=np.nan
-            ),
+            "overlap": self.overlap()
+            if labelled
+            else as_plain(effective_sample_size=0.0, largest_weight=np.nan, share_of_top_percent=np.nan),
             "contraction": self._contraction_plain(),
             "models": {
                 name: None
@@ -399,7 +395,10 @@ class Evaluation:
                 "acceptance": float(self.target[members].mean()),
                 "overlap": self.overlap(members) if labelled else None,
                 "rates": {
-                    measure: {view: interval(of[measure][g], draws[measure][:, g]) for view, (of, draws) in own.items()}
+                    measure: {
+                        view: interval(of[measure][g], draws[measure][:, g])
+                        for view, (of, draws) in own.items()
+                    }
                     for measure in own[views[0]][0]
                     if labelled or measure == "dpu"
                 },
@@ -426,10 +425,28 @@ class Evaluation:
         }
         return {"bounds": by_measure, "turning_points": turning_points(*self._bounded)}
 
-    def _contraction_plain(self) -> list[dict[str, Any]] | None:
-        if self.log.decision_maker is None or not self.log.revealed.any():
+    @cached_property
+    def contraction(self) -> Contraction | None:
+        """Failure rates beside those of the log's decision makers; None where it names none.
+
+        Raises:
+            FairAllError: as `contraction.contraction`.
+        """
+        log = self.log
+        if log.decision_maker is None or not log.revealed.any():
             return None
-        return contraction(self.target, self.log).to_dict("records")
+        label = np.where(log.revealed, self.rows.label, np.nan)
+        return contraction(self.target, log.accepted, label, log.decision_maker)
+
+    def _contraction_plain(self) -> dict[str, Any] | None:
+        if self.contraction is None:
+            return None
+        makers = self.contraction.decision_makers
+        return {
+            "most_lenient": self.contraction.most_lenient,
+            "policy": self.contraction.curve.to_dict("records"),
+            "decision_makers": makers.astype(object).where(makers.notna(), None).to_dict("records"),
+        }
 
 
 @dataclass(frozen=True)
@@ -472,9 +489,7 @@ class Comparison:
                     continue
                 used = view if answered else "everyone"
                 gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
-                draws = np.subtract(
-                    *(gap(one.rate_draws(used)[name]) for one in (self.second, self.first))
-                )
+                draws = np.subtract(*(gap(one.rate_draws(used)[name]) for one in (self.second, self.first)))
                 of_view[view] = interval(gaps[1] - gaps[0], draws) | {
                     "probability_fairer": _share(draws < 0, draws)
                 }
