@@ -35,7 +35,6 @@ from fairall.evaluate.intervals import (
     as_plain,
     guaranteed_interval,
     interval,
-    percentiles,
     stacked,
 )
 from fairall.evaluate.log import DecisionLog
@@ -102,8 +101,8 @@ class Evaluator:
             target, name = self.acceptance_propensity, LOGGED
             if np.isnan(target).any():
                 raise FairAllError(
-                    f"{count(int(np.isnan(target).sum()), 'rejected row')} without a propensity: complete the "
-                    "column, or leave it out to have propensities estimated"
+                    f"{count(int(np.isnan(target).sum()), 'rejected row')} without a propensity: complete "
+                    "the column, or leave it out to have propensities estimated"
                 )
         else:
             target, name = target_probabilities(policy, self.log)
@@ -170,14 +169,14 @@ class Evaluation:
                 for g, name in enumerate(log.groups)
             ]
             return (
-                f"no overlap: {unlikely.sum() / target.sum():.0%} of the people whom the policy accepts had a "
-                f"propensity below {UNLIKELY:g} ({', '.join(shares)})"
+                f"no overlap: {unlikely.sum() / target.sum():.0%} of the people whom the policy accepts had "
+                f"a propensity below {UNLIKELY:g} ({', '.join(shares)})"
             )
         size = effective_sample_size(self.rows.weight)
         if size < LEAST_EFFECTIVE:
             return (
-                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE:.0f}: too few "
-                "accepted people are like those whom the policy accepts"
+                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE:.0f}: too "
+                "few accepted people are like those whom the policy accepts"
             )
         return None
 
@@ -191,8 +190,8 @@ class Evaluation:
         noise = np.sqrt((weight**2).sum())
         if expected > 0 and abs(total - expected) > max(TOTAL_TOLERANCE * expected, DEVIATIONS * noise):
             told.append(
-                f"the weights of the accepted sum to {total / expected:.2g} times the number of people whom the "
-                "policy accepts instead of 1: the propensities may not be those of these decisions"
+                f"the weights of the accepted sum to {total / expected:.2g} times the number of people whom "
+                "the policy accepts instead of 1: the propensities may not be those of these decisions"
             )
         return (*told, *undefined(self.rates("dr"), self.log.groups))
 
@@ -281,7 +280,7 @@ class Evaluation:
         return found | {"calibration_error": as_plain(estimate=error, low=low, high=high)}
 
     def overlap(self, rows: np.ndarray | None = None) -> dict[str, float | None]:
-        """Effective sample size (Kish 1965) and largest of the weights a/p of labels, and their concentration.
+        """Effective sample size (Kish 1965), largest value and concentration of the weights a/p of labels.
 
         Args:
             rows: a selection of people, shape (N,), bool; None for all.
