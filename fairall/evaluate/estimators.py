@@ -1,9 +1,9 @@
 """Estimators of a policy's value from a log of another policy's decisions.
 
 The value is V = E[a·(y − c)], the utility per person of the log: a is the probability that the policy accepts
-a person, y the label in {0, 1}, c the cost of acceptance. A rejection is worth 0, with or without a label, so that
-only accepted people need weights: w = a/p, where p is the probability that the logged decision revealed the
-label, r whether it did, and q = E[y | x, accepted] the prediction of an outcome model.
+a person, y the label in {0, 1}, c the cost of acceptance. A rejection is worth 0, with or without a label, so
+that only accepted people need weights: w = a/p, where p is the probability that the logged decision revealed
+the label, r whether it did, and q = E[y | x, accepted] the prediction of an outcome model.
 
 All estimators assume that labels are revealed at random given the columns of the log (no unobserved
 confounding), and p > 0 wherever a > 0 (overlap).
