@@ -1,25 +1,26 @@
 """Estimators of a policy's value from a log of another policy's decisions.
 
-The value is V = E[a·(y − c)], the utility per person of the log: a is the probability that the policy accepts a
-person, y the label in {0, 1}, c the cost of acceptance. A rejection is worth 0, with or without a label, so that
-only accepted people need weights: w = a/p, where p is the probability that the logged decision revealed the
-label, r whether it did, and q = E[y | x, accepted] the prediction of an outcome model.
+The value is V = E[a·(y − c)], the utility per person of the log: a is the probability that the policy accepts
+a person, y the label in {0, 1}, c the cost of acceptance. A rejection is worth 0, with or without a label, so
+that only accepted people need weights: w = a/p, where p is the probability that the logged decision revealed
+the label, r whether it did, and q = E[y | x, accepted] the prediction of an outcome model.
 
 All estimators assume that labels are revealed at random given the columns of the log (no unobserved
 confounding), and p > 0 wherever a > 0 (overlap).
 
 References:
-    Horvitz, D. and Thompson, D. (1952). A generalization of sampling without replacement from a finite universe.
-        Journal of the American Statistical Association.
-    Robins, J., Rotnitzky, A. and Zhao, L. (1994). Estimation of regression coefficients when some regressors are
-        not always observed. Journal of the American Statistical Association.
+    Horvitz, D. and Thompson, D. (1952). A generalization of sampling without replacement from a finite
+        universe. Journal of the American Statistical Association.
+    Robins, J., Rotnitzky, A. and Zhao, L. (1994). Estimation of regression coefficients when some regressors
+        are not always observed. Journal of the American Statistical Association.
     Ionides, E. (2008). Truncated importance sampling. Journal of Computational and Graphical Statistics.
     Dudík, M., Langford, J. and Li, L. (2011). Doubly robust policy evaluation and learning. ICML.
-    Swaminathan, A. and Joachims, T. (2015). The self-normalized estimator for counterfactual learning. NeurIPS.
-    Thomas, P. and Brunskill, E. (2016). Data-efficient off-policy policy evaluation for reinforcement learning.
-        ICML.
-    Wang, Y., Agarwal, A. and Dudík, M. (2017). Optimal and adaptive off-policy evaluation in contextual bandits.
-        ICML.
+    Swaminathan, A. and Joachims, T. (2015). The self-normalized estimator for counterfactual learning.
+        NeurIPS.
+    Thomas, P. and Brunskill, E. (2016). Data-efficient off-policy policy evaluation for reinforcement
+        learning. ICML.
+    Wang, Y., Agarwal, A. and Dudík, M. (2017). Optimal and adaptive off-policy evaluation in contextual
+        bandits. ICML.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def value_columns(rows: Rows, cost: float) -> Columns:
 
 
 def switch_threshold(rows: Rows, cost: float) -> float:
-    """τ of Switch-DR: the candidate with the least bound of the mean squared error (Wang et al. 2017, section 5).
+    """τ of Switch-DR, the candidate with the least bound of the mean squared error (Wang et al. 2017).
 
     The bound is the sample variance of the estimate plus the square of the largest possible bias,
     mean a·1(w > τ) times the largest |y − q| ≤ 1. Candidates are quantiles of w = a/p over all people.
@@ -168,7 +169,7 @@ def ips(sums: ValueSums, cost: float) -> np.ndarray:
 
 @_estimator("clipped IPS")
 def clipped_ips(sums: ValueSums, cost: float) -> np.ndarray:
-    """IPS with weights min(w, `CLIP`) (Ionides 2008). Less variance, and a bias towards 0 where w is clipped."""
+    """IPS with weights min(w, `CLIP`): less variance, biased where w is clipped (Ionides 2008)."""
     return (sums.clipped_y - cost * sums.clipped) / sums.n
 
 
@@ -176,8 +177,9 @@ def clipped_ips(sums: ValueSums, cost: float) -> np.ndarray:
 def snips(sums: ValueSums, cost: float) -> np.ndarray:
     """Self-normalised IPS, (Σ a / N)·Σ r·w·(y − c) / Σ r·w (Swaminathan & Joachims 2015).
 
-    The share of people whom the policy accepts, which needs no label, times a weighted mean over the accepted.
-    Consistent where p is right up to a factor; does not depend on the propensities of rejected people.
+    The share of people whom the policy accepts, which needs no label, times a weighted mean over the
+    accepted. Consistent where p is right up to a factor; does not depend on the propensities of rejected
+    people.
     """
     return sums.a / sums.n * (sums.wy / sums.w - cost)
 
@@ -199,9 +201,9 @@ def dr(sums: ValueSums, cost: float) -> np.ndarray:
 
 @_estimator("self-normalised DR")
 def sndr(sums: ValueSums, cost: float) -> np.ndarray:
-    """Self-normalised DR, direct method + (Σ a / N)·Σ r·w·(y − q) / Σ r·w (Thomas & Brunskill 2016, weighted DR).
+    """Self-normalised DR, direct method + (Σ a / N)·Σ r·w·(y − q) / Σ r·w.
 
-    Consistent as `dr`, with bounded correction.
+    Consistent as `dr`, with a bounded correction; the weighted DR of Thomas & Brunskill (2016).
     """
     return dm(sums, cost) + sums.a / sums.n * (sums.wy - sums.wq) / sums.w
 

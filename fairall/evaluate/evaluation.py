@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin
 
 from fairall.errors import FairAllError, count
 from fairall.evaluate.bounds import GAMMAS, bounds, label_bounds, sensitivity, turning_points
-from fairall.evaluate.contraction import contraction
+from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import CLIP, ESTIMATORS, Rows, ValueSums, value_columns
 from fairall.evaluate.fairness import (
     BINS,
@@ -35,7 +35,6 @@ from fairall.evaluate.intervals import (
     as_plain,
     guaranteed_interval,
     interval,
-    percentiles,
     stacked,
 )
 from fairall.evaluate.log import DecisionLog
@@ -79,9 +78,7 @@ class Evaluator:
         self.fitted_outcome: Fitted | None = None
         if log.revealed.any():
             self.fitted_outcome = fit_outcome(log, outcome_model, folds, seed)
-        self.bootstrap = Bootstrap(
-            len(log.group), self.fitted_propensity, self.fitted_outcome, seed=seed
-        )
+        self.bootstrap = Bootstrap(len(log.group), self.fitted_propensity, self.fitted_outcome, seed=seed)
 
     @cached_property
     def acceptance_propensity(self) -> np.ndarray:
@@ -104,8 +101,8 @@ class Evaluator:
             target, name = self.acceptance_propensity, LOGGED
             if np.isnan(target).any():
                 raise FairAllError(
-                    f"{count(int(np.isnan(target).sum()), 'rejected row')} without a propensity: complete the "
-                    "column, or leave it out to have propensities estimated"
+                    f"{count(int(np.isnan(target).sum()), 'rejected row')} without a propensity: complete "
+                    "the column, or leave it out to have propensities estimated"
                 )
         else:
             target, name = target_probabilities(policy, self.log)
@@ -172,14 +169,14 @@ class Evaluation:
                 for g, name in enumerate(log.groups)
             ]
             return (
-                f"no overlap: {unlikely.sum() / target.sum():.0%} of the people whom the policy accepts had a "
-                f"propensity below {UNLIKELY:g} ({', '.join(shares)})"
+                f"no overlap: {unlikely.sum() / target.sum():.0%} of the people whom the policy accepts had "
+                f"a propensity below {UNLIKELY:g} ({', '.join(shares)})"
             )
         size = effective_sample_size(self.rows.weight)
         if size < LEAST_EFFECTIVE:
             return (
-                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE:.0f}: too few "
-                "accepted people are like those whom the policy accepts"
+                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE:.0f}: too "
+                "few accepted people are like those whom the policy accepts"
             )
         return None
 
@@ -193,8 +190,8 @@ class Evaluation:
         noise = np.sqrt((weight**2).sum())
         if expected > 0 and abs(total - expected) > max(TOTAL_TOLERANCE * expected, DEVIATIONS * noise):
             told.append(
-                f"the weights of the accepted sum to {total / expected:.2g} times the number of people whom the "
-                "policy accepts instead of 1: the propensities may not be those of these decisions"
+                f"the weights of the accepted sum to {total / expected:.2g} times the number of people whom "
+                "the policy accepts instead of 1: the propensities may not be those of these decisions"
             )
         return (*told, *undefined(self.rates("dr"), self.log.groups))
 
@@ -283,7 +280,7 @@ class Evaluation:
         return found | {"calibration_error": as_plain(estimate=error, low=low, high=high)}
 
     def overlap(self, rows: np.ndarray | None = None) -> dict[str, float | None]:
-        """Effective sample size (Kish 1965) and largest of the weights a/p of labels, and their concentration.
+        """Effective sample size (Kish 1965), largest value and concentration of the weights a/p of labels.
 
         Args:
             rows: a selection of people, shape (N,), bool; None for all.
@@ -316,9 +313,7 @@ class Evaluation:
         labelled = bool(log.revealed.any())
         nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
         answered = refused is None
-        value = {
-            name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS
-        }
+        value = {name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS}
         views = {
             view: self.fairness(view) if labelled and (answered or view == "naive") else None
             for view in VIEWS
@@ -348,9 +343,9 @@ class Evaluation:
             "groups": self._groups_plain(answered, labelled),
             "bounds": {name: as_plain(low=low, high=high) for name, (low, high) in limits.items()},
             "sensitivity": self._sensitivity_plain() if answered else None,
-            "overlap": self.overlap() if labelled else as_plain(
-                effective_sample_size=0.0, largest_weight=np.nan, share_of_top_percent=np.nan
-            ),
+            "overlap": self.overlap()
+            if labelled
+            else as_plain(effective_sample_size=0.0, largest_weight=np.nan, share_of_top_percent=np.nan),
             "contraction": self._contraction_plain(),
             "models": {
                 name: None
@@ -399,7 +394,10 @@ class Evaluation:
                 "acceptance": float(self.target[members].mean()),
                 "overlap": self.overlap(members) if labelled else None,
                 "rates": {
-                    measure: {view: interval(of[measure][g], draws[measure][:, g]) for view, (of, draws) in own.items()}
+                    measure: {
+                        view: interval(of[measure][g], draws[measure][:, g])
+                        for view, (of, draws) in own.items()
+                    }
                     for measure in own[views[0]][0]
                     if labelled or measure == "dpu"
                 },
@@ -426,10 +424,28 @@ class Evaluation:
         }
         return {"bounds": by_measure, "turning_points": turning_points(*self._bounded)}
 
-    def _contraction_plain(self) -> list[dict[str, Any]] | None:
-        if self.log.decision_maker is None or not self.log.revealed.any():
+    @cached_property
+    def contraction(self) -> Contraction | None:
+        """Failure rates beside those of the log's decision makers; None where it names none.
+
+        Raises:
+            FairAllError: as `contraction.contraction`.
+        """
+        log = self.log
+        if log.decision_maker is None or not log.revealed.any():
             return None
-        return contraction(self.target, self.log).to_dict("records")
+        label = np.where(log.revealed, self.rows.label, np.nan)
+        return contraction(self.target, log.accepted, label, log.decision_maker)
+
+    def _contraction_plain(self) -> dict[str, Any] | None:
+        if self.contraction is None:
+            return None
+        makers = self.contraction.decision_makers
+        return {
+            "most_lenient": self.contraction.most_lenient,
+            "policy": self.contraction.curve.to_dict("records"),
+            "decision_makers": makers.astype(object).where(makers.notna(), None).to_dict("records"),
+        }
 
 
 @dataclass(frozen=True)
@@ -472,9 +488,7 @@ class Comparison:
                     continue
                 used = view if answered else "everyone"
                 gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
-                draws = np.subtract(
-                    *(gap(one.rate_draws(used)[name]) for one in (self.second, self.first))
-                )
+                draws = np.subtract(*(gap(one.rate_draws(used)[name]) for one in (self.second, self.first)))
                 of_view[view] = interval(gaps[1] - gaps[0], draws) | {
                     "probability_fairer": _share(draws < 0, draws)
                 }

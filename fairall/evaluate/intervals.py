@@ -1,7 +1,7 @@
 """Bootstrap of sums over rows, and an interval with a finite-sample guarantee.
 
-All estimates are functions of sums of per-row columns within cells (groups of people, or groups and bins). The
-bootstrap therefore resamples sums of blocks of rows, at a cost that does not depend on the number of rows.
+All estimates are functions of sums of per-row columns within cells (groups of people, or groups and bins).
+The bootstrap therefore resamples sums of blocks of rows, at a cost that does not depend on their number.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -142,14 +143,19 @@ class Bootstrap:
 
     def _resampled(self, blocks: np.ndarray) -> np.ndarray:
         """Sums over resampled blocks of columns (blocks, K), shape (draws, K)."""
-        random = np.random.default_rng([self.seed, 1])
-        n, found = self._n_blocks, []
-        for start in range(0, self.draws, DRAWS_AT_ONCE):
-            several = min(DRAWS_AT_ONCE, self.draws - start)
-            chosen = random.integers(n, size=(several, n)) + n * np.arange(several)[:, None]
-            counts = np.bincount(chosen.ravel(), minlength=several * n).reshape(several, n)
-            found.append(counts.astype(float) @ blocks)
-        return np.concatenate(found)
+        parts = range(0, self.draws, DRAWS_AT_ONCE)
+        return np.concatenate(
+            [self._counts[start : start + DRAWS_AT_ONCE].astype(float) @ blocks for start in parts]
+        )
+
+    @cached_property
+    def _counts(self) -> np.ndarray:
+        """How often each block is in each resample, shape (draws, blocks)."""
+        random, n = np.random.default_rng([self.seed, 1]), self._n_blocks
+        counts = np.empty((self.draws, n), dtype=np.uint8)  # a count of 256 has probability below 1e-500
+        for draw in counts:
+            draw[:] = np.bincount(random.integers(n, size=n), minlength=n)
+        return counts
 
 
 def percentiles(draws: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
@@ -175,8 +181,8 @@ def guaranteed_interval(
 
     The lower end is an empirical-Bernstein bound (Maurer & Pontil 2009, theorem 4) on the mean of
     r·min(a/p, M)·y − c·a, whose expectation is at most V = E[a(y − c)]; the upper end one on the mean of
-    a·(1 − c) − r·min(a/p, M)·(1 − y), whose expectation is at least V. Clipping at M bounds the range M + 1 of
-    both, as in high-confidence off-policy evaluation (Thomas et al. 2015).
+    a·(1 − c) − r·min(a/p, M)·(1 − y), whose expectation is at least V. Clipping at M bounds the range M + 1
+    of both, as in high-confidence off-policy evaluation (Thomas et al. 2015).
 
     Args:
         target: a, acceptance probabilities of the policy, shape (N,).

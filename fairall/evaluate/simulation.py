@@ -1,0 +1,251 @@
+"""Checks of the estimates against populations whose truth is known.
+
+Logs are drawn from a finite population of which every label is known, with decisions of a known logistic
+policy, so that value and gaps of any policy are known exactly.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from fairall.data.features import Kind
+from fairall.data.load import load_dataset
+from fairall.data.synthetic import Synthetic
+from fairall.evaluate.estimators import ESTIMATORS
+from fairall.evaluate.evaluation import Evaluator
+from fairall.evaluate.fairness import MEASURES, VIEWS, gap, group_sums, label_columns, rates
+from fairall.evaluate.log import DecisionLog
+
+SIZES = (2_000, 20_000)
+LARGE_POPULATION = 200_000  # people of the synthetic data set
+LEVEL = 1.96  # standard errors within which a mean error is simulation error
+# Conditions: where propensities come from, and which model is wrong (a constant).
+CONDITIONS = ("recorded", "estimated", "wrong propensity", "wrong outcome")
+GAPS = tuple(name for name, one in MEASURES.items() if one.formula is not None)
+
+
+@dataclass(frozen=True)
+class Population:
+    """A finite population with known labels and two policies.
+
+    Attributes:
+        name: of the data set.
+        people: features and sensitive attribute `s`, a row per person.
+        kinds: kind of each feature.
+        label: y of each person, shape (N,).
+        p_label: P(y = 1 | x, s) of a logistic model fitted to the labels, shape (N,).
+        propensity: of the policy that logs, a logistic function of the features, shape (N,).
+        target: acceptance probabilities of the policy to be evaluated, shape (N,).
+        cost: c.
+    """
+
+    name: str
+    people: pd.DataFrame
+    kinds: dict[str, str]
+    label: np.ndarray
+    p_label: np.ndarray
+    propensity: np.ndarray
+    target: np.ndarray
+    cost: float
+
+    @classmethod
+    @functools.cache
+    def of(cls, name: str) -> Population:
+        """The population of `synthetic` or `credit`.
+
+        The logging policy accepts by the predicted label, with less favour to the disadvantaged; the other
+        policy is steeper, and without that disfavour.
+        """
+        dataset = load_dataset(name)
+        if isinstance(dataset, Synthetic):
+            drawn = dataset.individuals("population", LARGE_POPULATION)
+            people = pd.DataFrame({key: drawn.variable(key) for key in dataset.config.observed})
+            s, label, features = drawn.s, drawn.label, dataset.schema
+        else:
+            table = dataset.table()
+            people, s, label, features = table.x[table.schema.names], table.s, table.label, table.schema
+        kinds = {feature.name: feature.kind for feature in features}
+        design = pd.get_dummies(people.astype({n: str for n, k in kinds.items() if k is Kind.CATEGORICAL}))
+        inputs = StandardScaler().fit_transform(np.column_stack([design.to_numpy(dtype=float), s]))
+        p_label = LogisticRegression(C=0.1, max_iter=1000).fit(inputs, label).predict_proba(inputs)[:, 1]
+        odds = np.log(p_label / (1.0 - p_label))
+        score = (odds - odds.mean()) / odds.std()
+        return cls(
+            name,
+            people.reset_index(drop=True).assign(s=s.astype(int)),
+            {name: str(kind) for name, kind in kinds.items()},
+            label.astype(float),
+            p_label,
+            expit(0.3 + 0.8 * score - 0.5 * (s < 0)),
+            expit(2.0 * score),
+            0.6 if name == "credit" else 0.5,
+        )
+
+    def truth(self, label: np.ndarray) -> dict[str, float]:
+        """Value, acceptance and gaps of the evaluated policy by the labels of everybody, (N,)."""
+        return _by_label(self.target, label, self.people["s"].to_numpy(), self.cost)
+
+    def draw(self, n: int, random: np.random.Generator, simulated: bool) -> tuple[pd.DataFrame, np.ndarray]:
+        """A log of n people drawn with replacement, and the labels of all of them.
+
+        Args:
+            n: number of people.
+            random: source of randomness.
+            simulated: labels drawn from `p_label`, so that a logistic outcome model is right.
+        """
+        rows = random.integers(len(self.people), size=n)
+        label = (random.random(n) < self.p_label[rows]).astype(float) if simulated else self.label[rows]
+        accepted = random.random(n) < self.propensity[rows]
+        log = (
+            self.people.iloc[rows]
+            .reset_index(drop=True)
+            .assign(
+                decision=accepted.astype(int),
+                label=np.where(accepted, label, np.nan),
+                propensity=self.propensity[rows],
+                target=self.target[rows],
+            )
+        )
+        return log, label
+
+
+def _by_label(target: np.ndarray, label: np.ndarray, s: np.ndarray, cost: float) -> dict[str, float]:
+    columns = label_columns(target, label, np.ones(len(label)))
+    by_group = rates(group_sums(columns, (s > 0).astype(int), 2), cost)
+    return {"value": float(np.mean(target * (label - cost)))} | {
+        name: float(gap(values)) for name, values in by_group.items()
+    }
+
+
+def simulate(
+    names: tuple[str, ...] = ("synthetic", "credit"),
+    sizes: tuple[int, ...] = SIZES,
+    conditions: tuple[str, ...] = CONDITIONS,
+    *,
+    logs: int = 500,
+    jobs: int = 1,
+) -> pd.DataFrame:
+    """Estimates from many logs beside the truth.
+
+    Args:
+        names: of populations.
+        sizes: people of a log.
+        conditions: some of `CONDITIONS`.
+        logs: of each population, size and condition.
+        jobs: processes.
+
+    Returns:
+        A row per log and estimate: population, size, condition, quantity (`value` or a measure), estimator
+        (or view), estimate, low, high, truth; for the estimator `manski`, low and high are the bounds, and
+        truth that of the log's people.
+    """
+    tasks = [
+        (name, size, condition, number)
+        for name in names
+        for size in sizes
+        for condition in conditions
+        for number in range(logs)
+    ]
+    if jobs == 1:
+        found = list(map(_one_log, tasks))
+    else:
+        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+            found = list(pool.map(_one_log, tasks, chunksize=8))
+    return pd.DataFrame([row for rows in found for row in rows])
+
+
+def _one_log(task: tuple[str, int, str, int]) -> list[dict[str, Any]]:
+    name, size, condition, number = task
+    population = Population.of(name)
+    simulated = condition == "wrong propensity"
+    random = np.random.default_rng([number, size, CONDITIONS.index(condition)])
+    people, label = population.draw(size, random, simulated)
+    log = DecisionLog.of(
+        people if condition == "recorded" else people.drop(columns="propensity"),
+        decision="decision",
+        label="label",
+        sensitive="s",
+        propensity="propensity" if condition == "recorded" else None,
+        cost=population.cost,
+        kinds=population.kinds,
+        not_features=["target"],
+    )
+    constant = DummyClassifier()
+    found = Evaluator(
+        log,
+        propensity_model=constant if condition == "wrong propensity" else "logistic",
+        outcome_model=constant if condition == "wrong outcome" else "logistic",
+        seed=number,
+    ).evaluate("target")
+    truth = population.truth(population.p_label if simulated else population.label)
+    of_log = _by_label(population_target(people), label, people["s"].to_numpy(), population.cost)
+    identity = {"population": name, "size": size, "condition": condition, "log": number}
+    return [identity | row for row in _rows(found.to_plain(), truth, of_log, people, label, population.cost)]
+
+
+def population_target(people: pd.DataFrame) -> np.ndarray:
+    """The evaluated policy's probabilities in a drawn log, shape (n,)."""
+    return people["target"].to_numpy(dtype=float)
+
+
+def _rows(
+    plain: dict[str, Any],
+    truth: dict[str, float],
+    of_log: dict[str, float],
+    people: pd.DataFrame,
+    label: np.ndarray,
+    cost: float,
+) -> Iterator[dict[str, Any]]:
+    accepted = people["decision"].to_numpy() == 1
+    naive = float(np.mean(population_target(people)[accepted] * (label[accepted] - cost)))
+    yield {"quantity": "value", "estimator": "naive", "estimate": naive, "truth": truth["value"]}
+    for estimator in ESTIMATORS:
+        yield {"quantity": "value", "estimator": estimator, "truth": truth["value"]} | plain["value"][
+            estimator
+        ]
+    yield {"quantity": "value", "estimator": "guarantee", "truth": truth["value"]} | plain["guarantee"]
+    for name in GAPS:
+        for view in VIEWS:
+            yield {"quantity": name, "estimator": view, "truth": truth[name]} | plain["fairness"][name][view]
+    for name, key in (("value", "utility"), *((name, name) for name in GAPS)):
+        yield {"quantity": name, "estimator": "manski", "truth": of_log[name]} | plain["bounds"][key]
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """Mean error, its standard error, and coverage by population, size, condition, quantity and estimator.
+
+    Args:
+        found: of `simulate`.
+
+    Returns:
+        Columns truth, mean_error, standard_error, deviation (of the estimates), covered, logs, answered.
+    """
+    table = found.assign(
+        error=found["estimate"] - found["truth"],
+        covered=((found["low"] <= found["truth"] + 1e-12) & (found["truth"] <= found["high"] + 1e-12)).where(
+            found["low"].notna()
+        ),
+    )
+    by = table.groupby(["population", "size", "condition", "quantity", "estimator"], sort=False)
+    measured = by.agg(
+        truth=("truth", "mean"),
+        mean_error=("error", "mean"),
+        standard_error=("error", "sem"),
+        deviation=("error", "std"),
+        covered=("covered", lambda values: values.astype(float).mean()),
+        logs=("log", "nunique"),
+        answered=("low", "count"),
+    )
+    return measured.reset_index()
