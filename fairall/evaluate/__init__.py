@@ -1,0 +1,1 @@
+"""Evaluation of policies from logs of past decisions under selective labels."""
