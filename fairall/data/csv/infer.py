@@ -54,6 +54,21 @@ def infer_feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Fe
     return _discrete(column.iloc[train], numbers, present, declared, config)
 
 
+def infer_features(
+    raw: pd.DataFrame, train: np.ndarray, config: CsvConfig
+) -> tuple[list[Feature], list[str]]:
+    """Features of the columns, and a note on each column left out; arguments as for `infer_feature`."""
+    features: list[Feature] = []
+    notes = []
+    for name in raw:
+        feature = infer_feature(raw[name], train, config)
+        if isinstance(feature, LeftOut):
+            notes.append(f"column {name!r} is left out: {feature.reason}")
+        else:
+            features.append(feature)
+    return features, notes
+
+
 def _infer_kind(
     column: pd.Series, numbers: np.ndarray, present: np.ndarray, config: CsvConfig
 ) -> Kind | LeftOut:
