@@ -14,9 +14,9 @@ PACKAGE = Path(__file__).parents[1] / "fairall"
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = (
     "errors", "runtime", "storage", "randomness", "metrics", "config", "data", "nn", "models", "online",
-    "policy", "results", "tracking", "experiment", "tuning", "report", "main", "__main__",
+    "policy", "results", "tracking", "experiment", "tuning", "evaluate", "report", "main", "__main__",
 )  # fmt: skip
-MOST = 22  # folders and modules of the root together
+MOST = 23  # folders and modules of the root together
 ROOT_MODULES = 8
 
 

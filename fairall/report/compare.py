@@ -15,7 +15,7 @@ from fairall.report.figures import BAND, LEVELS, UTILITY_AND_DPU, ReportFigure, 
 from fairall.report.statistics import LEVEL
 from fairall.report.table import Cell, Row, Table, markdown
 from fairall.report.tables import group_rows, with_references
-from fairall.results.finished import Run, read_run
+from fairall.results.finished import Run, read_named, run_folder
 from fairall.storage.identity import determining, flattened
 
 MEASURES = (*labels.EFFECTIVE, *labels.TEMPORAL, *labels.measures("mean_cfu", "mean_ground_truth_utility"))
@@ -39,11 +39,11 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     words = [word for word in chosen if not (word.endswith(".lock") and Path(word).is_file())]
     if len(words) < 2:
         raise FairAllError("compare needs at least two runs: folders, or ids of outputs/runs")
-    paths = [_path(word, runs_folder) for word in words]
+    paths = [run_folder(word, runs_folder) for word in words]
     repeated = next((path for path in paths if paths.count(path) > 1), None)
     if repeated is not None:
         raise FairAllError(f"{repeated} is named twice")
-    runs = {str(i): _read(path) for i, path in enumerate(paths, start=1)}
+    runs = {str(i): read_named(path) for i, path in enumerate(paths, start=1)}
     names = {
         number: marked(f"{number} {labels.method(run.name('model'))}, {run.path.name}", run)
         for number, run in runs.items()
@@ -68,29 +68,6 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     )  # fmt: skip
     write_page(folder, "FairAll: runs side by side", {"": [*tables, figure]})
     return "\n".join(map(markdown, tables))
-
-
-def _path(word: str, runs_folder: Path) -> Path:
-    """The folder of a run by its path or the beginning of its id."""
-    if Path(word).is_dir():
-        return Path(word).resolve()
-    if Path(word).exists():
-        raise FairAllError(f"{word}: a file, not the folder of a run")
-    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
-    if not matches:
-        raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
-    if len(matches) > 1:
-        raise FairAllError(f"{word}: {len(matches)} runs have ids that begin so; give more of the id")
-    return matches[0].resolve()
-
-
-def _read(path: Path) -> Run:
-    if not any((path / name).exists() for name in ("config.yaml", "DONE")):
-        raise FairAllError(f"{path}: not the folder of a run, which is outputs/runs/METHOD/DATASET/ID")
-    try:
-        return read_run(path)
-    except FairAllError as error:
-        raise FairAllError(f"{path}: {error}") from error
 
 
 def _side_by_side(

@@ -114,6 +114,34 @@ def collect(folder: Path) -> Collection:
     return Collection(runs, left_out)
 
 
+def run_folder(word: str, runs_folder: Path) -> Path:
+    """The folder of a run by its path or the beginning of its id.
+
+    Raises:
+        FairAllError: where there is none, or more than one.
+    """
+    if Path(word).is_dir():
+        return Path(word).resolve()
+    if Path(word).exists():
+        raise FairAllError(f"{word}: a file, not the folder of a run")
+    matches = [path for path in runs_folder.glob(f"*/*/{word}*") if path.is_dir()] if "/" not in word else []
+    if not matches:
+        raise FairAllError(f"{word}: no such run, neither a folder nor an id in {runs_folder}")
+    if len(matches) > 1:
+        raise FairAllError(f"{word}: {len(matches)} runs have ids that begin so; give more of the id")
+    return matches[0].resolve()
+
+
+def read_named(path: Path) -> Run:
+    """The run in a folder that the user named; raises as `read_run`, with the folder."""
+    if not any((path / name).exists() for name in ("config.yaml", "DONE")):
+        raise FairAllError(f"{path}: not the folder of a run, which is outputs/runs/METHOD/DATASET/ID")
+    try:
+        return read_run(path)
+    except FairAllError as error:
+        raise FairAllError(f"{path}: {error}") from error
+
+
 def read_run(path: Path) -> Run:
     """Read a run's folder.
 

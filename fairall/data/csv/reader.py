@@ -1,4 +1,4 @@
-"""Strict reader of CSV files as text: irregularities are errors that name the line or row."""
+"""Strict reader of CSV and Parquet files as text: irregularities are errors that name the line or row."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from typing import IO
 import pandas as pd
 
 from fairall.data.cells import shown
+from fairall.data.csv.cells_as_text import of_parquet
 from fairall.errors import FairAllError, count
 from fairall.storage.files import why_no_file
 
 CHUNK_ROWS = 50_000
 UNUSABLE_SEPARATORS = '"\r\n'
-OTHER_FORMATS = {  # by first bytes
-    b"PK\x03\x04": "an Excel workbook or a zip archive",
-    b"\xd0\xcf\x11\xe0": "an Excel workbook",
-    b"\x1f\x8b": "compressed with gzip",
-    b"PAR1": "a Parquet file",
+PARQUET, PARQUET_ENDINGS = b"PAR1", (".parquet", ".pq")
+SAVE = "save or unpack it as one"
+OTHER_FORMATS = {  # by first bytes: what it is, and what to do
+    b"PK\x03\x04": ("an Excel workbook or a zip archive", SAVE),
+    b"\xd0\xcf\x11\xe0": ("an Excel workbook", SAVE),
+    b"\x1f\x8b": ("compressed with gzip", SAVE),
+    PARQUET: ("a Parquet file", "rename it, so that its name ends in .parquet"),
 }
 OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as typed in a shell
 
@@ -31,21 +34,25 @@ def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[
     """Read all cells as text without surrounding blanks, None where missing, in the file's order.
 
     Empty rows and a byte-order mark are skipped; quoted cells may hold separators and line breaks. Line
-    breaks in column names become blanks; unnamed columns are called `column 1` and so on.
+    breaks in column names become blanks; unnamed columns are called `column 1` and so on. A Parquet file
+    gives what a CSV file of the same table would.
 
     Args:
-        path: CSV file whose first row holds the column names.
-        separator: one character between cells.
-        encoding: Python's name of the text encoding.
+        path: Parquet file, if its name ends in .parquet or .pq; else a CSV file whose first row holds the
+            column names.
+        separator: one character between cells of a CSV file.
+        encoding: Python's name of the text encoding of a CSV file.
         missing: cell texts that mean a missing value.
 
     Raises:
         FairAllError: if the file cannot be read, has no rows, or has a malformed row.
     """
-    if separator in UNUSABLE_SEPARATORS:
-        raise FairAllError(f"dataset.separator={separator!r} is not possible: it ends lines or quotes cells")
     try:
-        with _open(path, encoding) as file:
+        if wrong := why_no_file(path):
+            raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV or Parquet file")
+        if path.suffix.lower() in PARQUET_ENDINGS:
+            return _parquet(path, missing)
+        with _open(path, separator, encoding) as file:
             return _table(_rows(file, path, separator), path, separator, frozenset(missing))
     except UnicodeError as error:
         raise FairAllError(_undecodable(path, encoding)) from error
@@ -53,18 +60,36 @@ def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[
         raise FairAllError(f"dataset.path={path}: cannot be read ({error.strerror or error})") from error
 
 
-def _open(path: Path, encoding: str) -> IO[str]:
-    if wrong := why_no_file(path):
-        raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV file")
-    with path.open("rb") as file:
-        beginning = file.read(4)
-    for magic, is_ in OTHER_FORMATS.items():
+def _open(path: Path, separator: str, encoding: str) -> IO[str]:
+    if separator in UNUSABLE_SEPARATORS:
+        raise FairAllError(f"dataset.separator={separator!r} is not possible: it ends lines or quotes cells")
+    beginning = _beginning(path)
+    for magic, (is_, remedy) in OTHER_FORMATS.items():
         if beginning.startswith(magic):
-            raise FairAllError(f"dataset.path={path} is {is_}, no CSV: save or unpack it as one")
+            raise FairAllError(f"dataset.path={path} is {is_}, no CSV: {remedy}")
     try:
         return path.open(encoding=encoding, newline="")
     except LookupError as error:
         raise FairAllError(f"dataset.text_encoding={encoding}: there is no such encoding") from error
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(4)
+
+
+def _parquet(path: Path, missing: Collection[str]) -> pd.DataFrame:
+    if _beginning(path) != PARQUET:
+        raise FairAllError(
+            f"dataset.path={path} is no Parquet file: rename it, so that its name ends in .csv, or save it "
+            "as Parquet"
+        )
+    header, columns = of_parquet(path, missing)
+    table = pd.DataFrame(dict(zip(_names(header, path), columns, strict=True)), dtype=object)
+    filled = table.notna().any(axis=1)  # empty rows are skipped as in a CSV file
+    if not filled.any():
+        raise FairAllError(f"{path}: there are columns, but no row")
+    return table if filled.all() else table[filled].reset_index(drop=True)
 
 
 def _rows(file: IO[str], path: Path, separator: str) -> Iterator[list[str]]:
@@ -112,25 +137,28 @@ def _table(rows: Iterator[list[str]], path: Path, separator: str, missing: froze
                 )
         n_rows += len(chunk)
         for part, column in zip(parts, zip(*chunk, strict=True), strict=True):
-            stripped = (cell.strip() for cell in column)
-            part.append([None if cell in missing else cell for cell in stripped])
+            cells: list[str | None] = list(map(str.strip, column))
+            complete = missing.isdisjoint(cells)
+            part.append(cells if complete else [None if cell in missing else cell for cell in cells])
     if n_rows == 0:
         raise FairAllError(f"{path}: there is a header, but no row")
     columns = {name: list(itertools.chain(*part)) for name, part in zip(names, parts, strict=True)}
     return pd.DataFrame(columns, dtype=object)
 
 
-def _names(header: list[str], path: Path, separator: str) -> list[str]:
+def _names(header: list[str], path: Path, separator: str | None = None) -> list[str]:
+    """Column names; `separator` is that of a CSV file."""
     names = [" ".join(name.split()) or f"column {i}" for i, name in enumerate(header, start=1)]
-    ((most, times),) = Counter(names).most_common(1)
+    most, times = max(Counter(names).items(), key=lambda item: item[1], default=("", 0))
     if times > 1:
         raise FairAllError(f"{path}: {times} columns are named {most!r}: rename or remove all but one")
     if len(names) < 2:
         hint = "a table needs several"
         for other, typed in OTHER_SEPARATORS.items():
-            if other in header[0] and other != separator:
+            if separator is not None and other in header[0] and other != separator:
                 hint = f"is the separator another? Give dataset.separator={typed}"
-        raise FairAllError(f"{path}: there is a single column, {shown(names[0])!r}; {hint}")
+        only = f"is a single column, {shown(names[0])!r}" if names else "are no columns"
+        raise FairAllError(f"{path}: there {only}; {hint}")
     return names
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 
-from fairall.data.features import DISCRETE, Feature
+from fairall.data.features import DISCRETE, Feature, Schema
 from fairall.data.splits import Splits
 from fairall.data.table import Table
 from fairall.errors import count
@@ -79,58 +80,83 @@ def total_warnings(table: Table) -> list[str]:
 
 
 def overlap_warnings(table: Table) -> list[str]:
-    """Warnings on groups and regions of a feature without any known label, which no weight can correct.
-
-    A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
-    within a group. It is reported if the average rate of labels predicts at least `EXPECTED` in it.
-    """
+    """Warnings on `empty_regions` without any known label, which no weight can correct."""
     if table.labelled.all():
         return []
-    rate = table.labelled.mean()
-    empty: dict[str, np.ndarray] = {}
-    for name, rows in _regions(table):
-        within_another = any((rows <= others).all() for others in empty.values())
-        if rows.sum() * rate >= EXPECTED and not table.labelled[rows].any() and not within_another:
-            empty[name] = rows
+    groups = {"of the advantaged group": table.s == 1, "of the disadvantaged group": table.s == -1}
+    empty = empty_regions(groups, table.schema, table.x, table.labelled)
     verb = "has a label" if table.logged is None else "was accepted with a known label"
     told = [
         f"none of {count(int(rows.sum()), 'row')} {name} {verb}: the utility of accepting such people "
         "cannot be estimated"
-        for name, rows in list(empty.items())[:MOST_WARNINGS]
+        for name, rows in empty[:MOST_WARNINGS]
     ]
     if len(empty) > MOST_WARNINGS:
         told.append(f"{len(empty) - MOST_WARNINGS} more regions without any label")
     return told
 
 
-def _regions(table: Table) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of regions, the wider ones first."""
-    groups = {"of the advantaged group": table.s == 1, "of the disadvantaged group": table.s == -1}
-    yield from groups.items()
-    for group, members in {"": np.ones(len(table), dtype=bool), **groups}.items():
-        for feature in table.schema:
-            values = table.x[feature.name].to_numpy(dtype=float)
-            for name, rows in _regions_of(feature, values, table.labelled & members):
+def empty_regions(
+    groups: Mapping[str, np.ndarray], schema: Schema, x: pd.DataFrame, found: np.ndarray
+) -> list[tuple[str, np.ndarray]]:
+    """Names and masks (N,) of groups and regions of a feature in which nobody is `found`.
+
+    A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
+    within a group. It is returned if the share of the found predicts at least `EXPECTED` of them in it,
+    unless it is part of another. Wider regions come first.
+
+    Args:
+        groups: masks (N,) of groups by name.
+        schema: features.
+        x: their values, shape (N, D).
+        found: shape (N,), bool.
+    """
+    rate = found.mean()
+    empty: list[tuple[str, np.ndarray]] = []
+    for name, rows in _regions(groups, schema, x, found):
+        within_another = any((rows <= others).all() for _, others in empty)
+        if rows.sum() * rate >= EXPECTED and not within_another:
+            empty.append((name, rows))
+    return empty
+
+
+def _regions(
+    groups: Mapping[str, np.ndarray], schema: Schema, x: pd.DataFrame, found: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and masks of all groups and regions in which nobody is found."""
+    yield from ((name, members) for name, members in groups.items() if not found[members].any())
+    columns = [(feature, x[feature.name].to_numpy(dtype=float)) for feature in schema]
+    cells = [(feature, values, _cells(feature, values)) for feature, values in columns]
+    for group, members in {"": np.ones(len(found), dtype=bool), **groups}.items():
+        for feature, values, cell in cells:
+            for name, rows in _regions_of(feature, values, cell, found & members):
                 yield f"{group} {name}".lstrip(), rows & members
 
 
-def _regions_of(
-    feature: Feature, values: np.ndarray, labelled: np.ndarray
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Levels of a discrete feature; else runs of deciles in which nobody is `labelled` (N,)."""
+def _cells(feature: Feature, values: np.ndarray) -> np.ndarray:
+    """Number of the level or decile of each value, shape (N,)."""
     if feature.kind in DISCRETE:
-        levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
-        for level, code in zip(levels, feature.codes, strict=True):
-            yield f"with {feature.name}={level}", values == code
-        return
+        return np.searchsorted(feature.codes, values).astype(np.int16)
     edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1)))
-    bins = np.searchsorted(edges[1:-1], values, side="left")
-    with_labels = np.bincount(bins[labelled], minlength=len(edges) - 1) > 0
-    # Neighbouring bins without a label are one region.
+    return np.searchsorted(edges[1:-1], values, side="left").astype(np.int16)
+
+
+def _regions_of(
+    feature: Feature, values: np.ndarray, cell: np.ndarray, found: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Levels of a discrete feature, else runs of deciles, in which nobody is `found` (N,)."""
+    discrete = feature.kind in DISCRETE
+    size = len(feature.codes) if discrete else int(cell.max()) + 1
+    filled = np.bincount(cell[found], minlength=size) > 0
+    if discrete:
+        levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
+        yield from ((f"with {feature.name}={levels[i]}", cell == i) for i in np.flatnonzero(~filled))
+        return
+    # Neighbouring empty deciles are one region.
     start = 0
-    for end in (*np.flatnonzero(with_labels), len(with_labels)):
+    for end in (*np.flatnonzero(filled), size):
         if end > start:
-            rows = (bins >= start) & (bins < end)
+            rows = (cell >= start) & (cell < end)
             if rows.any():
                 yield f"with {feature.name} from {values[rows].min():g} to {values[rows].max():g}", rows
         start = end + 1

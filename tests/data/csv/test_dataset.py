@@ -425,7 +425,7 @@ def test_undecodable_bytes_are_told_with_their_line(own: Own) -> None:
 @pytest.mark.parametrize(
     ("path", "told"),
     [
-        ("{}", "is a folder; give the path of a CSV file"),
+        ("{}", "is a folder; give the path of a CSV or Parquet file"),
         ("{}/nobody.csv", "no such file"),
         ("{}/" + "n" * 999, "cannot be read"),
     ],

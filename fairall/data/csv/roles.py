@@ -1,0 +1,103 @@
+"""Meaning of columns with a role: labels, past decisions and their propensities."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from fairall.data.cells import listed, refuse, shown
+from fairall.data.features import as_number
+from fairall.errors import FairAllError, count
+
+
+def roles(named: Sequence[tuple[str, str]], columns: Sequence[str], path: str) -> dict[str, str]:
+    """Columns with a role, and the key that names each.
+
+    Args:
+        named: keys and the names of their columns.
+        columns: names of all columns.
+        path: of the file.
+
+    Raises:
+        FairAllError: if a key names no column, or two keys the same one.
+    """
+    found: dict[str, str] = {}
+    for key, name in named:
+        if name not in columns:
+            close = difflib.get_close_matches(name, columns, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(columns[:20])}"
+            raise FairAllError(f"{key}={name}: {path} has no such column; {hint}")
+        if name in found and found[name] != key:
+            raise FairAllError(f"column {name!r} cannot be both {found[name]} and {key}")
+        found[name] = key
+    return found
+
+
+def labels(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
+    """ỹ in {0, 1} of each row, 0 where unknown, and whether it is known."""
+    labelled = column.notna().to_numpy()
+    if not labelled.any():
+        raise FairAllError(f"column {column.name!r}: no row has a label")
+    values = sorted(column[labelled].unique())
+    if len(values) != 2:
+        raise FairAllError(
+            f"column {column.name!r} has {listed(values, 'value')}; a label must have two, "
+            "with empty cells where it is unknown"
+        )
+    return (is_value(column, positive, "dataset.positive") & labelled).astype(int), labelled
+
+
+def decisions(column: pd.Series, accepted: str) -> np.ndarray:
+    """Who was accepted, shape (N,), bool."""
+    refuse(column, column.isna(), "is no decision: complete or remove the row")
+    values = sorted(column.unique())
+    if len(values) != 2:
+        raise FairAllError(f"column {column.name!r} has {listed(values, 'value')}; a decision must have two")
+    return is_value(column, accepted, "dataset.accepted")
+
+
+def revealed(labelled: np.ndarray, accepted: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Whose label is used, shape (N,), bool, and notes on labels that are not.
+
+    Only labels of the accepted: the propensity of the decision gives the probability that such a label is
+    known, but not that of a rejected person's label.
+    """
+    notes = []
+    if extra := int((labelled & ~accepted).sum()):
+        notes.append(f"{count(extra, 'rejected row')} with a label: not used, since no decision revealed it")
+    if lacking := int((accepted & ~labelled).sum()):
+        notes.append(
+            f"{count(lacking, 'accepted row')} without a label: taken to be a random part of the accepted"
+        )
+    return labelled & accepted, notes
+
+
+def recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
+    """π(d=1 | x, s) of each decision, shape (N,); NaN where missing, which only a rejected row's may be."""
+    propensity = pd.to_numeric(column, errors="coerce").to_numpy(dtype=float)
+    # Rejected rows have no weight, so their propensity may be missing or 0.
+    wrong = ~((propensity > 0) & (propensity <= 1)) & (accepted | column.notna().to_numpy())
+    wrong &= ~((propensity == 0) & ~accepted)
+    others = f" ({count(int(wrong.sum()) - 1, 'more such row')})" if wrong.sum() > 1 else ""
+    refuse(column, wrong, f"is no propensity, a number above 0 and at most 1{others}")
+    return propensity
+
+
+def is_value(column: pd.Series, value: str, key: str) -> np.ndarray:
+    """Which cells hold a value: as the same text, number, or text up to case."""
+    found = (column == value).to_numpy()
+    if not found.any():
+        number = as_number(value)
+        same = {
+            text
+            for text in column.dropna().unique()
+            if (number is not None and as_number(text) == number) or text.casefold() == value.casefold()
+        }
+        found = column.isin(same).to_numpy()
+    if not found.any():
+        values = ", ".join(shown(text) for text in sorted(column.dropna().unique()))
+        raise FairAllError(f"{key}={shown(value)}: column {column.name!r} has no such value; it has {values}")
+    return found
