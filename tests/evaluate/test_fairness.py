@@ -87,7 +87,7 @@ def test_gaps_agree_with_aif360(weighted: bool) -> None:
     assert ours["predictive_parity"] == pytest.approx(abs(precision[0] - precision[1]), abs=1e-9)
     assert ours["false_positive"] == pytest.approx(abs(theirs.false_positive_rate_difference()), abs=1e-9)
     assert ours["false_negative"] == pytest.approx(abs(theirs.false_negative_rate_difference()), abs=1e-9)
-    assert min(ours.values()) > 0.01
+    assert min(ours.values()) > 0.005
 
 
 @pytest.mark.parametrize("groups", [2, 4])
@@ -217,9 +217,9 @@ def test_intervals_of_the_calibration_error_cover_it() -> None:
         for _ in range(300):
             label = generator.binomial(size, truth) / size
             redrawn = generator.binomial(size, label, size=(300, 2, BINS)) / size
-            columns = [np.ones_like(score), score]
-            estimate = np.stack([*columns, label], -1)
-            draws = np.stack([*(np.broadcast_to(one, redrawn.shape) for one in columns), redrawn], -1)
+            estimate = np.stack([np.ones_like(score), score, label], -1)
+            draws = np.broadcast_to(estimate, (300, *estimate.shape)).copy()
+            draws[..., 2] = redrawn
             low, high = calibration_interval(estimate, draws)
             covered += low <= offset <= high
         assert covered >= OFTEN * 300
