@@ -11,7 +11,6 @@ by the policy too. The more that decision maker accepts, the less the second one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +19,7 @@ import pandas as pd
 from fairall.errors import FairAllError
 
 LEAST_ACCEPTED = 30  # labelled people a decision maker needs to be the most lenient one
+STEPS = 20  # acceptance rates of the curve, up to that of the most lenient decision maker
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Contraction:
 
     Attributes:
         most_lenient: name of the decision maker whose people are used.
-        curve: columns acceptance and failure, of the policy.
+        curve: columns acceptance and failure, of the policy, in `STEPS` rows.
         decision_makers: columns decision_maker, people, acceptance, failure, and policy_failure: of the
             policy at the same acceptance rate; NaN above that of the most lenient one. Sorted by acceptance,
             then name.
@@ -46,7 +46,6 @@ def contraction(
     accepted: np.ndarray,
     label: np.ndarray,
     decision_maker: np.ndarray,
-    acceptance: Sequence[float] | None = None,
 ) -> Contraction:
     """Failure rate of the policy that rejects those of lowest a among the accepted of the most lenient.
 
@@ -59,14 +58,18 @@ def contraction(
         accepted: past decisions, bool, shape (N,).
         label: 0 or 1, NaN where not revealed, shape (N,).
         decision_maker: who took the decision, shape (N,); rows where it is None are left out.
-        acceptance: acceptance rates r of the curve; 20 steps up to the most lenient one's by default.
 
     Raises:
         FairAllError: with fewer than two decision makers; where none accepted `LEAST_ACCEPTED` labelled
-            people; for an acceptance rate above that of the most lenient.
+            people.
     """
     people = pd.DataFrame(
-        {"decision_maker": decision_maker, "a": a, "accepted": accepted, "failure": 1.0 - label}
+        {
+            "decision_maker": decision_maker,
+            "a": a,
+            "accepted": accepted,
+            "failure": np.where(accepted, 1.0 - label, np.nan),
+        }
     )
     people["labelled"] = people["failure"].notna()
     makers = people.groupby("decision_maker").agg(
@@ -88,18 +91,12 @@ def contraction(
         )
     most_lenient = enough["acceptance"].idxmax()
     own = people[people["decision_maker"] == most_lenient]
-    largest = float(makers.loc[most_lenient, "acceptance"])
-    grid = np.linspace(0.0, largest, 21)[1:] if acceptance is None else np.asarray(acceptance, dtype=float)
-    if grid.max() > largest:
-        raise FairAllError(
-            f"contraction at an acceptance rate of {grid.max():g} is not possible: the most lenient decision "
-            f"maker, '{most_lenient}', accepts {largest:g}; give rates up to that"
-        )
     # People of equal a form a block; within it the failures grow linearly with the number that is kept.
     blocks = own[own["accepted"]].groupby("a").agg(size=("a", "size"), rate=("failure", "mean"))[::-1]
     failures = blocks["size"] * blocks["rate"].fillna(makers.loc[most_lenient, "failure"])
     kept = np.append(0.0, blocks["size"].cumsum()) / len(own)
     failed = np.append(0.0, failures.cumsum()) / len(own)
+    grid = np.linspace(0.0, kept[-1], STEPS + 1)[1:]
     table = makers.assign(
         failure=(makers["acceptance"] * makers["failure"]).where(makers["acceptance"] > 0, 0.0),
         policy_failure=np.interp(makers["acceptance"], kept, failed, right=np.nan),

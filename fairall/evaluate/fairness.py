@@ -323,8 +323,9 @@ def _offsets(bin_sums: np.ndarray) -> np.ndarray:
 
 
 def _quantile(deviation: np.ndarray, level: float) -> float:
-    # The next larger draw: interpolation between finite and infinite deviations has no value.
-    return float(np.quantile(np.where(np.isnan(deviation), np.inf, deviation), level, method="higher"))
+    # One of the draws: an interpolation between a finite and an infinite deviation has no value.
+    filled = np.where(np.isnan(deviation), np.inf, deviation)
+    return float(np.quantile(filled, level, method="inverted_cdf"))
 
 
 def _around(value: float, half: float, largest: float) -> tuple[float, float]:

@@ -72,9 +72,13 @@ def _of_arrow(column: pa.ChunkedArray, name: str, missing: frozenset[str]) -> np
 def _texts(codes: np.ndarray, distinct: pd.Series, missing: frozenset[str]) -> np.ndarray:
     """The texts of distinct values, spread over the rows by their codes (N,), −1 where missing."""
     given = distinct.notna().to_numpy()
-    values = distinct.astype(object) if isinstance(distinct.dtype, pd.CategoricalDtype) else distinct
-    texts = values.astype(str).str.strip()
-    cells = np.append(texts.astype(object).to_numpy(), None)
+    if isinstance(distinct.dtype, pd.CategoricalDtype):
+        distinct = distinct.astype(distinct.cat.categories.dtype)
+    if distinct.dtype == np.float64:
+        texts = pd.Series([*map(repr, distinct.tolist())], dtype=object)  # as astype(str), in half the time
+    else:
+        texts = distinct.astype(str).str.strip().astype(object)
+    cells = np.append(texts.to_numpy(), None)
     cells[:-1][~given | texts.isin(missing).to_numpy()] = None
     return cells[codes]
 

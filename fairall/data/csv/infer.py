@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.words import typed, typed_entry
-from fairall.data.cells import listed, numbers_of, refuse, shown
+from fairall.data.cells import FIRST, listed, many_values, numbers_of, refuse, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.formatted import Formatted, formatted, point_groups_thousands
 from fairall.data.features import MISSING_LEVEL, Feature, Kind
@@ -73,17 +73,17 @@ def _infer_kind(
     column: pd.Series, numbers: np.ndarray, present: np.ndarray, config: CsvConfig
 ) -> Kind | LeftOut:
     values = column[present]
-    distinct = values.nunique()
-    if distinct == 0:
+    if not present.any():
         return LeftOut("it is empty")
-    if distinct == 1 and present.all():
+    if not many_values(values, 1) and present.all():
         return LeftOut(f"it is always {shown(values.iloc[0])!r}")
-    if distinct <= 2:
+    if not many_values(values, 2):
         return Kind.CATEGORICAL  # two levels make it binary
     numeric = np.isfinite(numbers) | np.isinf(numbers)
     if numeric[present].mean() <= MOSTLY:
         return _infer_text(column, numeric, present, config)
-    if point_groups_thousands(values.unique()):
+    # The first rows often tell that it does not.
+    if point_groups_thousands(text for part in (values.head(FIRST), values) for text in part.unique()):
         raise FairAllError(
             f"column {column.name!r} has whole numbers without a point and others with three digits after "
             f"it, such as {values[values.str.contains('.', regex=False)].iloc[0]}: if the point groups "

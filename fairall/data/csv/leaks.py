@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.words import typed
-from fairall.data.cells import listed, shown
+from fairall.data.cells import listed, many_values, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import drop_typed
 
@@ -35,9 +35,10 @@ def leaks(
 
 
 def _note(column: pd.Series, labelled: np.ndarray, config: CsvConfig, who: str) -> str | None:
-    rows = pd.DataFrame({"value": column.to_numpy(), "labelled": labelled})
-    if rows["value"].nunique() > MOST_VALUES:
-        rows["value"] = rows["value"].isna().map({True: None, False: "any value"})
+    value = column.to_numpy()
+    if many_values(column, MOST_VALUES):
+        value = np.where(column.isna(), None, "any value")
+    rows = pd.DataFrame({"value": value, "labelled": labelled})
     groups = rows.groupby("value", dropna=False, sort=True)["labelled"].agg(["sum", "size"])
     none, all_ = groups["sum"] == 0, groups["sum"] == groups["size"]
     if len(groups) < 2 or not none.any() or not ((none | all_).all() or len(groups) == 2):

@@ -137,8 +137,9 @@ def _table(rows: Iterator[list[str]], path: Path, separator: str, missing: froze
                 )
         n_rows += len(chunk)
         for part, column in zip(parts, zip(*chunk, strict=True), strict=True):
-            stripped = (cell.strip() for cell in column)
-            part.append([None if cell in missing else cell for cell in stripped])
+            cells: list[str | None] = list(map(str.strip, column))
+            complete = missing.isdisjoint(cells)
+            part.append(cells if complete else [None if cell in missing else cell for cell in cells])
     if n_rows == 0:
         raise FairAllError(f"{path}: there is a header, but no row")
     columns = {name: list(itertools.chain(*part)) for name, part in zip(names, parts, strict=True)}
