@@ -305,7 +305,7 @@ class Evaluation:
     def _bounded(self) -> tuple[Any, ...]:
         log, rows = self.log, self.rows
         label = np.where(log.revealed, rows.label, np.nan)
-        return self.target, label, rows.outcome, rows.propensity, log.group, len(log.groups), log.cost
+        return self.target, label, rows.outcome, rows.propensity, log.group, log.cost
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
@@ -330,7 +330,6 @@ class Evaluation:
             self.target,
             *label_bounds(np.where(log.revealed, self.rows.label, np.nan)),
             log.group,
-            len(log.groups),
             log.cost,
         )
         return {

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
@@ -45,7 +45,7 @@ class Population:
         people: features and sensitive attribute `s`, a row per person.
         kinds: kind of each feature.
         label: y of each person, shape (N,).
-        p_label: P(y = 1 | x, s) of a logistic model fitted to the labels, shape (N,).
+        p_label: logistic P(y = 1 | x, s), for labels that a logistic outcome model is right about, shape (N,).
         propensity: of the policy that logs, a logistic function of the features, shape (N,).
         target: acceptance probabilities of the policy to be evaluated, shape (N,).
         cost: c.
@@ -65,8 +65,8 @@ class Population:
     def of(cls, name: str) -> Population:
         """The population of `synthetic` or `credit`.
 
-        The logging policy accepts by the predicted label, with less favour to the disadvantaged; the other
-        policy is steeper, and without that disfavour.
+        The logging policy is logistic in a linear prediction of the label, with a malus for the
+        disadvantaged; the evaluated policy is steeper, and has none.
         """
         dataset = load_dataset(name)
         if isinstance(dataset, Synthetic):
@@ -79,15 +79,14 @@ class Population:
         kinds = {feature.name: feature.kind for feature in features}
         design = pd.get_dummies(people.astype({n: str for n, k in kinds.items() if k is Kind.CATEGORICAL}))
         inputs = StandardScaler().fit_transform(np.column_stack([design.to_numpy(dtype=float), s]))
-        p_label = LogisticRegression(C=0.1, max_iter=1000).fit(inputs, label).predict_proba(inputs)[:, 1]
-        odds = np.log(p_label / (1.0 - p_label))
-        score = (odds - odds.mean()) / odds.std()
+        score = LogisticRegression(C=0.1, max_iter=1000).fit(inputs, label).decision_function(inputs)
+        score = (score - score.mean()) / score.std()
         return cls(
             name,
             people.reset_index(drop=True).assign(s=s.astype(int)),
             {name: str(kind) for name, kind in kinds.items()},
             label.astype(float),
-            p_label,
+            expit(logit(label.mean()) + 1.5 * score),
             expit(0.3 + 0.8 * score - 0.5 * (s < 0)),
             expit(2.0 * score),
             0.6 if name == "credit" else 0.5,
