@@ -1,4 +1,4 @@
-"""`python -m fairall.evaluate`: what a policy is worth, and whether it is fair, from a log of past decisions."""
+"""`python -m fairall.evaluate`: value and fairness of policies from a log of past decisions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ COMMANDS = {
 }
 MODELS = ("auto", "logistic", "boosting")
 EPILOGUE = """\
-FILE is CSV or Parquet, a row for each person who was decided on. KEY=VALUE names its columns, with the keys of
-dataset=csv, `dataset.` in front or not: decision and accepted (its value for an acceptance), label and positive
-(its good value; known for accepted people only), sensitive, propensity (probability of acceptance; estimated
-where there is no such column), cost, drop, kinds. outputs_dir=FOLDER, tracking.uri=URI and
+FILE is CSV or Parquet, a row for each person who was decided on. KEY=VALUE names its columns, with the keys
+of dataset=csv, `dataset.` in front or not: decision and accepted (its value for an acceptance), label and
+positive (its good value; known for accepted people only), sensitive, propensity (probability of acceptance;
+estimated where there is no such column), cost, drop, kinds. outputs_dir=FOLDER, tracking.uri=URI and
 tracking.enabled=false are as for `python -m fairall`.
 
   python -m fairall.evaluate decisions --log loans.csv decision=decision accepted=granted label=repaid \\

@@ -1,4 +1,4 @@
-"""Figures of an evaluation: estimates, overlap, fairness, reliability, sensitivity, contraction, comparison."""
+"""Figures of an evaluation, or of two policies that are compared."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def draw_fairness(plains: Plains) -> Figure:
 
 
 def draw_overlap(evaluations: Mapping[str, Evaluation]) -> Figure:
-    """Draw the propensities of accepted and rejected people, and each policy's acceptance; a panel per group."""
+    """Draw the propensities of accepted and rejected people, and acceptance by policies; a panel per group."""
     first = next(iter(evaluations.values()))
     log, propensity = first.log, first.evaluator.acceptance_propensity
     known = np.isfinite(propensity)
@@ -111,7 +111,7 @@ def draw_overlap(evaluations: Mapping[str, Evaluation]) -> Figure:
 
 
 def draw_reliability(plains: Plains) -> Figure:
-    """Draw the share of positive labels by the policy's acceptance probability; a panel per policy and view."""
+    """Draw the share of positive labels by acceptance probability; a panel per policy and view."""
     groups = _shown_groups(plains)
     views = [view for view in VIEWS if any(view in one["reliability"] for one in groups.values())]
     figure = Figure(figsize=(0.7 * COLUMN * len(views), 0.4 + 1.9 * len(plains)), layout="constrained")

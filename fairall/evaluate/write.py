@@ -124,8 +124,9 @@ def told(shown: Shown) -> list[str]:
     log, groups = first["log"], first["groups"]
     sizes = ", ".join(f"{name} {one['people']}" for name, one in groups.items())
     lines = [
-        f"Log: {log['people']} people, {log['accepted']} accepted, {log['labelled']} of them with a known label; "
-        f"{count(len(groups), 'group')}: {sizes}; cost c = {log['cost']:g}; propensities {log['propensities']}"
+        f"Log: {log['people']} people, {log['accepted']} accepted, {log['labelled']} with a "
+        f"label; {count(len(groups), 'group')}: {sizes}; cost c = {log['cost']:g}; "
+        f"propensities {log['propensities']}"
     ]
     for of, model in first["models"].items():
         if model is not None:
@@ -152,8 +153,8 @@ def _overlap(one: Mapping[str, Any]) -> Iterator[str]:
     overlap = one["overlap"]
     if overlap["share_of_top_percent"] is not None:
         yield (
-            f"Overlap: the {one['log']['labelled']} labels count as {overlap['effective_sample_size']:.0f} equally "
-            f"weighted ones; largest weight {overlap['largest_weight']:.1f}; the largest 1 % of the weights "
+            f"Overlap: the {one['log']['labelled']} labels count as "
+            f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight {overlap['largest_weight']:.1f}; the largest 1 % of the weights "
             f"hold {overlap['share_of_top_percent']:.0%} of their sum"
         )
 
@@ -165,8 +166,8 @@ def _sensitivity(one: Mapping[str, Any]) -> Iterator[str]:
     where = {name: never if point is None else f"at Γ = {point:.2f}" for name, point in points.items()}
     gaps = ", ".join(f"the {MEASURES[name].label} {at}" for name, at in where.items() if name != "utility")
     yield (
-        "If the odds of a positive label of rejected people differ from those of accepted people of equal features "
-        f"by a factor up to Γ: the sign of the utility may turn {where['utility']}"
+        "If the odds of a positive label of rejected people differ from those of accepted people of equal "
+        f"features by a factor up to Γ: the sign of the utility may turn {where['utility']}"
     )
     yield f"  and gaps may be 0: {gaps}"
 
@@ -181,8 +182,8 @@ def _contraction(one: Mapping[str, Any]) -> Iterator[str]:
         ]
         fewer = sum(policy < own for own, policy in rates)
         yield (
-            f"Contraction, among the people of {found['most_lenient']}, the most lenient decision maker: the policy "
-            f"fails less often than {fewer} of {len(rates)} decision makers at their acceptance rate"
+            f"Contraction, among the people of {found['most_lenient']}, the most lenient decision maker: the "
+            f"policy fails less often than {fewer} of {len(rates)} decision makers at their acceptance rate"
         )
 
 
@@ -268,7 +269,8 @@ def groups_table(shown: Shown) -> Table:
     return Table(
         key="groups",
         title="Groups",
-        note=f"accepted, labelled: by the past decisions. Rates of the policy ×100, doubly robust. {INTERVALS}",
+        note=f"accepted, labelled: by the past decisions. Rates of the policy ×100, doubly robust. "
+        f"{INTERVALS}",
         columns=[
             "people", "accepted", "labelled", "acceptance", "effective sample",
             *(MEASURES[measure].rate for measure in _rates()),
@@ -287,7 +289,7 @@ def _pictures(shown: Shown, section: str) -> list[PageFigure]:
     drawn: dict[str, list[tuple[str, str, str, Any, bool]]] = {
         "value": [
             (
-                "value",
+                "estimators",
                 "Utility by estimator",
                 f"Utility per person. {INTERVALS} Grey: guaranteed interval, and bounds without assumption.",
                 figures.draw_value,
@@ -305,7 +307,7 @@ def _pictures(shown: Shown, section: str) -> list[PageFigure]:
         ],
         "fairness": [
             (
-                "fairness",
+                "gaps",
                 "What selection hides",
                 f"Unfairness: {VIEWS_TOLD} {INTERVALS} Thin lines: bounds without assumption.",
                 figures.draw_fairness,
@@ -319,16 +321,16 @@ def _pictures(shown: Shown, section: str) -> list[PageFigure]:
         drawn["value"][:0] = [("plane", "Value against unfairness", note, figures.draw_plane, True)]
     if labelled:
         note = (
-            "Share of positive labels among people of a bin of the policy's acceptance probability, which would be "
-            "on the diagonal if it were the probability of a positive label. Larger dots: more people."
+            "Share of positive labels among people of a bin of the policy's acceptance probability, which would "
+            "be on the diagonal if it were the probability of a positive label. Larger dots: more people."
         )
         drawn["fairness"].append(
             ("reliability", "Reliability by group", note, figures.draw_reliability, True)
         )
     if answered:
         note = (
-            "Bounds if the odds of a positive label of rejected people differ from those of accepted people of "
-            "equal features by a factor up to Γ; the dotted line is the Γ at which the sign may turn."
+            "Bounds if the odds of a positive label of rejected people differ from those of accepted people "
+            "of equal features by a factor up to Γ; the dotted line is the Γ at which the sign may turn."
         )
         drawn["hidden"].append(("sensitivity", "Sensitivity", note, figures.draw_sensitivity, True))
     if all(one["contraction"] for one in plains.values()):

@@ -17,8 +17,8 @@ LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "±": r"$\pm$",
-    "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "π": r"$\pi$", "Γ": r"$\Gamma$", "λ": r"$\lambda$",
-    "β": r"$\beta$", "μ": r"$\mu$", "†": r"\dag{}", "ỹ": r"$\tilde{y}$", "ũ": r"$\tilde{u}$",
+    "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "π": r"$\pi$", "λ": r"$\lambda$",
+    "β": r"$\beta$", "μ": r"$\mu$", "†": r"\dag{}", "ỹ": r"$\tilde{y}$", "ũ": r"$\tilde{u}$", "Γ": r"$\Gamma$",
 })  # fmt: skip
 
 

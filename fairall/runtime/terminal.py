@@ -11,8 +11,8 @@ from io import TextIOWrapper
 # Replacements for characters that an encoding lacks; any other one is written as an escape such as \xfc.
 ASCII = {
     "−": "-", "–": "-", "±": "+-", "×": "x", "·": "*", "≤": "<=", "≥": ">=", "≈": "~", "½": "1/2", "²": "^2",
-    "→": "->", "↑": "up", "↓": "down", "…": "...", "’": "'", "Σ": "sum", "Γ": "Gamma", "√": "sqrt", "ỹ": "y~", "ũ": "u~",
-    "α": "alpha", "β": "beta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "π": "pi", "σ": "sigma",
+    "→": "->", "↑": "up", "↓": "down", "…": "...", "’": "'", "Σ": "sum", "√": "sqrt", "ỹ": "y~", "ũ": "u~",
+    "Γ": "Gamma", "α": "alpha", "β": "beta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "π": "pi", "σ": "sigma",
     "φ": "phi",
 }  # fmt: skip
 # Loggers that report every step of their own: migrations, the font cache of the first figure.

@@ -37,7 +37,6 @@ def log_report(
     Raises:
         FairAllError: where MLflow cannot be reached.
     """
-
     from mlflow.entities import Metric, Param
 
     def keep() -> None:
