@@ -75,7 +75,7 @@ def draw_fairness(plains: Plains) -> Figure:
 
 
 def draw_overlap(evaluations: Mapping[str, Evaluation]) -> Figure:
-    """Draw the propensities of accepted and rejected people, and acceptance by policies; a panel per group."""
+    """Draw the propensities of accepted and rejected people, acceptance by policies; a panel per group."""
     first = next(iter(evaluations.values()))
     log, propensity = first.log, first.evaluator.acceptance_propensity
     known = np.isfinite(propensity)
@@ -149,7 +149,7 @@ def draw_sensitivity(plains: Plains) -> Figure:
             gamma, low, high = (np.array([row[key] for row in known]) for key in ("gamma", "low", "high"))
             handles[name] = axes.fill_between(gamma, 100 * low, 100 * high, color=colour, alpha=0.3, lw=0.8)
             turning = plain["sensitivity"]["turning_points"].get(measure)
-            points.append(f"none up to {LARGEST_GAMMA:g}" if turning is None else f"{turning:.2f}")
+            points.append(f"> {LARGEST_GAMMA:g}" if turning is None else f"{turning:.2f}")
             if turning is not None and turning <= table[-1]["gamma"]:
                 axes.axvline(turning, color=colour, ls=":", lw=1.2)
         axes.axhline(0.0, color=GREY, lw=0.5)

@@ -122,7 +122,7 @@ def told(shown: Shown) -> list[str]:
     """Sentences on the log, its models and the policies."""
     first = next(iter(shown.plains.values()))
     log, groups = first["log"], first["groups"]
-    sizes = ", ".join(f"{name} {one['people']}" for name, one in groups.items())
+    sizes = "; ".join(f"{name} ({one['people']})" for name, one in groups.items())
     lines = [
         f"Log: {log['people']} people, {log['accepted']} accepted, {log['labelled']} with a "
         f"label; {count(len(groups), 'group')}: {sizes}; cost c = {log['cost']:g}; "
@@ -135,7 +135,8 @@ def told(shown: Shown) -> list[str]:
                 f"Model of the {of}: {model['name']} (out of fold: log loss {model['log_loss']:.3f}{auc})"
             )
     for name, one in shown.plains.items():
-        lines.append(f"Policy {name}: accepts {hundredfold(one['acceptance'])} % of the people")
+        of = f"Policy {name}" if shown.difference else f"Policy: {name}"
+        lines.append(f"{of}; accepts {hundredfold(one['acceptance'])} % of the people")
         lines += [f"  {line}" for line in (*_overlap(one), *_sensitivity(one), *_contraction(one))]
     return lines
 
@@ -154,8 +155,9 @@ def _overlap(one: Mapping[str, Any]) -> Iterator[str]:
     if overlap["share_of_top_percent"] is not None:
         yield (
             f"Overlap: the {one['log']['labelled']} labels count as "
-            f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight {overlap['largest_weight']:.1f}; the largest 1 % of the weights "
-            f"hold {overlap['share_of_top_percent']:.0%} of their sum"
+            f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight "
+            f"{overlap['largest_weight']:.1f}; the largest 1 % of the weights hold "
+            f"{_percent(overlap['share_of_top_percent'])} of their sum"
         )
 
 
@@ -164,12 +166,11 @@ def _sensitivity(one: Mapping[str, Any]) -> Iterator[str]:
         return
     points, never = one["sensitivity"]["turning_points"], f"at no Γ up to {LARGEST_GAMMA:g}"
     where = {name: never if point is None else f"at Γ = {point:.2f}" for name, point in points.items()}
-    gaps = ", ".join(f"the {MEASURES[name].label} {at}" for name, at in where.items() if name != "utility")
+    gaps = ", ".join(f"{MEASURES[name].label} {at}" for name, at in where.items() if name != "utility")
     yield (
-        "If the odds of a positive label of rejected people differ from those of accepted people of equal "
-        f"features by a factor up to Γ: the sign of the utility may turn {where['utility']}"
+        "Sensitivity, to an odds ratio Γ of positive labels between accepted and rejected people of equal "
+        f"features: the sign of the utility may turn {where['utility']}; gaps may be 0: {gaps}"
     )
-    yield f"  and gaps may be 0: {gaps}"
 
 
 def _contraction(one: Mapping[str, Any]) -> Iterator[str]:
@@ -202,7 +203,7 @@ def value_table(shown: Shown) -> Table:
             if own["low"] is None:
                 continue
             better = own.get("probability_better")
-            last = [Cell("" if better is None else f"{better:.0%}")] if compared else []
+            last = [Cell(_percent(better))] if compared else []
             estimate = Cell(_number(own.get("estimate")))
             rows.append(Row(group, label, [estimate, Cell(_interval(own)), *last]))
     cost = next(iter(shown.plains.values()))["log"]["cost"]
@@ -229,7 +230,7 @@ def fairness_table(shown: Shown) -> Table:
             limits = one.get("bounds", {}).get(measure)
             fairer = views["dr"].get("probability_fairer")
             cells.append(Cell(_interval(limits)))
-            cells += [Cell("" if fairer is None else f"{fairer:.0%}")] if compared else []
+            cells += [Cell(_percent(fairer))] if compared else []
             rows.append(Row(name if compared else "", MEASURES[measure].label, cells))
             who = {"policy": name, "measure": measure}
             records += [who | {"view": view} | dict(views[view]) for view in VIEWS]
@@ -283,6 +284,7 @@ def groups_table(shown: Shown) -> Table:
 def _pictures(shown: Shown, section: str) -> list[PageFigure]:
     """The figures of a section that there is something to show in."""
     plains, evaluations = shown.plains, shown.evaluations
+    first = next(iter(plains.values()))
     answered = all(one["sensitivity"] is not None for one in plains.values())
     labelled = any(one["log"]["labelled"] for one in plains.values())
     # Key, title, note, how it is drawn, and whether it is wide.
@@ -302,7 +304,7 @@ def _pictures(shown: Shown, section: str) -> list[PageFigure]:
                 "acceptance probability of the policy among people of a bin. Where it is high and nobody was "
                 "accepted, labels are missing.",
                 partial(figures.draw_overlap, evaluations),
-                True,
+                len(first["groups"]) > 2,
             ),
         ],
         "fairness": [
@@ -321,8 +323,8 @@ def _pictures(shown: Shown, section: str) -> list[PageFigure]:
         drawn["value"][:0] = [("plane", "Value against unfairness", note, figures.draw_plane, True)]
     if labelled:
         note = (
-            "Share of positive labels among people of a bin of the policy's acceptance probability, which would "
-            "be on the diagonal if it were the probability of a positive label. Larger dots: more people."
+            "Share of positive labels among people of a bin of the policy's acceptance probability, which "
+            "would be on the diagonal if it were the probability of a positive label. Larger dots: more people."
         )
         drawn["fairness"].append(
             ("reliability", "Reliability by group", note, figures.draw_reliability, True)
@@ -358,6 +360,10 @@ def _rates() -> list[str]:
 
 def _number(value: float | None, scale: int = 100) -> str:
     return "" if value is None else hundredfold(value * scale / 100)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def _interval(of: Mapping[str, Any] | None) -> str:

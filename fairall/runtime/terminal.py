@@ -12,8 +12,8 @@ from io import TextIOWrapper
 ASCII = {
     "−": "-", "–": "-", "±": "+-", "×": "x", "·": "*", "≤": "<=", "≥": ">=", "≈": "~", "½": "1/2", "²": "^2",
     "→": "->", "↑": "up", "↓": "down", "…": "...", "’": "'", "Σ": "sum", "√": "sqrt", "ỹ": "y~", "ũ": "u~",
-    "Γ": "Gamma", "α": "alpha", "β": "beta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "π": "pi", "σ": "sigma",
-    "φ": "phi",
+    "α": "alpha", "β": "beta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "π": "pi", "σ": "sigma",
+    "φ": "phi", "Γ": "Gamma",
 }  # fmt: skip
 # Loggers that report every step of their own: migrations, the font cache of the first figure.
 LOG_LEVELS = {"alembic": logging.WARNING, "matplotlib.font_manager": logging.ERROR}
