@@ -129,12 +129,13 @@ def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:
 def _shortest(x: np.ndarray, scaler: Scaler) -> np.ndarray:
     """The decimal numbers of fewest digits that `scaler` maps to x (N,), float32; shape (N,)."""
     exact = x.astype(float) * scaler.scale + scaler.mean
-    found = exact.copy()
-    left = np.flatnonzero(exact != 0)
+    zero = scaler.transform(np.zeros((1, 1))).item()
+    found = np.where(x == zero, 0.0, exact)
+    left = np.flatnonzero((x != zero) & (exact != 0))
     places = np.floor(np.log10(np.abs(exact[left]))).astype(int)  # of the first digit
     for digits in range(1, MOST_DIGITS + 1):
         shift = digits - 1 - places
-        # Powers of ten with positive exponents: the quotient is the float64 nearest to the decimal number.
+        # By positive powers of ten: the quotient is then the float64 nearest to the decimal number.
         up, down = 10.0 ** np.maximum(shift, 0), 10.0 ** np.maximum(-shift, 0)
         rounded = np.rint(exact[left] * up / down) / up * down
         fits = scaler.transform(rounded[:, None]).numpy()[:, 0] == x[left]
