@@ -91,7 +91,9 @@ def _raw_features(training: Training) -> dict[str, np.ndarray]:
 def _group_words(data: PreparedData) -> Sensitive | None:
     """The raw column of the sensitive attribute; None if it is a feature or a group has several values."""
     raw = data.pool_table.sensitive
-    return raw if raw and raw.column not in data.schema.names and len(raw.meaning) == 2 else None
+    if raw is None or raw.column in data.schema.names:
+        return None
+    return raw if len(raw.advantaged) == len(raw.disadvantaged) == 1 else None
 
 
 def _group_column(s: np.ndarray, data: PreparedData) -> dict[str, np.ndarray]:
