@@ -70,13 +70,15 @@ def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path
     calm, hunted = tmp_path / "calm", tmp_path / "hunted"
     calm.mkdir()
     uri = store(hunted / "outputs")
-    words = [f"model={model}", f"seed={chance.randrange(1000)}"]
+    words = [f"model={model}", f"seed={chance.randrange(1000)}", "evaluation.decisions=true"]
     began = time.monotonic()
     ended = typed(*SMALL, *words, "tracking.enabled=false", cwd=calm)
     whole = time.monotonic() - began
     assert ended.returncode == 0, ended.stderr
     kills = killed_until_done(words, hunted, chance, times, whole)
     assert result(hunted / "outputs") == result(calm / "outputs")
+    logs = [run_folder(where / "outputs") / "decisions.csv" for where in (calm, hunted)]
+    assert logs[0].read_bytes() == logs[1].read_bytes()
     table = pd.read_csv(run_folder(hunted / "outputs") / "metrics.csv")
     assert len(table) == 3 * 21
     assert not table.duplicated(["seed", "time_step"]).any()

@@ -230,11 +230,15 @@ class ScheduleConfig:
 
 @dataclass
 class EvaluationConfig:
-    """The split that measures are computed on, and the window of the temporal ones (definition 2.4)."""
+    """The split that measures are computed on, and the window of the temporal ones (definition 2.4).
+
+    `decisions`: whether the run writes decisions.csv.
+    """
 
     split: str = MISSING
     window: list[int] = MISSING
     measures: list[str] = MISSING
+    decisions: bool = MISSING
 
 
 @dataclass

@@ -108,7 +108,7 @@ class PeopleReader:
                 elif feature.kind is Kind.COUNT:
                     row[feature.name] = int(lowest)
                 else:
-                    row[feature.name] = _words(feature)[position]
+                    row[feature.name] = words_of(feature)[position]
         if self.sensitive is None:
             return pd.DataFrame(rows).assign(**{CODED: [1, -1]})
         groups = [self.sensitive.advantaged[0], self.sensitive.disadvantaged[0]]
@@ -194,7 +194,7 @@ class PeopleReader:
 
 def _discrete(feature: Feature, column: pd.Series, strict: bool) -> tuple[np.ndarray, list[str]]:
     """`PeopleReader._feature` for a binary or categorical feature."""
-    words = _words(feature)
+    words = words_of(feature)
     codes = dict(zip(words, feature.codes, strict=True))
     values, unknown = _recognised(column, _of_words(codes, feature.missing))
     doubts = []
@@ -230,7 +230,7 @@ def _completed(
     return np.where(missing, feature.fill, values), doubts
 
 
-def _words(feature: Feature) -> tuple[str, ...]:
+def words_of(feature: Feature) -> tuple[str, ...]:
     """The raw text of each code of a binary or categorical feature."""
     return feature.levels or tuple(f"{code:g}" for code in feature.codes)
 
@@ -238,7 +238,7 @@ def _words(feature: Feature) -> tuple[str, ...]:
 def _word(feature: Feature) -> str:
     """The raw text of the imputed value."""
     if feature.kind in DISCRETE:
-        return _words(feature)[feature.codes.index(feature.fill)]
+        return words_of(feature)[feature.codes.index(feature.fill)]
     return f"{feature.fill:g}"
 
 

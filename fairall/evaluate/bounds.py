@@ -190,7 +190,7 @@ def turning_point(interval: Callable[[float], Interval]) -> float | None:
 
     if not margin(LARGEST_GAMMA) <= 0:
         return None
-    return 1.0 if margin(1.0) <= 0 else float(brentq(margin, 1.0, LARGEST_GAMMA, xtol=1e-6))
+    return 1.0 if margin(1.0) <= 0 else float(brentq(margin, 1.0, LARGEST_GAMMA, xtol=1e-4))
 
 
 def turning_points(

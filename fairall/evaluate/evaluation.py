@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
 
 from fairall.errors import FairAllError, count
-from fairall.evaluate.bounds import GAMMAS, bounds, label_bounds, sensitivity, turning_points
+from fairall.evaluate.bounds import bounds, label_bounds, sensitivity, turning_points
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import CLIP, ESTIMATORS, Rows, ValueSums, value_columns
 from fairall.evaluate.fairness import (
     BINS,
     MEASURES,
     VIEWS,
+    View,
     bins,
     calibration_errors,
     calibration_interval,
     gap,
     gap_interval,
+    label_columns,
     rates,
     reliability,
     undefined,
+    view_columns,
 )
 from fairall.evaluate.intervals import (
     Bootstrap,
@@ -47,7 +50,7 @@ LEAST_EFFECTIVE = 30.0  # effective sample size below which no value is given
 UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
 MOST_UNLIKELY = 0.05  # share of a policy's acceptances that may be so unlikely
 TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of weights: relative, and in standard errors
-Model = str | ClassifierMixin
+Model: TypeAlias = str | ClassifierMixin
 
 
 class Evaluator:
@@ -223,24 +226,22 @@ class Evaluation:
         return {}
 
     def _columns(self, view: str) -> Columns:
-        """Weight, weight·a, weight·y and weight·a·y of each person, with derivatives."""
+        """`fairness.view_columns` with derivatives; of the view `everyone`, those of rates without labels."""
         rows, a, y = self.rows, self.target, self.rows.label
-        one, zero, a_slope = np.ones_like(a), np.zeros_like(a), rows.target_slope
-        if view in ("naive", "everyone"):
-            y = zero if view == "everyone" else y
-            return Columns(stacked([one, a, y, a * y]), stacked([zero, a_slope, zero, a_slope * y]))
+        zero, a_slope = np.zeros_like(a), rows.target_slope
+        if view == "everyone":
+            return Columns(label_columns(a, zero, zero + 1.0), stacked([zero, a_slope, zero, zero]))
+        values = view_columns(cast(View, view), a, self.log.label, rows.propensity, rows.outcome)
+        if view == "naive":
+            return Columns(values, stacked([zero, a_slope, zero, a_slope * y]))
         weight, slope = rows.inverse, rows.inverse_slope
         if view == "ips":
             both = a_slope * weight + a * slope
-            return Columns(
-                stacked([weight, weight * a, weight * y, weight * a * y]),
-                stacked([slope, both, slope * y, both * y]),
-            )
-        pseudo = rows.outcome + weight * (y - rows.outcome)
+            return Columns(values, stacked([slope, both, slope * y, both * y]))
         by_p, by_q = slope * (y - rows.outcome), rows.outcome_slope * (1.0 - weight)
         return Columns(
-            stacked([one, a, pseudo, a * pseudo]),
-            stacked([zero, a_slope, by_p, a_slope * pseudo + a * by_p]),
+            values,
+            stacked([zero, a_slope, by_p, a_slope * values[:, 2] + a * by_p]),
             stacked([zero, zero, by_q, a * by_q]),
         )
 
@@ -299,7 +300,7 @@ class Evaluation:
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
         """Bounds by odds ratio Γ (`bounds.sensitivity`)."""
-        return sensitivity(*self._bounded, gammas=GAMMAS)
+        return sensitivity(*self._bounded)
 
     @property
     def _bounded(self) -> tuple[Any, ...]:
@@ -380,7 +381,8 @@ class Evaluation:
     def _groups_plain(self, answered: bool, labelled: bool) -> dict[str, Any]:
         """By group: numbers of people, overlap, rates in each view, and the reliability curve."""
         log = self.log
-        views = [view for view in VIEWS if labelled and (answered or view == "naive")] or ["everyone"]
+        views: list[str] = [view for view in VIEWS if labelled and (answered or view == "naive")]
+        views = views or ["everyone"]
         own = {view: (self.rates(view), self.rate_draws(view)) for view in views}
         curves = {view: reliability(self._bins(view)) for view in views}
         found: dict[str, Any] = {}

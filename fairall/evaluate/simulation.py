@@ -45,7 +45,7 @@ class Population:
         people: features and sensitive attribute `s`, a row per person.
         kinds: kind of each feature.
         label: y of each person, shape (N,).
-        p_label: logistic P(y = 1 | x, s), for labels that a logistic outcome model is right about, shape (N,).
+        p_label: P(y = 1 | x, s) of labels that a logistic outcome model is right about, shape (N,).
         propensity: of the policy that logs, a logistic function of the features, shape (N,).
         target: acceptance probabilities of the policy to be evaluated, shape (N,).
         cost: c.

@@ -324,10 +324,10 @@ def _pictures(shown: Shown, section: str) -> list[PageFigure]:
     if labelled:
         note = (
             "Share of positive labels among people of a bin of the policy's acceptance probability, which "
-            "would be on the diagonal if it were the probability of a positive label. Larger dots: more people."
+            "would be on the diagonal if it were that of a positive label. Larger dots: more people."
         )
         drawn["fairness"].append(
-            ("reliability", "Reliability by group", note, figures.draw_reliability, True)
+            ("reliability", "Reliability by group", note, figures.draw_reliability, answered)
         )
     if answered:
         note = (

@@ -12,7 +12,7 @@ from fairall.data.people import People
 
 STATE = (
     "measures", "s", "label", "accepted", "ground_truth", "counted", "counterfactually_counted",
-    "largest_weight",
+    "propensity", "largest_weight",
 )  # fmt: skip
 
 
@@ -35,6 +35,10 @@ class Decisions:
 class History:
     """Measures of the policy at t = 0..T, and applicants with the decisions on them at t = 1..T.
 
+    Args:
+        n_seeds: E.
+        keep_propensity: whether to record `propensity`.
+
     Attributes:
         measures: per time step from 0, each measure's values, shape (E,).
         s: sensitive attribute of the applicants per step from 1, shape (E, N).
@@ -45,10 +49,12 @@ class History:
             `protocol.effective` is `decided_again`, those of the updated policy.
         counterfactually_counted: the same on the counterfactuals by the same random numbers, shape (E, N),
             bool; no step where counterfactuals are unknown.
+        propensity: π(d=1 | x, s) of the decisions taken, shape (E, N); no step unless it is kept.
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
     """
 
-    def __init__(self, n_seeds: int) -> None:
+    def __init__(self, n_seeds: int, *, keep_propensity: bool = False) -> None:
+        self.keep_propensity = keep_propensity
         self.measures: list[dict[str, Tensor]] = []
         self.s: list[Tensor] = []
         self.label: list[Tensor] = []
@@ -56,6 +62,7 @@ class History:
         self.ground_truth: list[Tensor] = []
         self.counted: list[Tensor] = []
         self.counterfactually_counted: list[Tensor] = []
+        self.propensity: list[Tensor] = []
         self.largest_weight = torch.ones(n_seeds)
 
     @property
@@ -73,6 +80,8 @@ class History:
             self.ground_truth.append(applicants.ground_truth)
         if counted.counterfactually_accepted is not None:
             self.counterfactually_counted.append(counted.counterfactually_accepted)
+        if self.keep_propensity:
+            self.propensity.append(taken.propensity)
         weight = torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1)
         self.largest_weight = torch.maximum(self.largest_weight, weight)
 
@@ -119,7 +128,7 @@ class History:
         return other
 
     def state_dict(self) -> dict[str, Any]:
-        """All attributes, as plain containers of tensors."""
+        """All that is recorded, as plain containers of tensors."""
         return {name: getattr(self, name) for name in STATE}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ class OnlineLearning:
         decide_again: whether effective measures count new decisions of the updated policy on a step's
             applicants, as in the authors' code, instead of the decisions taken.
         luck: of the decisions.
+        keep_propensity: whether `history` records the propensities of the decisions taken.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class OnlineLearning:
         exploration: ExplorationConfig = NO_EXPLORATION,
         decide_again: bool = False,
         luck: DecisionLuck = DecisionLuck.fresh,
+        keep_propensity: bool = False,
     ) -> None:
         self.learner = learner
         self.stream = stream
@@ -53,7 +55,7 @@ class OnlineLearning:
         self.uniform: Tensor | None = None  # of every time step's decisions, shape (E, N)
         if luck is DecisionLuck.fixed:
             self.uniform = SeedStreams(seeds, "decision luck").uniform(stream.size)
-        self.history = History(len(seeds))
+        self.history = History(len(seeds), keep_propensity=keep_propensity)
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
         """Decide and learn up to time step T.

@@ -79,6 +79,7 @@ class Training:
             exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
             decide_again=config.protocol.effective is EffectiveDecisions.decided_again,
             luck=config.protocol.decision_luck,
+            keep_propensity=config.evaluation.decisions,
         )
 
     @property

@@ -116,7 +116,12 @@ def claims_table(verdicts: Sequence[Verdict], planned: Sequence[Planned], key: s
 
 
 def in_words(
-    setting: str, verdicts: Sequence[Verdict], tables: Sequence[Table], planned: int, there: int
+    setting: str,
+    verdicts: Sequence[Verdict],
+    tables: Sequence[Table],
+    planned: int,
+    there: int,
+    fewer: int = 0,
 ) -> list[str]:
     """What reproduced and what did not: a paragraph of counts, then lines of details.
 
@@ -126,8 +131,10 @@ def in_words(
         tables: with printed measures beside ours.
         planned: number of runs the paper needs.
         there: how many of them are finished.
+        fewer: how many of those have fewer seeds than planned.
     """
-    paragraph = [f"{there} of the {planned} runs that the paper's tables and figures need are here."]
+    seeds = f", {fewer} of them with fewer seeds than the others" if fewer else ""
+    paragraph = [f"{there} of the {planned} runs that the paper's tables and figures need are here{seeds}."]
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
     by_words = {words: [v for v in judged if v.words == words] for words in (NOT, IN_DIRECTION, REPRODUCED)}
     if judged:

@@ -64,6 +64,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     of_paper = {one.key for one in needed if one.sweep not in PARTS["alignment"]}
     planned = with_runs(needed, collection.runs)
     shown = {one.run.path: one.run.name("dataset") for one in planned if one.run is not None}
+    finished = {one.key: one for one in planned if one.run is not None and one.key in of_paper}
     items: list[Item] = []
     verdicts: list[Verdict] = []
 
@@ -106,7 +107,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
         items += [alignment.alignment_table(aligned), alignment.alignment_figure(aligned)]
     items.append(acceptance_table([name for name in labels.DATASETS if name in shown.values()]))
     items.append(hyperparameter_table(planned))
-    others = [run for run in collection.runs if run.key not in keys]
+    others = [run for run in collection.runs if run.key not in keys and run.path not in shown]
     return Contents(
         items=sorted(items, key=lambda item: SECTIONS.index(item.section)),
         opening=in_words(
@@ -114,7 +115,8 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
             verdicts,
             [item for item in items if isinstance(item, Table) and item.setting],
             len(of_paper),
-            len({one.key for one in planned if one.run is not None} & of_paper),
+            len(finished),
+            sum(one.run.key != one.key for one in finished.values() if one.run is not None),
         ),
         left_out=[f"{path}: {reason}" for path, reason in collection.left_out],
         # Made by other versions than the run that is shown.

@@ -17,6 +17,7 @@ from fairall.config.paths import configuration_root, sweeps_folder
 from fairall.errors import FairAllError
 from fairall.report import labels
 from fairall.results.finished import Run
+from fairall.results.paper import paper_seeds
 from fairall.results.table import Lacking
 from fairall.storage.identity import determining, ordered
 
@@ -116,9 +117,23 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
 
 
 def with_runs(planned: Iterable[Planned], runs: Iterable[Run]) -> list[Planned]:
-    """The same with their finished runs; of several, made by several versions, the last to finish."""
-    latest = {run.key: run for run in sorted(runs, key=lambda run: run.finished)}
-    return [replace(one, run=latest.get(one.key)) for one in planned]
+    """The same with their finished runs; of several, made by several versions, the last to finish.
+
+    Where there is none with the sweep's number of seeds, the run with the most takes its place, if those are
+    as many as the paper's.
+    """
+    runs = sorted(runs, key=lambda run: run.finished)
+    latest = {run.key: run for run in runs}
+    most = {
+        _key_but_seeds(run.config): run
+        for run in sorted(runs, key=lambda run: len(run.seeds))
+        if len(run.seeds) >= paper_seeds()
+    }
+    return [replace(one, run=latest.get(one.key) or most.get(_key_but_seeds(one.config))) for one in planned]
+
+
+def _key_but_seeds(config: dict[str, Any]) -> str:
+    return repr(ordered(determining({key: value for key, value in config.items() if key != "seeds"})))
 
 
 def added(overrides: Iterable[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Files of a finished run: metrics.csv, summary.json, policy/ and figures/."""
+"""Files of a finished run: metrics.csv, summary.json, policy/ and figures/, on request decisions.csv."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fairall.metrics import effective_sample_size
 from fairall.online.evaluation import STANDARD_ERROR
 from fairall.online.training import Training
 from fairall.policy import Policy
+from fairall.results.decisions import decision_table, renamed
 from fairall.results.diagnostics import preset_warnings, warm_up_warnings, warnings_of
 from fairall.results.latent_quality import latent, representation_measures
 from fairall.results.paper import paper_metrics
@@ -21,7 +22,7 @@ from fairall.storage.run_folder import RunFolder
 
 
 def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -> dict[str, Any]:
-    """Write metrics.csv, summary.json, policy/ and figures/; return the summary.
+    """Write the files of the result; return the summary.
 
     Args:
         training: after the last time step.
@@ -35,6 +36,9 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     summary["references"] = references(training, window)
     summary["evaluation"] = _evaluation_people(training)
     summary["notes"] = [*data.notes, *training.learner.notes(data)]
+    if config.evaluation.decisions:
+        summary["notes"] += renamed(data)
+        folder.write_decisions(decision_table(training))
     summary["warnings"] = [
         *preset_warnings(config.preset),
         *data.warnings,

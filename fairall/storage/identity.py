@@ -17,12 +17,15 @@ IRRELEVANT = (
     "hyperparameters",
 )  # fmt: skip
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
+# Keys of `evaluation` that add to a result and change no other part of it; `run_id` takes the functions of
+# the measures, and the decisions.
+FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values that config/ holds
 # enter an identity with the configuration, those that a file in data/ holds with the data.
 COMPUTING = (
     "data", "nn", "models", "online", "metrics.py", "policy.py", "randomness.py",
-    "results/latent_quality.py", "results/selection.py", "results/summary.py", "results/write.py",
-    "runtime/processor.py",
+    "results/decisions.py", "results/latent_quality.py", "results/selection.py", "results/summary.py",
+    "results/write.py", "runtime/processor.py",
 )  # fmt: skip
 # Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
@@ -57,8 +60,9 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
     relevant["dataset"] = {
         key: value for key, value in config["dataset"].items() if key not in IRRELEVANT_OF_DATASET
     }
-    # Further measures change none of the others; `run_id` takes their functions.
-    relevant["evaluation"] = {key: value for key, value in config["evaluation"].items() if key != "measures"}
+    relevant["evaluation"] = {
+        key: value for key, value in config["evaluation"].items() if key not in FURTHER_OUTPUTS
+    }
     return relevant
 
 
@@ -82,7 +86,10 @@ def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> 
             define them enter the identity.
     """
     own_code = [source for made in of_users for source in _sources(made)]
-    determined_by = repr((ordered(determining(config)), data_fingerprint, code_and_versions(), own_code))
+    with_decisions = config["evaluation"]["decisions"]
+    determined_by = repr(
+        (ordered(determining(config)), with_decisions, data_fingerprint, code_and_versions(), own_code)
+    )
     return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
 
 

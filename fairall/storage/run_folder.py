@@ -22,11 +22,14 @@ from fairall.storage.identity import determining, flattened
 ANEW = "anew"  # subfolder for the folder of a new result while there is an old one
 # Files and folders of a result.
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")
+DECISIONS = "decisions.csv"  # of runs with evaluation.decisions
 SUM = "# sha256 of what follows: "
 
 
 class RunFolder:
     """Folder with config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
+
+    On request it has decisions.csv too.
 
     Args:
         path: `outputs/runs/<model>/<dataset>/<id>`.
@@ -157,6 +160,11 @@ class RunFolder:
         """Write metrics.csv."""
         self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
+    def write_decisions(self, table: pd.DataFrame) -> None:
+        """Write decisions.csv; numbers have the fewest digits that give them back."""
+        with atomic(self.path / DECISIONS) as temporary:
+            table.to_csv(temporary, index=False)
+
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write summary.json."""
         self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
@@ -168,7 +176,7 @@ class RunFolder:
     def finish(self) -> None:
         """Mark the result as complete: write DONE, the checksums of its files as `sha256sum` lists them."""
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
-        files = [path for path in (self.path / name for name in FILES) if path.is_file()]
+        files = [path for path in (self.path / name for name in (*FILES, DECISIONS)) if path.is_file()]
         names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
         write_sums(self.path / "DONE", names)
 

@@ -15,7 +15,7 @@ from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
-from fairall.storage.run_folder import FILES
+from fairall.storage.run_folder import DECISIONS, FILES
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed
 from fairall.tracking.metrics import log_points
 
@@ -129,7 +129,8 @@ class RunLogger:
             own = {f"summary.{name}": value for name, value in of_seed.items() if name != "seed"}
             self._log_metrics(nested, table[table["seed"] == seed].drop(columns="seed"), own, now)
             self._client.set_terminated(nested, "FINISHED")
-        for name in FILES:
+        written = [DECISIONS] if (folder / DECISIONS).exists() else []
+        for name in (*FILES, *written):
             self._client.log_artifact(parent, str(folder / name))
         self._client.log_artifacts(parent, str(folder / "figures"), "figures")
         self._log_policy(parent, folder / "policy", [of_seed["seed"] for of_seed in summary["per_seed"]])

@@ -288,6 +288,20 @@ def test_exploration_goes_on_while_nobody_is_accepted(credit: PreparedData) -> N
     torch.testing.assert_close(raised, torch.tensor([0, 0, 1, 1, 1, 1.0]).unsqueeze(-1).expand(6, 64) * 1e-6)
 
 
+def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: PreparedData) -> None:
+    learner, explores = Rarer(0.0), ExplorationConfig(after=2, propensity=0.2)
+    guards = {"decide_again": True, "exploration": explores}
+    history = run(online(learner, credit, [0, 1], keep_propensity=True, **guards), 40)
+    assert len(history.propensity) == 40
+    for kept, decided in zip(history.propensity, learner.seen, strict=True):
+        assert torch.equal(kept, decided.propensity)
+    raised = torch.stack(history.propensity)[20:]
+    assert (raised == torch.tensor(0.2)).any()
+    again = run(online(Rarer(0.0), credit, [0, 1], **guards), 40)
+    assert again.propensity == []
+    assert torch.equal(torch.stack(again.counted), torch.stack(history.counted))
+
+
 class Waking(Coin):
     """Accepts nobody for two steps, and then one group."""
 
@@ -437,11 +451,11 @@ def test_who_rejected_all_is_of_the_last_steps_taken() -> None:
 GUARDS: list[dict[str, Any]] = [
     {},
     {"decide_again": True, "exploration": ExplorationConfig(after=2, propensity=0.1)},
-    {"luck": DecisionLuck.fixed},
+    {"luck": DecisionLuck.fixed, "keep_propensity": True},
 ]
 
 
-@pytest.mark.parametrize("guards", GUARDS, ids=["plain", "again, exploring", "fixed luck"])
+@pytest.mark.parametrize("guards", GUARDS, ids=["plain", "again, exploring", "fixed luck, log"])
 @pytest.mark.parametrize("name", ["credit", "synthetic"])
 def test_going_on_from_a_saved_state_changes_nothing(
     name: str, guards: dict[str, Any], compose_config: ComposeConfig

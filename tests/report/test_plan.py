@@ -1,12 +1,15 @@
 import math
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
 
 from fairall.config.paths import sweeps_folder
 from fairall.errors import FairAllError
-from fairall.report.plan import PREFIX, added, missing_runs, plan, sweeps_of
+from fairall.report.plan import PREFIX, added, missing_runs, plan, sweeps_of, with_runs
+from fairall.results.finished import collect
+from tests.report.conftest import MakeRun
 
 
 def test_every_run_of_the_paper_once() -> None:
@@ -47,6 +50,17 @@ def test_words_pick_from_an_axis_or_are_added() -> None:
     assert [p.config["cost"]["value"] for p in plan(["costs"], ["cost.value=0.3", "dataset=meps"])] == [0.3]
     with pytest.raises(FairAllError, match="left by dataset=synthetic"):
         plan(["harsh"], ["dataset=synthetic"])
+
+
+def test_a_run_of_fewer_seeds_takes_the_place_of_a_missing_one(make_run: MakeRun, tmp_path: Path) -> None:
+    def found() -> int | None:
+        runs = collect(tmp_path / "outputs" / "runs").runs
+        (one,) = with_runs(plan(["harsh"], ["model=fairlog", "dataset=credit"]), runs)
+        return None if one.run is None else len(one.run.seeds)
+
+    for number, (seeds, shown) in enumerate(((3, None), (10, 10), (20, 20), (12, 20), (50, 50))):
+        make_run("model=fairlog", "dataset=credit", "initial_policy=harsh", f"seeds={seeds}", number=number)
+        assert found() == shown
 
 
 def test_values_of_a_sweep_give_way_to_words_and_presets() -> None:

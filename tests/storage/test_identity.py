@@ -11,7 +11,14 @@ from omegaconf import OmegaConf
 import fairall
 from fairall.config.compose import compose_config
 from fairall.storage import identity as identities
-from fairall.storage.identity import NOT_COMPUTING, code_and_versions, code_hash, computing_files, run_id
+from fairall.storage.identity import (
+    NOT_COMPUTING,
+    code_and_versions,
+    code_hash,
+    computing_files,
+    determining,
+    run_id,
+)
 
 PACKAGE = Path(fairall.__file__).parent
 # What computing modules import from elsewhere: values that enter the identity with the configuration, errors,
@@ -28,11 +35,20 @@ def test_values_that_compute_change_the_identity_and_others_do_not() -> None:
     usual = identity()
     computing = (
         "seed=1", "seeds=3", "cost.value=0.4", "model.alpha=4", "schedule.warm_up_epochs=9", "protocol=text",
-        "dataset.split.held_out=0.4", "initial_policy=lenient",
+        "dataset.split.held_out=0.4", "initial_policy=lenient", "evaluation.decisions=true",
     )  # fmt: skip
     assert len({usual, *map(identity, computing)}) == 1 + len(computing)
     where = ("threads=2", "outputs_dir=x", "force=true", "checkpoint_seconds=1", "tracking.enabled=false")
     assert identity(*where) == usual
+
+
+def test_a_log_of_decisions_is_another_result_with_the_same_numbers() -> None:
+    without, with_log = (
+        cast(dict[str, Any], OmegaConf.to_container(compose_config(f"evaluation.decisions={word}")))
+        for word in ("false", "true")
+    )
+    assert determining(without) == determining(with_log)
+    assert run_id(without, "data") != run_id(with_log, "data")
 
 
 @pytest.fixture
@@ -56,7 +72,7 @@ def test_a_mended_message_keeps_the_identity(name: str, package: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["data/splits.py", "data/csv/reader.py", "nn/adam.py", "models/objectives.py", "online/loop.py",
-     "metrics.py", "randomness.py", "policy.py", "results/summary.py",
+     "metrics.py", "randomness.py", "policy.py", "results/summary.py", "results/decisions.py",
      "results/latent_quality.py", "results/selection.py", "results/write.py", "runtime/processor.py"],
 )  # fmt: skip
 def test_changed_computation_changes_the_identity(name: str, package: Path) -> None:

@@ -23,7 +23,7 @@ from fairall.tracking.client import Store, store_uri
 from fairall.tracking.outbox import Outbox, Sent
 from tests.conftest import run_folder, typed
 
-QUICK = ["preset=quick", "schedule.warm_up_epochs=2"]
+QUICK = ["preset=quick", "schedule.warm_up_epochs=2", "evaluation.decisions=true"]
 Put = Callable[[Path], str]
 
 
@@ -84,7 +84,7 @@ def test_curves_and_measures_are_those_of_the_files(client: mlflow.MlflowClient,
 def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
     parent, _ = runs(client)
     top = {item.path for item in client.list_artifacts(parent.info.run_id)}
-    assert {"config.yaml", "metrics.csv", "summary.json", "figures"} <= top
+    assert {"config.yaml", "metrics.csv", "summary.json", "decisions.csv", "figures"} <= top
     drawn = {item.path for item in client.list_artifacts(parent.info.run_id, "figures")}
     assert drawn == {"figures/learning.png", "figures/phase1.png", "figures/latent.png"}
 
