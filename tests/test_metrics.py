@@ -9,8 +9,8 @@ import torch
 from sklearn.metrics import precision_score, recall_score
 
 from fairall import metrics
-from fairall.report import figures, statistics, table
-from fairall.results import time_left
+from fairall.report import figures, statistics
+from fairall.results import table, time_left
 
 
 def test_utility_and_dpu_by_hand() -> None:

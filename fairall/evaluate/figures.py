@@ -172,8 +172,8 @@ def draw_contraction(plains: Plains) -> Figure:
         (handles[name],) = axes.plot(*rates, color=colour)
         makers = plain["contraction"]["decision_makers"]
         known = [maker for maker in makers if maker["failure"] is not None]
-        rates = [[100 * maker[of] for maker in known] for of in ("acceptance", "failure")]
-        handles["decision makers"] = axes.scatter(*rates, s=10, color=GREY, zorder=3)
+        x, y = ([100 * maker[of] for maker in known] for of in ("acceptance", "failure"))
+        handles["decision makers"] = axes.scatter(x, y, s=10, color=GREY, zorder=3)
     axes.set(xlabel="acceptance rate ×100", ylabel="failures per person ×100")
     axes.set_xlim(left=0.0)
     axes.set_ylim(bottom=0.0)

@@ -38,7 +38,7 @@ def people(n: int = 1200) -> pd.DataFrame:
     return pd.DataFrame({
         "score": score, "sex": sex, "race": random.choice(["black", "white"], n),
         "officer": random.choice(["Ann", "Bob"], n), "granted": np.where(accepted, "yes", "no"),
-        "p": propensity, "repaid": np.where(accepted, repaid, None), "new": expit(2 * score),
+        "p": propensity, "repaid": pd.Series(repaid).where(accepted), "new": expit(2 * score),
         "strict": (score > 0.5).astype(float),
     })  # fmt: skip
 
