@@ -96,7 +96,7 @@ def test_rows_do_not_predict_themselves(model: str) -> None:
 
 def test_the_theory_of_the_logistic_regression() -> None:
     """The variance of its coefficients is their sandwich, and scores of fitted rows add up to about zero."""
-    log, chance, _ = population(4000)
+    log, *_ = population(4000)
     one = fit_outcome(log, "logistic")
     theory = one.derivative
     assert theory is not None
