@@ -170,8 +170,8 @@ class _CrossFit:
         """Probabilities of all rows, each by a model fitted on other folds; `first` holds those of fold 0."""
         raw = np.empty(len(self.target))
         for fold in range(self.folds):
-            known = first is not None and fold == 0
-            raw = np.where(self.fold == fold, first if known else self._predicted(model, fold), raw)
+            predicted = first if first is not None and fold == 0 else self._predicted(model, fold)
+            raw = np.where(self.fold == fold, predicted, raw)
         return raw
 
     def _predicted(self, model: Any, fold: int) -> np.ndarray:

