@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
@@ -17,6 +17,8 @@ from fairall.config.schema import Config, register_schema, register_sweeps
 from fairall.config.target import with_types
 from fairall.config.words import override
 from fairall.errors import FairAllError
+
+PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
 
 
 @functools.cache
@@ -55,6 +57,13 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
             return [compose("config", overrides=list(overrides)) for overrides in commands]
         except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
             raise FairAllError(_broken_file(error)) from error
+
+
+def places(overrides: Iterable[str]) -> dict[str, Any]:
+    """`outputs_dir` and `tracking` as plain containers, from the words of `PLACES` alone."""
+    composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
+    tracking = OmegaConf.to_container(composed.tracking, resolve=True)
+    return {"outputs_dir": composed.outputs_dir, "tracking": tracking}
 
 
 def _broken_file(error: MarkedYAMLError) -> str:

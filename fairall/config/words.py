@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
-MODULES = ("data", "report", "tracking", "tuning")  # commands of their own: python -m fairall.data
+MODULES = ("data", "evaluate", "report", "tracking", "tuning")  # commands of their own: python -m fairall.data
 # Other names of what there is, by group.
 ALIASES = {
     ("model", "fairall"): "fairall_I_II",

@@ -48,14 +48,15 @@ def _main(words: list[str]) -> int:
 
 
 def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str]) -> int:
+    from fairall.config.compose import places
     from fairall.errors import FairAllError, count
     from fairall.report.build import build, write_results
-    from fairall.report.table import plain
     from fairall.report.tables import COMPARE
+    from fairall.results.table import plain
 
     if wrong:
         raise FairAllError(f"{wrong[0]}: no such command; there are compare and reproduce")
-    config = _config(overrides)
+    config = places(overrides)
     outputs = Path(config["outputs_dir"])
     folder = arguments.out or outputs / "report"
     shown = build(_collection(config, arguments.mlflow), folder, overrides)
@@ -77,9 +78,10 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
 
 
 def _compare(arguments: argparse.Namespace, overrides: list[str], chosen: list[str]) -> int:
+    from fairall.config.compose import places
     from fairall.report.compare import compare
 
-    config = _config(overrides)
+    config = places(overrides)
     outputs = Path(config["outputs_dir"])
     folder = arguments.out or outputs / "comparison"
     print(compare(chosen, outputs / "runs", folder), end="")
@@ -115,19 +117,6 @@ def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
     with tempfile.TemporaryDirectory(prefix="fairall-report-") as folder:
         fetch_runs(config, Path(folder))
         return collect(Path(folder))
-
-
-def _config(overrides: Sequence[str]) -> dict[str, Any]:
-    """Outputs folder and MLflow store, from the user's words."""
-    from omegaconf import OmegaConf
-
-    from fairall.config.compose import compose_config
-    from fairall.report.plan import PLACES
-
-    # Other words may be lists of choices, which only the plan accepts.
-    composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
-    tracking = OmegaConf.to_container(composed.tracking, resolve=True)
-    return {"outputs_dir": composed.outputs_dir, "tracking": tracking}
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

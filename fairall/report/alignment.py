@@ -10,12 +10,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fairall.report import labels
-from fairall.report.figures import COLUMN, ROSE, TEAL, ReportFigure, Space, latent_space, legend_below
-from fairall.report.plan import Lacking, Planned
-from fairall.report.table import Cell, Row, Table, plus_minus
+from fairall.report.figures import COLUMN, ROSE, TEAL, Space, latent_space
+from fairall.report.plan import Planned, missing_runs
 from fairall.results.diagnostics import APART, OPPOSED, READABLE
 from fairall.results.finished import Run
 from fairall.results.latent_quality import label_directions
+from fairall.results.page import PageFigure, legend_below
+from fairall.results.table import Cell, Row, Table, plus_minus
 
 SECTION = "Alignment of the groups' codes"
 MEASURES = labels.measures("mean_utility", "mean_dpu", "mean_cfu")
@@ -74,15 +75,15 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
         columns=["seeds", SWITCHED, FLIPPED, *headings],
         rows=rows,
         records=records,
-        lacking=Lacking.of(planned),
+        lacking=missing_runs(planned),
     )
 
 
-def alignment_figure(planned: Sequence[Planned]) -> ReportFigure:
+def alignment_figure(planned: Sequence[Planned]) -> PageFigure:
     """Latents of one switched, one flipped and one matched seed on synthetic data."""
     own = [one for one in planned if one.dataset == "synthetic"]
     found = examples([one.run for one in own if one.run is not None])
-    return ReportFigure(
+    return PageFigure(
         key="alignment",
         title=f"A switched, a flipped and a matched latent, synthetic data{_policy(planned)}",
         note=(
@@ -91,7 +92,7 @@ def alignment_figure(planned: Sequence[Planned]) -> ReportFigure:
         ),
         section=SECTION,
         draw=(lambda: draw_alignment(found)) if found else None,
-        lacking=Lacking.of(own),
+        lacking=missing_runs(own),
     )
 
 

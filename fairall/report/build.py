@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import platform
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
-
-from fairall.errors import FairAllError, count
+from fairall.errors import count
 from fairall.report import labels
 from fairall.report.contents import SECTIONS, Contents, contents
 from fairall.report.durations import read
-from fairall.report.figures import ReportFigure, save
-from fairall.report.table import Item, Table, comma_separated, latex, markdown
 from fairall.results.finished import Collection
+from fairall.results.page import rendered, write, write_page
+from fairall.results.table import Item, Table
 from fairall.results.time_left import in_words
-from fairall.storage.files import atomic
 
 LIBRARIES = ("torch", "numpy", "pandas", "scipy", "matplotlib")
 # Figures.
@@ -31,7 +26,6 @@ IN_DOCUMENTATION = (
     *(f"policies_{dataset}" for dataset in labels.DATASETS), "alignment",
 )  # fmt: skip
 ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
-EMPTY: dict[str, Any] = {"opening": (), "left_out": (), "passed_over": (), "not_run": (), "folded": {}}
 
 
 def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -> Contents:
@@ -63,6 +57,7 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
         {name: some for name, some in sections.items() if some},
         folded=folded,
         not_run=shown.not_run,
+        made=made(),
         **texts,
     )
     keys = {item.key for some in sections.values() for item in some}
@@ -70,36 +65,6 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
         if path.suffix in ENDINGS and path.stem not in keys:
             path.unlink()
     return shown
-
-
-def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]], **texts: Any) -> None:
-    """Write index.html, and tables/ and figures/ with a file per format.
-
-    Args:
-        folder: to write to.
-        title: of the page.
-        sections: tables and figures by heading, in order; no heading where it is empty.
-        texts: `opening`, `left_out` and `passed_over`, lines of text; `not_run`, tables and figures
-            without any run; `folded`, by heading the line that a section is folded beneath.
-
-    Raises:
-        FairAllError: where the folder cannot be written.
-    """
-    pictures = {}
-    try:
-        for item in (item for some in sections.values() for item in some):
-            if isinstance(item, ReportFigure) and item.draw is not None:
-                pictures[item.key] = save(item.draw, folder / "figures" / item.key)
-            elif isinstance(item, Table):
-                for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
-                    write(folder / "tables" / f"{item.key}.{ending}", written(item))
-        of_page = {"title": title, "sections": sections, "pictures": pictures, "made": made()}
-        write(folder / "index.html", _render("page.html.jinja", EMPTY | texts | of_page))
-    except OSError as error:
-        reason = error.strerror or error
-        raise FairAllError(
-            f"cannot write to {folder}: {reason}; choose another place with --out FOLDER"
-        ) from error
 
 
 def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> None:
@@ -127,13 +92,7 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
         "figures": figures,
         "not_run": [item.title for item in shown.not_run],
     }
-    write(path, _render("results.md.jinja", values).rstrip() + "\n")
-
-
-def write(path: Path, text: str) -> None:
-    """Write a text file atomically."""
-    with atomic(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write(path, rendered("results.md.jinja", values, "fairall.report").rstrip() + "\n")
 
 
 def made() -> str:
@@ -142,18 +101,6 @@ def made() -> str:
     return "; ".join(
         [f"made {datetime.now():%Y-%m-%d %H:%M}", f"Python {platform.python_version()}", *versions]
     )
-
-
-def _render(template: str, values: Mapping[str, Any]) -> str:
-    environment = Environment(
-        loader=PackageLoader("fairall.report", "."),
-        autoescape=select_autoescape(["html.jinja"]),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters |= {"markdown": markdown, "base64": lambda png: base64.b64encode(png).decode()}
-    return environment.get_template(template).render(values)
 
 
 def _processor() -> str:

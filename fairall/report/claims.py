@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairall.report import labels
-from fairall.report.plan import Lacking, Planned
+from fairall.report.plan import Planned, missing_runs
 from fairall.report.statistics import LEVEL, holm, paired_p
-from fairall.report.table import Cell, Row, Table, hundredfold
 from fairall.report.tables import datasets_of, signed
 from fairall.results.paper import paper_seeds
+from fairall.results.table import Cell, Row, Table, hundredfold
 
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 MEANING = (
@@ -111,7 +111,7 @@ def claims_table(verdicts: Sequence[Verdict], planned: Sequence[Planned], key: s
             {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
             for claim, dataset, words, p in judged
         ],
-        lacking=Lacking.of(planned),
+        lacking=missing_runs(planned),
     )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.build import write_page
+from fairall.report.build import made
 from fairall.report.comparable import RULE, Group, difference, grouped, marked
-from fairall.report.figures import BAND, LEVELS, UTILITY_AND_DPU, ReportFigure, draw_over_time
+from fairall.report.figures import BAND, LEVELS, UTILITY_AND_DPU, draw_over_time
 from fairall.report.statistics import LEVEL
-from fairall.report.table import Cell, Row, Table, markdown
 from fairall.report.tables import group_rows, with_references
 from fairall.results.finished import Run, read_named, run_folder
+from fairall.results.page import PageFigure, write_page
+from fairall.results.table import Cell, Row, Table, markdown
 from fairall.storage.identity import determining, flattened
 
 MEASURES = (*labels.EFFECTIVE, *labels.TEMPORAL, *labels.measures("mean_cfu", "mean_ground_truth_utility"))
@@ -62,11 +63,11 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     ]
     tables.append(_configurations(runs, names))
     text = f"Test utility and DPU, a row per group of comparable runs. {BAND} {LEVELS}"
-    figure = ReportFigure(
+    figure = PageFigure(
         key="curves", title="Over time", note=text,
         draw=lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=names),
     )  # fmt: skip
-    write_page(folder, "FairAll: runs side by side", {"": [*tables, figure]})
+    write_page(folder, "FairAll: runs side by side", {"": [*tables, figure]}, made=made())
     return "\n".join(map(markdown, tables))
 
 

@@ -9,7 +9,6 @@ from fairall.report import alignment, figures, labels
 from fairall.report.claims import REAL, SYNTHETIC, Claim, Verdict, claims_table, in_words, judge
 from fairall.report.plan import EVERY, PARTS, Planned, plan, with_runs
 from fairall.report.printed import printed_tables
-from fairall.report.table import Item, Table
 from fairall.report.tables import (
     SOURCES,
     acceptance_table,
@@ -18,6 +17,7 @@ from fairall.report.tables import (
     other_runs,
 )
 from fairall.results.finished import Collection
+from fairall.results.table import Item, Table
 
 INITIAL_POLICIES = ("harsh", "lenient")
 MAIN_POLICY = "harsh"  # of the paper's main text, whose claims the opening paragraph counts

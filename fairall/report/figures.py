@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -20,17 +18,15 @@ from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import grouped
-from fairall.report.plan import Lacking, Planned
-from fairall.report.table import Item
+from fairall.report.plan import Planned, missing_runs
 from fairall.report.tables import reference_measure
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, STYLE, has_level, principal
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, has_level, principal
 from fairall.results.finished import Run
+from fairall.results.page import PageFigure, legend_below
 from fairall.results.paper import synthetic_readings
 from fairall.results.summary import REFERENCES
-from fairall.storage.files import atomic
 
 COLUMN = 3.4  # inches, width of a column of the paper
-DPI = 300
 VERMILION, SKY = "#D55E00", "#56B4E9"
 # Palette of Okabe and Ito; distinct lines for readers who see no colours.
 COLOURS = {
@@ -49,14 +45,6 @@ ORACLES = {"oracle": "*", "oracle_parity": "P"}
 ROSE, OLIVE, TEAL, SAND, WINE = "#CC6677", "#999933", "#44AA99", "#DDCC77", "#AA4499"
 OTHERS = [ROSE, TEAL, OLIVE, WINE, SAND, "#88CCEE", "#117733", "#882255"]
 STYLES = ["-", "--", "-.", ":", (0, (4, 1, 1, 1, 1, 1))]
-BASE = STYLE | {
-    "font.size": 7, "axes.titlesize": 7, "legend.fontsize": 6, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
-    "pdf.fonttype": 42,
-}  # fmt: skip
-LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
-INK, NIGHT = "#d7dae0", "#15181d"
-DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
 BAND = "Mean over seeds; the band is one standard deviation."
 LEVELS = (
     "Thin lines, where they were measured: accept everybody, and a classifier fitted to every training "
@@ -76,38 +64,7 @@ Space = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Latent means of shape (N, Z), s in {−1, +1} of shape (N,), and labels in {0, 1} of shape (N,)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReportFigure(Item):
-    """A figure of the report."""
-
-    draw: Callable[[], Figure] | None  # None where all of its runs are missing
-
-    @property
-    def shown(self) -> bool:
-        """Whether it can be drawn."""
-        return self.draw is not None
-
-
-def save(draw: Callable[[], Figure], stem: Path) -> tuple[bytes, bytes]:
-    """Write PNG and PDF; return a light and a dark PNG for the page."""
-    with mpl.rc_context(BASE | LIGHT):
-        drawn = draw()
-        with atomic(stem.with_suffix(".pdf")) as temporary:
-            drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
-        light = _png(drawn)
-    with atomic(stem.with_suffix(".png")) as temporary:
-        temporary.write_bytes(light)
-    with mpl.rc_context(BASE | DARK):
-        return light, _png(draw())
-
-
-def _png(figure: Figure) -> bytes:
-    content, colour = io.BytesIO(), figure.get_facecolor()
-    figure.savefig(content, format="png", dpi=DPI, facecolor=colour, metadata={"Software": None})
-    return content.getvalue()
-
-
-def real_figures(planned: Sequence[Planned], initial_policy: str) -> list[ReportFigure]:
+def real_figures(planned: Sequence[Planned], initial_policy: str) -> list[PageFigure]:
     """Measures over time on every data set, utility against unfairness, and acceptance by group."""
     # Runs that did not measure acceptance by group count as missing.
     measured = [
@@ -142,7 +99,7 @@ def real_figures(planned: Sequence[Planned], initial_policy: str) -> list[Report
 
 def synthetic_figure(
     planned: Sequence[Planned], optimal: Sequence[Planned], initial_policy: str
-) -> ReportFigure:
+) -> PageFigure:
     """Four measures of every method on synthetic data, with lines of the optimal policies."""
 
     def lines() -> dict[str, tuple[str, dict[str, float]]]:
@@ -167,7 +124,7 @@ def synthetic_figure(
     )  # fmt: skip
 
 
-def cost_figure(planned: Sequence[Planned]) -> ReportFigure:
+def cost_figure(planned: Sequence[Planned]) -> PageFigure:
     """Effective utility and DPU of FairAll against the cost of a positive decision."""
     return _figure(
         "costs", "FairAll (I+II) at other costs, harsh initial policy",
@@ -178,7 +135,7 @@ def cost_figure(planned: Sequence[Planned]) -> ReportFigure:
     )  # fmt: skip
 
 
-def policy_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
+def policy_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     """Utility and DPU over time of FairAll with each of its policies, a figure per data set."""
 
     def drawn(own: Sequence[Planned]) -> Figure:
@@ -196,7 +153,7 @@ def policy_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
     ]  # fmt: skip
 
 
-def latent_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
+def latent_figures(planned: Sequence[Planned]) -> list[PageFigure]:
     """Latent spaces of methods that have one, a figure per data set.
 
     Runs without a usable policy count as missing.
@@ -220,12 +177,15 @@ def latent_figures(planned: Sequence[Planned]) -> list[ReportFigure]:
 def _figure(
     key: str, title: str, note: str, section: str,
     planned: Sequence[Planned], draw: Callable[[], Figure], besides: Sequence[Planned] = (),
-) -> ReportFigure:  # fmt: skip
+) -> PageFigure:  # fmt: skip
     """A figure of some runs, and of further ones without which it can be drawn."""
     possible = any(one.run is not None for one in planned)
-    lacking = Lacking.of([*planned, *besides])
+    lacking = missing_runs([*planned, *besides])
     drawn = draw if possible else None
-    return ReportFigure(key=key, title=title, note=note, section=section, draw=drawn, lacking=lacking)
+    wide = key.startswith("acceptance")
+    return PageFigure(
+        key=key, title=title, note=note, section=section, draw=drawn, lacking=lacking, wide=wide
+    )
 
 
 def latent_space(run: Run, seed: int | None = None) -> Space | None:
@@ -478,31 +438,6 @@ def _reach(spread: Mapping[str, Any]) -> list[list[float]]:
     """Error bars from a mean to its 95 % interval, ×100."""
     low, high = spread["interval"] or (spread["mean"],) * 2
     return [[100 * (spread["mean"] - low)], [100 * (high - spread["mean"])]]
-
-
-def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
-    """Add one legend for all panels below them; the figure grows by its height.
-
-    Args:
-        figure: with a constrained layout.
-        handles: matplotlib's artists, by label.
-        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
-            column are wrapped.
-    """
-    labels = list(handles)
-    widest = max(map(len, labels))
-    while True:
-        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
-        extent = legend.get_window_extent()
-        if extent.width <= figure.bbox.width or widest == 1:
-            break
-        legend.remove()
-        if columns > 1:
-            columns -= 1
-        else:
-            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
-            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
-    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
 
 
 def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:

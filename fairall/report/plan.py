@@ -12,15 +12,16 @@ from typing import Any, cast
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
+from fairall.config.compose import PLACES
 from fairall.config.paths import configuration_root, sweeps_folder
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.report import labels
 from fairall.results.finished import Run
 from fairall.results.paper import paper_seeds
+from fairall.results.table import Lacking
 from fairall.storage.identity import determining, ordered
 
 PREFIX = "paper_"
-PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
 # Parts of `reproduce`, and their sweeps.
 PARTS = {
     "tables": ("harsh", "lenient", "published_code"),
@@ -66,22 +67,10 @@ class Planned:
         return self.name("dataset")
 
 
-@dataclass(frozen=True)
-class Lacking:
-    """What a table or figure needs and does not have."""
-
-    commands: Sequence[tuple[str, str]] = ()  # name of each missing thing, and the command that makes it
-    needed: int = 0
-    thing: str = "run"
-
-    def __str__(self) -> str:
-        return f"{len(self.commands)} of {count(self.needed, self.thing)} missing"
-
-    @classmethod
-    def of(cls, planned: Sequence[Planned]) -> Lacking:
-        """The missing ones of some runs."""
-        missing = [one for one in planned if one.run is None]
-        return cls([(_described(one), one.command) for one in missing], len(planned))
+def missing_runs(planned: Sequence[Planned]) -> Lacking:
+    """The missing ones of some runs."""
+    missing = [one for one in planned if one.run is None]
+    return Lacking([(_described(one), one.command) for one in missing], len(planned))
 
 
 def _described(one: Planned) -> str:

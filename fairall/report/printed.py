@@ -10,11 +10,11 @@ import pandas as pd
 
 from fairall.metrics import Quantity, Spread
 from fairall.report import labels
-from fairall.report.plan import Lacking, Planned
+from fairall.report.plan import Planned, missing_runs
 from fairall.report.statistics import predictive_intervals, predictive_pooled_std
-from fairall.report.table import Cell, Row, Table, hundredfold
 from fairall.results.finished import Run
 from fairall.results.paper import HALF_DIGIT, paper_metrics, paper_seeds
+from fairall.results.table import Cell, Row, Table, hundredfold
 
 # The printed temporal measures are of drawn decisions.
 MEASURES = (*labels.EFFECTIVE, *(measure.sampled() for measure in labels.TEMPORAL))
@@ -69,7 +69,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
                 columns=["collapsed", *(measure.heading for measure in MEASURES)],
                 rows=rows,
                 records=records,
-                lacking=Lacking.of(planned),
+                lacking=missing_runs(planned),
             )
         )
     return tables

@@ -11,12 +11,12 @@ from fairall.config.paths import configuration_root
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import marked
-from fairall.report.plan import Lacking, Planned
+from fairall.report.plan import Planned, missing_runs
 from fairall.report.statistics import LEVEL, standings
-from fairall.report.table import Cell, Row, Table, plus_minus
 from fairall.results.finished import Run
 from fairall.results.paper import acceptance_rates, paper_metrics, synthetic_readings
 from fairall.results.summary import REFERENCES
+from fairall.results.table import Cell, Lacking, Row, Table, plus_minus
 from fairall.storage.identity import flattened
 
 MARKS = (
@@ -113,7 +113,7 @@ def methods_table(
         columns=["seeds", *(measure.heading for measure in measures)],
         rows=rows,
         records=records,
-        lacking=Lacking.of(planned),
+        lacking=missing_runs(planned),
     )
 
 
@@ -164,7 +164,7 @@ def group_rows(
         for measure in measures:
             standing = columns[measure.name].get(name)
             beside, further = printed(run, measure, standing["mean"] if standing else None)
-            cells.append(Cell.of(standing, beside))
+            cells.append(_judged(standing, beside))
             if standing:
                 who = {"model": run.name("model"), "run": run.path.name, "measure": measure.name}
                 records.append(who | standing | further)
@@ -323,3 +323,18 @@ def other_runs(runs: Sequence[Run]) -> Table:
         rows=rows,
         records=records,
     )
+
+
+def _judged(standing: Mapping[str, Any] | None, beside: str = "") -> Cell:
+    """A cell with a standing, of `statistics.standings`, beside a printed value."""
+    if standing is None:
+        return Cell(beside=beside)
+    marks, tests = [], []
+    for letter, role in (("F", "baseline"), ("R", "rival")):
+        p = standing.get(f"p_{role}")
+        if p is not None:
+            better = standing[f"better_than_{role}"]
+            tests.append(f"{'better' if better else 'worse'} than {standing[role]}, p = {p:.3g}")
+            marks += [f"{letter}{'+' if better else '−'}"] if p < LEVEL else []
+    shown = plus_minus(standing["mean"], standing["std"])
+    return Cell(shown, beside, standing["best"], " ".join(marks), "; ".join(tests))

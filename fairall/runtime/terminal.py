@@ -13,7 +13,7 @@ ASCII = {
     "−": "-", "–": "-", "±": "+-", "×": "x", "·": "*", "≤": "<=", "≥": ">=", "≈": "~", "½": "1/2", "²": "^2",
     "→": "->", "↑": "up", "↓": "down", "…": "...", "’": "'", "Σ": "sum", "√": "sqrt", "ỹ": "y~", "ũ": "u~",
     "α": "alpha", "β": "beta", "ε": "epsilon", "θ": "theta", "λ": "lambda", "π": "pi", "σ": "sigma",
-    "φ": "phi",
+    "φ": "phi", "Γ": "Gamma",
 }  # fmt: skip
 # Loggers that report every step of their own: migrations, the font cache of the first figure.
 LOG_LEVELS = {"alembic": logging.WARNING, "matplotlib.font_manager": logging.ERROR}

@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fairall.config.checks import plain_name
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import FILES, RunFolder
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, reaching
+from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, reaching
 from fairall.tracking.run_logger import RUN_TAG
 
 
-def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -> None:
+def log_report(
+    config: dict[str, Any],
+    folder: Path,
+    title: str,
+    command: str,
+    *,
+    metrics: Mapping[str, float] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> None:
     """Log a report's folder, with its page, tables and figures, as a run of its own.
+
+    Args:
+        config: with `outputs_dir` and `tracking`.
+        folder: of the report.
+        title: name of the run.
+        command: command line of the user.
+        metrics: numbers by name, at most 1000.
+        parameters: further values by name, at most 100.
 
     Raises:
         FairAllError: where MLflow cannot be reached.
     """
+    from mlflow.entities import Metric, Param
 
     def keep() -> None:
         store = Store(config)
@@ -29,6 +48,12 @@ def log_report(config: dict[str, Any], folder: Path, title: str, command: str) -
             PROCESS_TAG: this_process(),
         }
         run_id = store.client.create_run(store.experiment, tags=tags).info.run_id
+        now = int(1000 * time.time())
+        store.client.log_batch(
+            run_id,
+            metrics=[Metric(allowed(name), value, now, 0) for name, value in (metrics or {}).items()],
+            params=[Param(allowed(name), str(value)[:500]) for name, value in (parameters or {}).items()],
+        )
         store.client.log_artifacts(run_id, str(folder))
         store.client.set_terminated(run_id, "FINISHED")
 

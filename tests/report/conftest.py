@@ -13,8 +13,8 @@ from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
 from fairall.config.target import with_types
-from fairall.report import figures
 from fairall.report.plan import Planned, plan
+from fairall.results import page
 from fairall.results.summary import columns, summarise
 from fairall.storage.run_folder import RunFolder
 
@@ -55,7 +55,7 @@ def planned(sweep: str, *words: str) -> list[Planned]:
 def _coarse_pictures() -> Iterator[None]:
     """Pictures of few pixels, which take less time to draw."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "DPI", 40)
+        patch.setattr(page, "DPI", 40)
         yield
 
 

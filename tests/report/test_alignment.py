@@ -9,9 +9,10 @@ from matplotlib.text import Annotation
 
 from fairall.report import alignment
 from fairall.report.alignment import alignment_figure, alignment_table, draw_alignment, states
-from fairall.report.figures import BASE, ROSE, TEAL, Space
+from fairall.report.figures import ROSE, TEAL, Space
 from fairall.report.plan import Planned, with_runs
 from fairall.results.finished import collect, read_run
+from fairall.results.page import BASE
 from fairall.storage.run_folder import RunFolder
 from tests.report.conftest import MakeRun, planned
 

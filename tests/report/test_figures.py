@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fairall.report import figures, labels
+from fairall.results import page
 from fairall.results.finished import Run, read_run
 from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
@@ -41,7 +42,7 @@ def levels(axes: Axes) -> list[float]:
 def test_the_legend_is_inside_the_figure_and_under_the_panels(n: int, label: str, run: Run) -> None:
     runs = {str(i): run for i in range(n)}
     labels = {name: f"{name} {label}" for name in runs}
-    with mpl.rc_context(figures.BASE):
+    with mpl.rc_context(page.BASE):
         figure = figures.draw_over_time(runs, figures.UTILITY_AND_DPU, labels=labels)
         FigureCanvasAgg(figure).draw()
     (legend,) = figure.legends

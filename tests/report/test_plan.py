@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 
 from fairall.config.paths import sweeps_folder
 from fairall.errors import FairAllError
-from fairall.report.plan import PREFIX, Lacking, added, plan, sweeps_of, with_runs
+from fairall.report.plan import PREFIX, added, missing_runs, plan, sweeps_of, with_runs
 from fairall.results.finished import collect
 from tests.report.conftest import MakeRun
 
@@ -24,7 +24,7 @@ def test_every_run_of_the_paper_once() -> None:
     costs = {one.config["cost"]["value"] for one in planned if one.dataset == "credit"}
     assert costs == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
     # Missing runs that differ in one value are told apart.
-    lacking = Lacking.of([one for one in planned if one.sweep in ("policies", "costs")])
+    lacking = missing_runs([one for one in planned if one.sweep in ("policies", "costs")])
     names = [name for name, _ in lacking.commands]
     assert len({*names}) == len(names) == 16
     assert "FairAll (I+II) on German Credit with cost.value=0.3" in names

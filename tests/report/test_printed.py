@@ -13,8 +13,8 @@ from fairall.report import printed
 from fairall.report.claims import in_words
 from fairall.report.plan import with_runs
 from fairall.report.statistics import predictive_intervals, predictive_pooled_std
-from fairall.report.table import Table, latex, markdown
 from fairall.results.finished import collect, read_run
+from fairall.results.table import Table, latex, markdown
 from fairall.storage.run_folder import RunFolder
 from tests.report.conftest import MakeRun, planned
 

@@ -12,9 +12,9 @@ from scipy.stats import wilcoxon
 from fairall.report import labels
 from fairall.report.claims import REAL, claims_table, judge
 from fairall.report.plan import Planned, with_runs
-from fairall.report.table import Row, Table
 from fairall.report.tables import group_rows, hyperparameter_table, methods_table, with_references
 from fairall.results.finished import collect, read_run
+from fairall.results.table import Row, Table
 from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
 MODELS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")

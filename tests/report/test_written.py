@@ -9,10 +9,9 @@ from typing import cast
 import pytest
 
 from fairall.report.claims import REAL, claims_table, judge
-from fairall.report.plan import Lacking
-from fairall.report.table import Cell, Row, Table, comma_separated, latex, markdown
 from fairall.report.tables import hyperparameter_table
 from fairall.results.finished import Run
+from fairall.results.table import Cell, Lacking, Row, Table, comma_separated, latex, markdown
 from tests.report.conftest import planned
 
 AWKWARD = '100 % of a_b & c | {d} ~ #1 $2 ^3 <4> −5 ±6 ×7 ↑ ↓ π λ β ỹ ũ \\ "'

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from fairall.report.plan import Lacking
-from fairall.report.statistics import LEVEL
+from fairall.errors import count
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a cell that a spreadsheet evaluates
 HTML = str.maketrans({"&": "&amp;", "<": "&lt;", "|": r"\|", "^": r"\^", "_": r"\_"})
@@ -20,6 +19,7 @@ LATEX = str.maketrans({
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "±": r"$\pm$",
     "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "π": r"$\pi$", "λ": r"$\lambda$",
     "β": r"$\beta$", "μ": r"$\mu$", "†": r"\dag{}", "ỹ": r"$\tilde{y}$", "ũ": r"$\tilde{u}$",
+    "Γ": r"$\Gamma$",
 })  # fmt: skip
 
 
@@ -36,21 +36,6 @@ class Cell:
     tests: str = ""  # what the marks say, in words
     outside: bool = False  # whether the printed value is outside its predictive interval
 
-    @classmethod
-    def of(cls, standing: Mapping[str, Any] | None, beside: str = "") -> Cell:
-        """A cell with a standing, of `statistics.standings`, beside a printed value."""
-        if standing is None:
-            return cls(beside=beside)
-        marks, tests = [], []
-        for letter, role in (("F", "baseline"), ("R", "rival")):
-            p = standing.get(f"p_{role}")
-            if p is not None:
-                better = standing[f"better_than_{role}"]
-                tests.append(f"{'better' if better else 'worse'} than {standing[role]}, p = {p:.3g}")
-                marks += [f"{letter}{'+' if better else '−'}"] if p < LEVEL else []
-        shown = plus_minus(standing["mean"], standing["std"])
-        return cls(shown, beside, standing["best"], " ".join(marks), "; ".join(tests))
-
 
 class Row(NamedTuple):
     """One row; rows of a group, for instance a data set, stand together."""
@@ -58,6 +43,18 @@ class Row(NamedTuple):
     group: str
     name: str  # for instance a method
     cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """What a table or figure needs and does not have."""
+
+    commands: Sequence[tuple[str, str]] = ()  # name of each missing thing, and the command that makes it
+    needed: int = 0
+    thing: str = "run"
+
+    def __str__(self) -> str:
+        return f"{len(self.commands)} of {count(self.needed, self.thing)} missing"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,178 @@
+"""`python -m fairall.evaluate`: value and fairness of policies from a log of past decisions."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairall.runtime.setup import run_command
+
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Evaluation, Evaluator
+
+COMMANDS = {
+    "decisions": "the decisions that were taken",
+    "policy": "a policy that was not in use",
+    "compare": "whether policy B is better and fairer than A, or than the decisions that were taken",
+}
+MODELS = ("auto", "logistic", "boosting")
+EPILOGUE = """\
+FILE is CSV or Parquet, a row for each person who was decided on. KEY=VALUE names its columns, with the keys
+of dataset=csv, `dataset.` in front or not: decision and accepted (its value for an acceptance), label and
+positive (its good value; known for accepted people only), sensitive, propensity (probability of acceptance;
+estimated where there is no such column), cost, drop, kinds. outputs_dir=FOLDER, tracking.uri=URI and
+tracking.enabled=false are as for `python -m fairall`.
+
+  python -m fairall.evaluate decisions --log loans.csv decision=decision accepted=granted label=repaid \\
+      positive=yes sensitive=sex propensity=propensity drop='[id]'
+
+writes evaluation.json, a page (index.html), tables and figures to outputs/evaluations/loans-decisions, and
+prints the utility per person by seven estimators, and each gap between groups as it is among the accepted
+(naive) and corrected for the selection of those with labels (IPS, DR). With the same log and keys:
+
+  ... policy --policy outputs/runs/fairall_I_II/csv/ID ...    a run of `python -m fairall`, a folder of
+  ... policy --policy score ...                               a policy, or a column of probabilities
+  ... compare --policy score ...                              it and the decisions that were taken
+  ... compare --policy score --policy score2 ...              two policies, on the same people
+  ... decisions --groups sex,race ...                         groups by several columns
+
+The exit code is 1 where the log cannot be read, or value and fairness are refused for lack of overlap."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    return run_command(lambda: _main(list(sys.argv[1:] if words is None else words)))
+
+
+def _main(words: list[str]) -> int:
+    command = words[0] if words and words[0] in COMMANDS else ""
+    parser = _parser(command)
+    if command:
+        arguments = parser.parse_intermixed_args(words[1:])
+    else:  # only --help is known
+        arguments = parser.parse_known_intermixed_args(words)[0]
+
+    # Slow imports, not needed for `--help`.
+    from fairall.config.messages import exit_code
+
+    return exit_code(lambda: _evaluate(command, arguments, words), arguments.words)
+
+
+def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> int:
+    from fairall.config.compose import PLACES, places
+    from fairall.errors import FairAllError
+    from fairall.evaluate.evaluation import Comparison, Evaluator
+    from fairall.evaluate.log import DecisionLog
+    from fairall.evaluate.write import Shown, terminal, write
+    from fairall.tracking.artifacts import log_report
+
+    policies = _policies(command, arguments)
+    config = places(arguments.words)
+    log = DecisionLog.read(
+        arguments.log,
+        [word for word in arguments.words if not word.startswith(PLACES)],
+        groups=[name for name in arguments.groups.split(",") if name],
+        decision_maker=arguments.decision_maker,
+        not_features=[word for word in policies if word is not None],
+    )
+    evaluator = Evaluator(
+        log, propensity_model=arguments.propensity_model, outcome_model=arguments.outcome_model
+    )
+    runs = Path(config["outputs_dir"]) / "runs"
+    found = [_evaluation(evaluator, policy, runs) for policy in policies]
+    shown = Shown.of(found[0] if len(found) == 1 else Comparison(*found), arguments.log)
+    names = [one.policy if policy else "decisions" for one, policy in zip(found, policies, strict=True)]
+    folder = arguments.out or Path(config["outputs_dir"]) / "evaluations" / _folder(arguments.log, names)
+    typed = shlex.join(["python", "-m", "fairall.evaluate", *words])
+    try:
+        write(shown, folder, typed)
+    except OSError as error:
+        reason = error.strerror or error
+        raise FairAllError(
+            f"cannot write to {folder}: {reason}; choose another place with --out FOLDER"
+        ) from error
+    print(terminal(shown))
+    print(f"Evaluation: {folder / 'index.html'}")
+    if config["tracking"]["enabled"]:
+        title = f"evaluate {' and '.join(names)}"
+        log_report(
+            config, folder, title, typed, metrics=shown.metrics(), parameters=_parameters(arguments, names)
+        )
+    if shown.refused is None or not log.revealed.any():
+        return 0
+    print(f"refused: {shown.refused}", file=sys.stderr)
+    return 1
+
+
+def _policies(command: str, arguments: argparse.Namespace) -> list[str | None]:
+    """The policies to evaluate; None for the one that took the logged decisions."""
+    from fairall.errors import FairAllError
+
+    if not command:
+        raise FairAllError(f"give a command first: {', '.join(COMMANDS)}")
+    given = getattr(arguments, "policy", None) or []
+    if command == "decisions":
+        return [None]
+    if command == "policy":
+        if len(given) != 1:
+            raise FairAllError("give one policy with --policy RUN, FOLDER or COLUMN; two can be compared")
+        return given
+    if not 1 <= len(given) <= 2:
+        raise FairAllError("give two policies with --policy A --policy B, or one beside the logged decisions")
+    return [None, *given][-2:]
+
+
+def _evaluation(evaluator: Evaluator, policy: str | None, runs: Path) -> Evaluation:
+    from fairall.evaluate.evaluation import Evaluation
+    from fairall.evaluate.policies import target_probabilities
+
+    if policy is None:
+        return evaluator.evaluate()
+    target, name = target_probabilities(policy, evaluator.log, runs=runs)
+    return Evaluation(evaluator, name, target)
+
+
+def _folder(log: Path, names: Sequence[str]) -> str:
+    return re.sub(r"[^\w.-]+", "-", "-".join([log.stem, *names]))
+
+
+def _parameters(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
+    given = dict(word.partition("=")[::2] for word in arguments.words)
+    models = {name: getattr(arguments, name) for name in ("propensity_model", "outcome_model")}
+    return {"policy": ", ".join(names), "log": arguments.log, "groups": arguments.groups} | models | given
+
+
+def _parser(command: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"python -m fairall.evaluate {command}".strip(),
+        description="Evaluate policies from a log of past decisions, in which only the accepted have labels.",
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    if not command:
+        told = "; ".join(f"{name}: {what}" for name, what in COMMANDS.items())
+        parser.add_argument("words", metavar="COMMAND", nargs="*", help=told)
+        return parser
+    parser.add_argument("--log", type=Path, metavar="FILE", required=True, help="the past decisions")
+    if command != "decisions":
+        parser.add_argument(
+            "--policy", action="append", metavar="RUN|FOLDER|COLUMN", help="the policy; A and B for compare"
+        )
+    parser.add_argument("words", metavar="KEY=VALUE", nargs="*", help="columns of the log, see below")
+    parser.add_argument(
+        "--groups", default="", metavar="COLUMNS", help="columns, with commas, whose combinations are groups"
+    )
+    parser.add_argument("--decision-maker", metavar="COLUMN", help="who decided, for contraction")
+    for of in ("propensity", "outcome"):
+        parser.add_argument(f"--{of}-model", choices=MODELS, default="auto", help="default: auto, the better")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: in outputs_dir/evaluations")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Pages of tables and figures, with a file for each of them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from matplotlib.figure import Figure
+
+from fairall.errors import FairAllError
+from fairall.results.figures import STYLE
+from fairall.results.table import Item, Table, comma_separated, latex, markdown
+from fairall.storage.files import atomic
+
+DPI = 300
+BASE = STYLE | {
+    "font.size": 7, "axes.titlesize": 7, "legend.fontsize": 6, "axes.linewidth": 0.6, "lines.linewidth": 1.1,
+    "pdf.fonttype": 42,
+}  # fmt: skip
+LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
+INK, NIGHT = "#d7dae0", "#15181d"
+DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
+EMPTY: dict[str, Any] = {
+    "opening": (), "left_out": (), "passed_over": (), "not_run": (), "folded": {}, "made": "",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageFigure(Item):
+    """A figure of a page."""
+
+    draw: Callable[[], Figure] | None  # None where all of its runs are missing
+    wide: bool = False  # whether it takes the whole width of the page
+
+    @property
+    def shown(self) -> bool:
+        """Whether it can be drawn."""
+        return self.draw is not None
+
+
+def save(draw: Callable[[], Figure], stem: Path) -> tuple[bytes, bytes]:
+    """Write PNG and PDF; return a light and a dark PNG for the page."""
+    with mpl.rc_context(BASE | LIGHT):
+        drawn = draw()
+        with atomic(stem.with_suffix(".pdf")) as temporary:
+            drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        light = _png(drawn)
+    with atomic(stem.with_suffix(".png")) as temporary:
+        temporary.write_bytes(light)
+    with mpl.rc_context(BASE | DARK):
+        return light, _png(draw())
+
+
+def _png(figure: Figure) -> bytes:
+    content, colour = io.BytesIO(), figure.get_facecolor()
+    figure.savefig(content, format="png", dpi=DPI, facecolor=colour, metadata={"Software": None})
+    return content.getvalue()
+
+
+def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]], **texts: Any) -> None:
+    """Write index.html, and tables/ and figures/ with a file per format.
+
+    Args:
+        folder: to write to.
+        title: of the page.
+        sections: tables and figures by heading, in order; no heading where it is empty.
+        texts: `opening`, `left_out` and `passed_over`, lines of text; `not_run`, tables and figures
+            without any run; `folded`, by heading the line that a section is folded beneath; `made`, the last
+            line.
+
+    Raises:
+        FairAllError: where the folder cannot be written.
+    """
+    pictures = {}
+    try:
+        for item in (item for some in sections.values() for item in some):
+            if isinstance(item, PageFigure) and item.draw is not None:
+                pictures[item.key] = save(item.draw, folder / "figures" / item.key)
+            elif isinstance(item, Table):
+                for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
+                    write(folder / "tables" / f"{item.key}.{ending}", written(item))
+        of_page = {"title": title, "sections": sections, "pictures": pictures}
+        write(folder / "index.html", rendered("page.html.jinja", EMPTY | texts | of_page))
+    except OSError as error:
+        reason = error.strerror or error
+        raise FairAllError(
+            f"cannot write to {folder}: {reason}; choose another place with --out FOLDER"
+        ) from error
+
+
+def write(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    with atomic(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.results") -> str:
+    """A template of a package, filled in; `.html.jinja` escapes the values."""
+    environment = Environment(
+        loader=PackageLoader(package, "."),
+        autoescape=select_autoescape(["html.jinja"]),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters |= {"markdown": markdown, "base64": lambda png: base64.b64encode(png).decode()}
+    return environment.get_template(template).render(values)
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
+    """Add one legend for all panels below them; the figure grows by its height.
+
+    Args:
+        figure: with a constrained layout.
+        handles: matplotlib's artists, by label.
+        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
+            column are wrapped.
+    """
+    labels = list(handles)
+    widest = max(map(len, labels))
+    while True:
+        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
+        extent = legend.get_window_extent()
+        if extent.width <= figure.bbox.width or widest == 1:
+            break
+        legend.remove()
+        if columns > 1:
+            columns -= 1
+        else:
+            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
+            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)

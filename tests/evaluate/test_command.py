@@ -1,0 +1,212 @@
+"""The commands of `python -m fairall.evaluate`, in this process."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import mlflow
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+
+from fairall.evaluate.__main__ import main
+from fairall.evaluate.estimators import ESTIMATORS
+from fairall.evaluate.fairness import MEASURES, VIEWS
+from fairall.results import page
+
+LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
+ROLES = ("decision=granted", "accepted=yes", "label=repaid", "positive=yes", "dataset.sensitive=sex")
+TARGETS = ("new", "strict")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _coarse_pictures() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "DPI", 40)
+        yield
+
+
+def people(n: int = 1200) -> pd.DataFrame:
+    """A log with recorded propensities `p` and two target policies."""
+    random = np.random.default_rng(0)
+    score, sex = random.normal(size=n), random.choice(["f", "m"], n)
+    propensity = expit(score + 0.5 * (sex == "m"))
+    accepted = random.random(n) < propensity
+    repaid = np.where(random.random(n) < expit(score), "yes", "no")
+    return pd.DataFrame({
+        "score": score, "sex": sex, "race": random.choice(["black", "white"], n),
+        "officer": random.choice(["Ann", "Bob"], n), "granted": np.where(accepted, "yes", "no"),
+        "p": propensity, "repaid": np.where(accepted, repaid, None), "new": expit(2 * score),
+        "strict": (score > 0.5).astype(float),
+    })  # fmt: skip
+
+
+def run(
+    command: str, folder: Path, table: pd.DataFrame, *words: str, roles: Sequence[str] = ROLES
+) -> tuple[int, Path]:
+    """The exit code, and the folder of the files."""
+    path = folder / "log.csv"
+    table.to_csv(path, index=False)
+    places = [f"outputs_dir={folder / 'outputs'}"]
+    places += [] if any(word.startswith("tracking") for word in words) else ["tracking.enabled=false"]
+    code = main([command, "--log", str(path), "--out", str(folder / "out"), *roles, *words, *places])
+    return code, folder / "out"
+
+
+def read(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "evaluation.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A comparison of two columns, logged to MLflow."""
+    folder = tmp_path_factory.mktemp("compared")
+    both = [word for name in TARGETS for word in ("--policy", name)]
+    code, out = run(
+        "compare", folder, people(), *both, "--decision-maker", "officer", "propensity=p", "drop=[race]",
+        f"tracking.uri=sqlite:///{folder / 'mlflow.db'}",
+    )  # fmt: skip
+    assert code == 0
+    return out
+
+
+def check_keys(plain: dict[str, Any]) -> None:
+    assert list(plain["value"]) == list(ESTIMATORS)
+    assert set(plain["fairness"]) == set(MEASURES)
+    for own in (*plain["value"].values(), *(of[view] for of in plain["fairness"].values() for view in VIEWS)):
+        assert own["low"] <= own["estimate"] <= own["high"]
+    assert {"utility", *MEASURES} <= set(plain["bounds"])
+    assert plain["overlap"]["effective_sample_size"] > 30
+    assert plain["overlap"]["largest_weight"] > 0
+    assert 0 < plain["acceptance"] < 1
+    assert plain["refused"] is None
+
+
+def test_a_comparison(compared: Path) -> None:
+    plain = read(compared)
+    for name in ("first", "second"):
+        check_keys(plain[name])
+    assert [plain[name]["policy"] for name in ("first", "second")] == list(TARGETS)
+    difference = plain["difference"]["value"]["dr"]
+    values = [plain[name]["value"]["dr"]["estimate"] for name in ("first", "second")]
+    assert difference["estimate"] == pytest.approx(values[1] - values[0])
+    assert 0 <= difference["probability_better"] <= 1
+    assert plain["first"]["contraction"]["most_lenient"] in ("Ann", "Bob")
+    figures = {path.stem for path in (compared / "figures").glob("*.png")}
+    assert figures == {
+        "plane", "estimators", "overlap", "gaps", "reliability", "sensitivity", "contraction"
+    }  # fmt: skip
+
+
+def test_the_page_needs_no_network(compared: Path) -> None:
+    text = (compared / "index.html").read_text()
+    assert "http" not in text
+    assert "<script" not in text
+    assert text.count("data:image/png;base64,") == 2 * len(list((compared / "figures").glob("*.png")))
+    for name in ("value", "fairness", "groups"):
+        table = pd.read_csv(compared / "tables" / f"{name}.csv")
+        assert set(table["policy"]) >= {"A: new", "B: strict"}
+        assert (compared / "tables" / f"{name}.tex").read_text().isascii()
+
+
+def test_a_comparison_in_mlflow(compared: Path) -> None:
+    client = mlflow.MlflowClient(f"sqlite:///{compared.parent / 'mlflow.db'}")
+    (logged,) = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    plain = read(compared)
+    assert logged.data.tags["mlflow.runName"] == "evaluate new and strict"
+    assert logged.data.metrics["first.value.dr.estimate"] == plain["first"]["value"]["dr"]["estimate"]
+    assert "difference.value.dr.probability_better" in logged.data.metrics
+    assert logged.data.params["label"] == "repaid"
+    assert {"evaluation.json", "index.html"} <= {
+        one.path for one in client.list_artifacts(logged.info.run_id)
+    }
+
+
+def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = []
+    for _ in range(2):
+        assert main([
+            "decisions", "--log", str(LOANS), "decision=decision", "accepted=granted", "label=repaid",
+            "positive=yes", "sensitive=sex", "propensity=propensity", "drop=[id]",
+            f"outputs_dir={tmp_path}", "tracking.enabled=false",
+        ]) == 0  # fmt: skip
+        folder = tmp_path / "evaluations" / "loans-decisions"
+        written.append({path: path.read_bytes() for path in folder.rglob("*") if path.is_file()})
+    assert written[0] == written[1]
+    check_keys(read(folder))
+    shown = capsys.readouterr().out
+    for text in ("Log: 400 people", "doubly robust", "no assumption", "Sensitivity", f"Evaluation: {folder}"):
+        assert text in shown
+
+
+def test_a_refusal_is_one_line_and_shows_what_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = people()
+    women = table["sex"] == "f"
+    table.loc[women, ["granted", "repaid"]] = ["no", None]
+    code, out = run("policy", tmp_path, table, "--policy", "new", "propensity=p", "drop=[strict,officer]")
+    assert code == 1
+    shown = capsys.readouterr()
+    assert shown.err.startswith("refused: no overlap: none of ")
+    assert shown.err.count("\n") == 1
+    plain = read(out)
+    assert plain["refused"] in shown.err
+    assert plain["value"]["dr"] == {"estimate": None, "low": None, "high": None}
+    assert plain["bounds"]["utility"]["low"] < plain["bounds"]["utility"]["high"]
+    assert "no assumption" in shown.out
+    assert "Refused: no overlap" in (out / "index.html").read_text()
+
+
+def test_a_log_without_labels_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    roles = [word for word in ROLES if not word.startswith(("label", "positive", "dataset"))]
+    words = ["--groups", "sex,race", "drop=[repaid,p,officer,new,strict]"]
+    code, out = run("decisions", tmp_path, people(), *words, roles=roles)
+    assert code == 0
+    assert capsys.readouterr().err == ""
+    plain = read(out)
+    assert list(plain["groups"]) == ["f, black", "f, white", "m, black", "m, white"]
+    assert plain["fairness"]["dpu"]["dr"]["estimate"] > 0
+    assert plain["value"]["dr"]["estimate"] is None
+
+
+def never_rejected(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(granted="yes")
+
+
+def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(p=table["p"].where(table["granted"] != "yes", 0.0))
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "change", "told"),
+    [
+        ("decisions", ["propensity=p"], never_rejected, "nobody was rejected"),
+        ("decisions", ["drop=[score,race,officer,p,new,strict]"], None, "no propensity is recorded"),
+        ("decisions", ["propensity=p"], zero_propensity, "propensity"),
+        ("decisions", ["propensty=p"], None, "did you mean propensity"),
+        ("decisions", ["granted"], None, "no such key of a log"),
+        ("policy", ["--policy", "nwe", "propensity=p"], None, "did you mean the column new?"),
+        ("policy", ["--policy", "officer", "propensity=p"], None, "policy officer"),
+        ("policy", ["propensity=p"], None, "give one policy with --policy"),
+        ("compare", [], None, "give two policies with --policy A --policy B"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    command: str, words: list[str], change: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = people(400)
+    code, out = run(command, tmp_path, table if change is None else change(table), *words)
+    assert code == 1
+    shown = capsys.readouterr()
+    assert told in shown.err
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+    assert [path.name for path in out.parent.iterdir()] == ["log.csv"]
+
+
+def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--log", "log.csv"]) == 1
+    assert capsys.readouterr().err == "fairall: give a command first: decisions, policy, compare\n"
