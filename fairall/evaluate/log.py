@@ -237,7 +237,7 @@ def _with_role(
     text: pd.DataFrame, config: CsvConfig, grouping: list[str], decision_maker: str | None
 ) -> list[str]:
     """Columns that are no features; raises as `roles`."""
-    named = {
+    named: dict[str, Sequence[str | None]] = {
         "dataset.label": [config.label],
         "dataset.decision": [config.decision],
         "dataset.propensity": [config.propensity],
@@ -245,7 +245,7 @@ def _with_role(
         "dataset.sensitive" if grouping == [config.sensitive] else "groups": grouping,
         "decision_maker": [decision_maker],
         "dataset.drop": config.drop,
-        "dataset.kinds": config.kinds,
+        "dataset.kinds": list(config.kinds),
     }
     pairs = [(key, name) for key, names in named.items() for name in names if name]
     found = roles(pairs, list(text), config.path)
@@ -308,7 +308,8 @@ def _values(feature: Feature, column: pd.Series) -> np.ndarray:
     """Numbers or codes of a column that the feature was inferred from, shape (N,)."""
     if feature.kind in DISCRETE:
         return feature.encode(column)
-    return np.nan_to_num(numbers_of(column), nan=feature.fill)
+    numbers = numbers_of(column)
+    return np.where(np.isnan(numbers), feature.fill, numbers) if feature.fill is not None else numbers
 
 
 def _inputs(schema: Schema, x: pd.DataFrame, group: np.ndarray, n_groups: int) -> np.ndarray:

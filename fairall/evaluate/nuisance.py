@@ -99,8 +99,8 @@ class _CrossFit:
         least = min(int((target == value).sum()) for value in (0, 1))
         if least < 2 or folds < 2:
             raise FairAllError(
-                f"a model of the {what} needs two folds and two rows of either {what}; there are {folds} folds "
-                f"and {int((target == 1).sum())} positive and {int((target == 0).sum())} negative rows"
+                f"a model of the {what} needs two folds and two rows of either {what}; there are {folds} "
+                f"folds, {int((target == 1).sum())} positive and {int((target == 0).sum())} negative rows"
             )
         self.folds = min(folds, least)
         # Neighbours in this order are alike, so that every n-th of it is stratified; targets come first, so
@@ -115,10 +115,13 @@ class _CrossFit:
         if model == "boosting":
             return self._calibrated(self._out_of_fold(boosting), BOOSTING)
         if not isinstance(model, str):
+            if not all(hasattr(model, name) for name in ("fit", "predict_proba", "get_params")):
+                raise FairAllError(f"the model {type(model).__name__} is no classifier with probabilities")
             return self._calibrated(self._out_of_fold(model), type(model).__name__)
         if model not in MODELS:
             raise FairAllError(
-                f"model {model!r} is not possible: it must be {', '.join(MODELS)} or a scikit-learn classifier"
+                f"model {model!r} is not possible: it must be {', '.join(MODELS)}, or a scikit-learn "
+                "classifier"
             )
         logistic = self._logistic()
         if model == "logistic":
@@ -167,8 +170,8 @@ class _CrossFit:
         """Probabilities of all rows, each by a model fitted on other folds; `first` holds those of fold 0."""
         raw = np.empty(len(self.target))
         for fold in range(self.folds):
-            known = first is not None and fold == 0
-            raw = np.where(self.fold == fold, first if known else self._predicted(model, fold), raw)
+            predicted = first if first is not None and fold == 0 else self._predicted(model, fold)
+            raw = np.where(self.fold == fold, predicted, raw)
         return raw
 
     def _predicted(self, model: Any, fold: int) -> np.ndarray:
@@ -177,8 +180,6 @@ class _CrossFit:
         # Evenly from the ordered rows, which keeps the strata and, with the ends, both targets.
         chosen = train[np.linspace(0, len(train) - 1, min(MOST_ROWS, len(train))).astype(int)]
         fitted = clone(model).fit(self.design[chosen], self.target[chosen].astype(int))
-        if not hasattr(fitted, "predict_proba"):
-            raise FairAllError(f"the model {type(model).__name__} has no predict_proba")
         probability = np.full(len(rows), 0.5)
         probability[rows] = fitted.predict_proba(self.design[rows])[:, 1]
         return probability

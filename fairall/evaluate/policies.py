@@ -74,7 +74,8 @@ def _saved(word: str, log: DecisionLog, runs: Path) -> tuple[Policy, str]:
             close = difflib.get_close_matches(word, list(log.raw), n=1)
             hint = f"; did you mean the column {close[0]}?" if close else ""
             raise FairAllError(
-                f"policy {word}: neither a column of the log, nor a folder, nor the id of a run in {runs}{hint}"
+                f"policy {word}: neither a column of the log, nor a folder, nor the id of a run in "
+                f"{runs}{hint}"
             ) from error
         raise FairAllError(f"policy {error}") from error
     if (path / SUMS).exists():
@@ -117,8 +118,8 @@ def _of_column(column: pd.Series, log: DecisionLog) -> np.ndarray:
         values = listed([str(value) for value in distinct], "value")
         missing = " and empty cells" if (codes < 0).any() else ""
         raise FairAllError(
-            f"policy {column.name}: the column has {values}{missing}; it must hold probabilities from 0 to 1, "
-            f"or decisions as in {log.decision!r}, {' or '.join(log.decision_values)}"
+            f"policy {column.name}: the column has {values}{missing}; it must hold probabilities from 0 to "
+            f"1, or decisions as in {log.decision!r}, {' or '.join(log.decision_values)}"
         )
     return _accepts(lambda: numbers, log, str(column.name))
 

@@ -78,7 +78,7 @@ def _texts(codes: np.ndarray, distinct: pd.Series, missing: frozenset[str]) -> n
         texts = pd.Series([*map(repr, distinct.tolist())], dtype=object)  # as astype(str), in half the time
     else:
         texts = distinct.astype(str).str.strip().astype(object)
-    cells = np.append(texts.to_numpy(), None)
+    cells = np.concatenate([texts.to_numpy(), np.array([None])])
     cells[:-1][~given | texts.isin(missing).to_numpy()] = None
     return cells[codes]
 

@@ -37,7 +37,7 @@ def leaks(
 def _note(column: pd.Series, labelled: np.ndarray, config: CsvConfig, who: str) -> str | None:
     value = column.to_numpy()
     if many_values(column, MOST_VALUES):
-        value = np.where(column.isna(), None, "any value")
+        value = column.isna().map({True: None, False: "any value"}).to_numpy()
     rows = pd.DataFrame({"value": value, "labelled": labelled})
     groups = rows.groupby("value", dropna=False, sort=True)["labelled"].agg(["sum", "size"])
     none, all_ = groups["sum"] == 0, groups["sum"] == groups["size"]

@@ -27,13 +27,13 @@ def people(n: int = 200) -> pd.DataFrame:
         {
             "income": np.where(some, np.nan, draw.normal(30, 10, n)),
             "rate": draw.normal(size=n).astype("float32"),
-            "children": pd.array(np.where(some, None, draw.integers(0, 5, n)), dtype="Int64"),
+            "children": pd.Series(draw.integers(0, 5, n), dtype="Int64").mask(some),
             "age": draw.integers(20, 90, n),
             "owner": draw.random(n) < 0.5,
             "town": pd.Categorical(draw.choice(["Leeds", " York", "NA"], n)),
             "rooms": pd.Categorical(draw.integers(1, 4, n)),
             "sex": draw.choice(["f", "m"], n),
-            "repaid": np.where(some, None, draw.choice(["yes", "no"], n)),
+            "repaid": pd.Series(draw.choice(["yes", "no"], n)).mask(some, None),
         }
     )
 
@@ -109,10 +109,10 @@ def test_tables_that_cannot_be_read(table: dict[str, Any], told: str, tmp_path: 
 
 def test_endings_that_do_not_fit_and_damaged_files(tmp_path: Path) -> None:
     people().to_parquet(tmp_path / "one.csv")
-    with pytest.raises(FairAllError, match="is a Parquet file, no CSV: rename it, so .* ends in .parquet"):
+    with pytest.raises(FairAllError, match=r"is a Parquet file, no CSV: rename it, so .* ends in \.parquet"):
         read(tmp_path / "one.csv")
     people().to_csv(tmp_path / "two.parquet")
-    with pytest.raises(FairAllError, match="is no Parquet file: rename it, so .* ends in .csv"):
+    with pytest.raises(FairAllError, match=r"is no Parquet file: rename it, so .* ends in \.csv"):
         read(tmp_path / "two.parquet")
     (tmp_path / "three.parquet").write_bytes((tmp_path / "one.csv").read_bytes()[:-9])
     with pytest.raises(FairAllError, match=r"three.parquet: cannot be read as Parquet \(.*\)$"):
