@@ -6,6 +6,7 @@ gives the least and greatest value of each quantity between them. Symbols as in 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -133,6 +134,13 @@ def bounds(
         group: codes 0 to G − 1 of at least two groups, each with people, shape (N,).
         cost: c.
     """
+    return _bounds(*_sorted(group, a, y_low, y_high), cost)
+
+
+def _bounds(
+    group: np.ndarray, a: np.ndarray, y_low: np.ndarray, y_high: np.ndarray, cost: float
+) -> dict[str, Interval]:
+    """`bounds` of people in the order of `_sorted`."""
     found = {"utility": value_bounds(a, y_low, y_high, cost)}
     for name, one in MEASURES.items():
         low, high = _measure_bounds(name, a, y_low, y_high, group, cost)
@@ -163,11 +171,11 @@ def sensitivity(
     Returns:
         Columns gamma, measure (`utility` too), low, high.
     """
-    a, label, q, p, group = _by_probability(a, label, q, p, group)
+    group, a, label, q, p = _sorted(group, a, label, q, p)
     rows = [
         (gamma, name, *interval)
         for gamma in gammas
-        for name, interval in bounds(a, *pseudo_labels(gamma, label, q, p), group, cost).items()
+        for name, interval in _bounds(group, a, *pseudo_labels(gamma, label, q, p), cost).items()
     ]
     return pd.DataFrame(rows, columns=["gamma", "measure", "low", "high"])
 
@@ -200,7 +208,7 @@ def turning_points(
 
     The calibration error is left out: that it is above 0 is no conclusion.
     """
-    a, label, q, p, group = _by_probability(a, label, q, p, group)
+    group, a, label, q, p = _sorted(group, a, label, q, p)
 
     def utility(gamma: float) -> Interval:
         return value_bounds(a, *pseudo_labels(gamma, label, q, p), cost)
@@ -212,17 +220,20 @@ def turning_points(
     return {"utility": turning_point(utility)} | {name: turning_point(gap(name)) for name in gaps}
 
 
-def _by_probability(a: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """All of them in the order of a, which makes the sorting for every Γ cheap."""
-    order = np.argsort(a, kind="stable")
-    return a[order], *(column[order] for column in columns)
+def _sorted(group: np.ndarray, a: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """All of them in the order of group, then a, which makes groups slices and thresholds quick to find."""
+    order = np.lexsort((a, group))
+    return group[order], a[order], *(column[order] for column in columns)
 
 
 def _measure_bounds(
     name: str, a: np.ndarray, y_low: np.ndarray, y_high: np.ndarray, group: np.ndarray, cost: float
 ) -> Interval:
-    """Bounds of the largest error for `calibration_error`, of the gap (`gap_bounds`) for the others."""
-    members = [group == code for code in range(group.max() + 1)]
+    """Bounds of the largest error for `calibration_error`, of the gap (`gap_bounds`) for the others.
+
+    People are in the order of `_sorted`.
+    """
+    members = itertools.starmap(slice, itertools.pairwise(np.searchsorted(group, np.arange(group[-1] + 2))))
     of_groups = [_RATE_BOUNDS[name](a[who], y_low[who], y_high[who], cost) for who in members]
     if name != "calibration_error":
         return gap_bounds(of_groups)

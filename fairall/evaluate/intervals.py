@@ -89,6 +89,7 @@ class Bootstrap:
     draws: int = DRAWS
     _block: np.ndarray = field(init=False, repr=False)
     _n_blocks: int = field(init=False, repr=False)
+    _known: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)  # `_moves` by model
 
     def __post_init__(self) -> None:
         n_blocks = min(self.n_rows, BLOCKS)
@@ -128,18 +129,18 @@ class Bootstrap:
         rows = [np.flatnonzero(cell == one) for one in range(n_cells)]
         slopes = np.stack([model.inputs[some].T @ derivative[some] for some in rows])  # (cells, D+1, K)
         # Mean 0, since the whole sample is at the estimate.
-        moves = self._block_scores(model) @ model.inverse_information
+        moves = self._moves(model)
         return np.einsum("bd,cdk->bck", moves - moves.mean(0), slopes)
 
-    def _block_scores(self, model: Parametric) -> np.ndarray:
-        """Sums of z·(target − p) within blocks, shape (blocks, D+1)."""
-        return np.stack(
-            [
+    def _moves(self, model: Parametric) -> np.ndarray:
+        """H⁻¹ Σ z·(target − p) of each block, shape (blocks, D+1)."""
+        if id(model) not in self._known:
+            scores = [
                 np.bincount(self._block, weights=column * model.residual, minlength=self._n_blocks)
                 for column in model.inputs.T
-            ],
-            axis=-1,
-        )
+            ]
+            self._known[id(model)] = np.stack(scores, axis=-1) @ model.inverse_information
+        return self._known[id(model)]
 
     def _resampled(self, blocks: np.ndarray) -> np.ndarray:
         """Sums over resampled blocks of columns (blocks, K), shape (draws, K)."""
