@@ -2,10 +2,10 @@
 
     python examples/loans.py loans.csv
 
-Four officers of different leniency decide on 8,000 applications, which reach them at random. A decision depends
-on the applicant and on chance, with a recorded propensity; whether a loan is repaid is known of granted loans
-only. The column `proposal` has the acceptance probabilities of a policy that was not used: it grants by income,
-debt, employment and purpose, and leaves out sex, race and officer.
+Four officers of different leniency decide on 8,000 applications, which reach them at random. A decision
+depends on the applicant and on chance, with a recorded propensity; whether a loan is repaid is known of
+granted loans only. The column `proposal` has the acceptance probabilities of a policy that was not used: it
+grants by income, debt, employment and purpose, and leaves out sex, race and officer.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ def bounds(
         group: codes 0 to G − 1 of at least two groups, each with people, shape (N,).
         cost: c.
     """
-    return _bounds(*_sorted(group, a, y_low, y_high), cost)
+    group, a, y_low, y_high = _sorted(group, a, y_low, y_high)
+    return _bounds(group, a, y_low, y_high, cost)
 
 
 def _bounds(

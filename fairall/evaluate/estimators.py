@@ -42,12 +42,13 @@ class Rows:
     """What estimates need of each of the N people of a log.
 
     Attributes:
-        target: a, shape (N,).
+        target: a, shape (N,); of the logged decisions the decisions themselves.
         propensity: p, shape (N,).
         revealed: r, shape (N,), bool.
         label: y, 0 where not revealed, shape (N,).
         outcome: q, shape (N,).
-        logged: whether the policy is the one that took the logged decisions, so that a moves with p.
+        logged: share of the accepted with a label, if the policy is the one of the log: its weights are then
+            the inverse of that share, whatever the propensities.
     """
 
     target: np.ndarray
@@ -55,7 +56,7 @@ class Rows:
     revealed: np.ndarray
     label: np.ndarray
     outcome: np.ndarray
-    logged: bool = False
+    logged: float | None = None
 
     @cached_property
     def inverse(self) -> np.ndarray:
@@ -63,19 +64,19 @@ class Rows:
         return self.revealed / np.where(self.revealed, self.propensity, 1.0)
 
     @cached_property
-    def weight(self) -> np.ndarray:
-        """r·w, shape (N,)."""
-        return self.target * self.inverse
-
-    @cached_property
-    def target_slope(self) -> np.ndarray:
-        """∂a/∂logit p, shape (N,)."""
-        return self.target * (1.0 - self.propensity) if self.logged else np.zeros_like(self.target)
-
-    @cached_property
     def inverse_slope(self) -> np.ndarray:
         """∂(r/p)/∂logit p, shape (N,)."""
         return -self.inverse * (1.0 - self.propensity)
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """r·w, shape (N,)."""
+        return self.target * self.inverse if self.logged is None else self.revealed / self.logged
+
+    @cached_property
+    def weight_slope(self) -> np.ndarray:
+        """∂(r·w)/∂logit p, shape (N,)."""
+        return self.target * self.inverse_slope if self.logged is None else np.zeros_like(self.target)
 
     @cached_property
     def outcome_slope(self) -> np.ndarray:
@@ -119,10 +120,9 @@ def value_columns(rows: Rows, cost: float) -> Columns:
     within, kept = w <= CLIP, w <= switch_threshold(rows, cost)
     clipped = np.minimum(w, CLIP)
     values = [np.ones_like(a), a, w, w * y, w * q, clipped, clipped * y, a * q, w * q * kept, w * y * kept]
-    zero, a_slope = np.zeros_like(a), rows.target_slope
-    w_slope = a_slope * rows.inverse + a * rows.inverse_slope
-    by_propensity = [zero, a_slope, w_slope, w_slope * y, w_slope * q, w_slope * within, w_slope * y * within,
-                     a_slope * q, w_slope * q * kept, w_slope * y * kept]  # fmt: skip
+    zero, w_slope = np.zeros_like(a), rows.weight_slope
+    by_propensity = [zero, zero, w_slope, w_slope * y, w_slope * q, w_slope * within, w_slope * y * within,
+                     zero, w_slope * q * kept, w_slope * y * kept]  # fmt: skip
     q_slope = rows.outcome_slope
     by_outcome = [zero, zero, zero, zero, w * q_slope, zero, zero, a * q_slope, w * q_slope * kept, zero]
     return Columns(stacked(values), stacked(by_propensity), stacked(by_outcome))
@@ -134,10 +134,10 @@ def switch_threshold(rows: Rows, cost: float) -> float:
     The bound is the sample variance of the estimate plus the square of the largest possible bias,
     mean a·1(w > τ) times the largest |y − q| ≤ 1. Candidates are quantiles of w = a/p over all people.
     """
+    if rows.logged is not None:
+        return np.inf
     w = rows.target / np.maximum(rows.propensity, np.finfo(float).tiny)
     known = np.isfinite(rows.propensity) & (rows.propensity > 0)
-    if not known.any():
-        return np.inf
     candidates = np.unique(np.quantile(w[known], SWITCH_QUANTILES))
     direct = rows.target * (rows.outcome - cost)
     residual = rows.weight * (rows.label - rows.outcome)

@@ -5,50 +5,47 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
 
-from fairall.errors import FairAllError, count
+from fairall.errors import count
 from fairall.evaluate.bounds import bounds, label_bounds, sensitivity, turning_points
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import CLIP, ESTIMATORS, Rows, ValueSums, value_columns
 from fairall.evaluate.fairness import (
     BINS,
     MEASURES,
-    VIEWS,
-    View,
     bins,
     calibration_errors,
     calibration_interval,
     gap,
     gap_interval,
-    label_columns,
     rates,
     reliability,
     undefined,
-    view_columns,
 )
 from fairall.evaluate.intervals import (
     Bootstrap,
-    Columns,
     Sums,
     as_plain,
     guaranteed_interval,
     interval,
-    stacked,
 )
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit_outcome, fit_propensity
 from fairall.evaluate.policies import target_probabilities
+from fairall.evaluate.views import VIEWS, View, view_columns
 from fairall.metrics import effective_sample_size
 
 LOGGED = "the logged decisions"
 LEAST_EFFECTIVE = 30.0  # effective sample size below which no value is given
 UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
-MOST_UNLIKELY = 0.05  # share of a policy's acceptances that may be so unlikely
+MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
+# Measures about people of one label, accepted or not, or about the label of everybody.
+PEOPLE_BY_LABEL = ("equal_opportunity", "false_positive", "false_negative", "calibration_error")
 TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of weights: relative, and in standard errors
 Model: TypeAlias = str | ClassifierMixin
 
@@ -101,15 +98,9 @@ class Evaluator:
             FairAllError: where the policy cannot be applied to the log.
         """
         if policy is None:
-            target, name = self.acceptance_propensity, LOGGED
-            if np.isnan(target).any():
-                raise FairAllError(
-                    f"{count(int(np.isnan(target).sum()), 'rejected row')} without a propensity: complete "
-                    "the column, or leave it out to have propensities estimated"
-                )
-        else:
-            target, name = target_probabilities(policy, self.log)
-        return Evaluation(self, name, target, logged=policy is None)
+            return Evaluation(self, LOGGED, self.log.accepted.astype(float), logged=True)
+        target, name = target_probabilities(policy, self.log)
+        return Evaluation(self, name, target)
 
     def compare(self, first: Any, second: Any) -> Comparison:
         """Compare two policies on the same people, with the same bootstrap samples."""
@@ -149,46 +140,77 @@ class Evaluation:
             log.revealed,
             np.nan_to_num(log.label),
             outcome,
-            self.logged,
+            known if self.logged else None,
         )
 
     @cached_property
     def refused(self) -> str | None:
-        """Why value and fairness of all people cannot be estimated; None where they can."""
-        log, target = self.log, self.target
-        if not log.revealed.any():
+        """Why the value cannot be estimated; None where it can."""
+        if not self.log.revealed.any():
             return "the log has no labels: only acceptance rates are known"
-        if target.sum() <= 0:
-            return None  # accepts nobody: the value is 0
-        lacking = log.regions_without_acceptance(target)
+        if self.logged or self.target.sum() <= 0:  # observed, or 0
+            return None
+        return self._lacking(self.target, self.rows.weight, "whom the policy accepts")
+
+    @cached_property
+    def refused_rates(self) -> str | None:
+        """Why rates of people by their label, as in `PEOPLE_BY_LABEL`, cannot be estimated.
+
+        They need overlap for everybody, since the labels of all people are in the denominator.
+        """
+        if not self.log.revealed.any():
+            return self.refused
+        return self._lacking(np.ones_like(self.target), self.rows.inverse, "of the log")
+
+    def _lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str) -> str | None:
+        """What overlap is missing for estimates about people weighted by `wanted` (N,); None for nothing.
+
+        Args:
+            wanted: shares of people that count, shape (N,).
+            weight: of their labels, shape (N,).
+            whom: which people, in words.
+        """
+        log = self.log
+        lacking = log.regions_without_acceptance(wanted)
         if lacking:
             told = "; ".join(f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in lacking[:5])
-            return f"no overlap: {told} was accepted with a known label, and the policy accepts such people"
-        propensity = self.evaluator.acceptance_propensity
-        unlikely = target * (propensity < UNLIKELY)
-        if unlikely.sum() > MOST_UNLIKELY * target.sum():
+            return f"no overlap: {told} was accepted with a known label"
+        unlikely = wanted * (self.evaluator.acceptance_propensity < UNLIKELY)
+        if unlikely.sum() > MOST_UNLIKELY * wanted.sum():
             shares = [
-                f"{unlikely[log.group == g].sum() / max(target[log.group == g].sum(), 1e-300):.0%} of {name}"
+                f"{unlikely[log.group == g].sum() / max(wanted[log.group == g].sum(), 1e-300):.0%} of {name}"
                 for g, name in enumerate(log.groups)
             ]
             return (
-                f"no overlap: {unlikely.sum() / target.sum():.0%} of the people whom the policy accepts had "
-                f"a propensity below {UNLIKELY:g} ({', '.join(shares)})"
+                f"no overlap: {unlikely.sum() / wanted.sum():.0%} of the people {whom} had a propensity "
+                f"below {UNLIKELY:g} ({', '.join(shares)})"
             )
-        size = effective_sample_size(self.rows.weight)
+        size = effective_sample_size(weight)
         if size < LEAST_EFFECTIVE:
             return (
                 f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE:.0f}: too "
-                "few accepted people are like those whom the policy accepts"
+                f"few accepted people are like those {whom}"
             )
         return None
+
+    def answers(self, measure: str, view: View) -> bool:
+        """Whether a measure of fairness has an estimate in a view."""
+        if not MEASURES[measure].needs_label and view != "naive":
+            return True
+        if view == "naive":
+            return bool(self.log.revealed.any())
+        return (self.refused_rates if measure in PEOPLE_BY_LABEL else self.refused) is None
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Doubts about the estimates."""
-        if self.refused is not None:
+        if not self.log.revealed.any():
             return ()
-        weight, told = self.rows.weight, []
+        told = []
+        if self.refused is None and self.refused_rates is not None:
+            names = ", ".join(MEASURES[name].label for name in PEOPLE_BY_LABEL)
+            told.append(f"no estimate of {names}: {self.refused_rates}")
+        weight = self.rows.weight
         total, expected = weight.sum(), self.target.sum()
         noise = np.sqrt((weight**2).sum())
         if expected > 0 and abs(total - expected) > max(TOTAL_TOLERANCE * expected, DEVIATIONS * noise):
@@ -211,65 +233,57 @@ class Evaluation:
             estimate = function(ValueSums.of(self.value_sums.total), cost)
             return float(estimate), function(ValueSums.of(self.value_sums.draws), cost)
 
-    def view_sums(self, view: str) -> Sums:
-        """Sums of `fairness.label_columns` by group and bin of the probability, (groups·BINS, 4)."""
+    @cached_property
+    def _score(self) -> tuple[np.ndarray, np.ndarray | None]:
+        """What calibration is of, and its derivative by the log odds of the propensity, both shape (N,).
+
+        The probability of acceptance; of the logged decisions themselves where some propensity is unknown.
+        """
+        propensity = self.evaluator.acceptance_propensity
+        if not self.logged or np.isnan(propensity).any():
+            return self.target, None
+        return propensity, propensity * (1.0 - propensity)
+
+    def view_sums(self, view: View) -> Sums:
+        """Sums of `view_columns` by group and bin of the score, (groups·BINS, 5)."""
         if view not in self._views:
-            cells = self.log.group * BINS + bins(self.target)
-            if view == "naive":
-                cells = np.where(self.log.revealed, cells, -1)
-            columns = self._columns(view)
-            self._views[view] = self.evaluator.bootstrap.sums(columns, cells, len(self.log.groups) * BINS)
+            score, slope = self._score
+            self._views[view] = self.evaluator.bootstrap.sums(
+                view_columns(view, self.rows, score, score_slope=slope),
+                self.log.group * BINS + bins(score),
+                len(self.log.groups) * BINS,
+            )
         return self._views[view]
 
     @cached_property
     def _views(self) -> dict[str, Sums]:
         return {}
 
-    def _columns(self, view: str) -> Columns:
-        """`fairness.view_columns` with derivatives; of the view `everyone`, those of rates without labels."""
-        rows, a, y = self.rows, self.target, self.rows.label
-        zero, a_slope = np.zeros_like(a), rows.target_slope
-        if view == "everyone":
-            return Columns(label_columns(a, zero, zero + 1.0), stacked([zero, a_slope, zero, zero]))
-        values = view_columns(cast(View, view), a, self.log.label, rows.propensity, rows.outcome)
-        if view == "naive":
-            return Columns(values, stacked([zero, a_slope, zero, a_slope * y]))
-        weight, slope = rows.inverse, rows.inverse_slope
-        if view == "ips":
-            both = a_slope * weight + a * slope
-            return Columns(values, stacked([slope, both, slope * y, both * y]))
-        by_p, by_q = slope * (y - rows.outcome), rows.outcome_slope * (1.0 - weight)
-        return Columns(
-            values,
-            stacked([zero, a_slope, by_p, a_slope * values[:, 2] + a * by_p]),
-            stacked([zero, zero, by_q, a * by_q]),
-        )
-
-    def _by_group(self, view: str, of: str) -> tuple[np.ndarray, np.ndarray | None]:
+    def _by_group(self, view: View, of: str) -> tuple[np.ndarray, np.ndarray | None]:
         """Sums of a view by group, `total` (G, 4) or `draws` (draws, G, 4), and those of all people."""
 
         def summed(sums: Sums) -> np.ndarray:
-            cells = getattr(sums, of)
+            cells = getattr(sums, of)[..., :4]
             return cells.reshape(*cells.shape[:-2], len(self.log.groups), BINS, -1).sum(-2)
 
         everyone = None if view == "naive" else summed(self.view_sums("everyone"))
         return summed(self.view_sums(view)), everyone
 
-    def rates(self, view: str) -> dict[str, np.ndarray]:
+    def rates(self, view: View) -> dict[str, np.ndarray]:
         """The rate of each measure by group, shape (G,), by name."""
         sums, everyone = self._by_group(view, "total")
         return rates(sums, self.log.cost, everyone)
 
-    def rate_draws(self, view: str) -> dict[str, np.ndarray]:
+    def rate_draws(self, view: View) -> dict[str, np.ndarray]:
         """Bootstrap draws of `rates`, shape (draws, G)."""
         sums, everyone = self._by_group(view, "draws")
         return rates(sums, self.log.cost, everyone)
 
-    def _bins(self, view: str, of: str = "total") -> np.ndarray:
-        cells = getattr(self.view_sums(view), of)[..., :3]
+    def _bins(self, view: View, of: str = "total") -> np.ndarray:
+        cells = getattr(self.view_sums(view), of)[..., [0, 4, 2]]
         return cells.reshape(*cells.shape[:-2], len(self.log.groups), BINS, 3)
 
-    def fairness(self, view: str) -> dict[str, dict[str, float | None]]:
+    def fairness(self, view: View) -> dict[str, dict[str, float | None]]:
         """Each measure of unfairness with its interval."""
         own, draws = self.rates(view), self.rate_draws(view)
         found = {}
@@ -315,15 +329,12 @@ class Evaluation:
         nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
         answered = refused is None
         value = {name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS}
-        views = {
-            view: self.fairness(view) if labelled and (answered or view == "naive") else None
-            for view in VIEWS
-        }
-        label_free = self.fairness("everyone")["dpu"]
+        views: list[View] = [view for view in VIEWS if labelled]
+        found = {view: self.fairness(view) for view in views} | {"everyone": self.fairness("everyone")}
         fairness = {
             name: {
-                view: found[name] if found is not None else (label_free if name == "dpu" else nothing)
-                for view, found in views.items()
+                view: found[view if labelled else "everyone"][name] if self.answers(name, view) else nothing
+                for view in VIEWS
             }
             for name in MEASURES
         }
@@ -340,7 +351,7 @@ class Evaluation:
             "value": value,
             "guarantee": self._guarantee() if answered else as_plain(low=np.nan, high=np.nan),
             "fairness": fairness,
-            "groups": self._groups_plain(answered, labelled),
+            "groups": self._groups_plain(labelled),
             "bounds": {name: as_plain(low=low, high=high) for name, (low, high) in limits.items()},
             "sensitivity": self._sensitivity_plain() if answered else None,
             "overlap": self.overlap()
@@ -373,18 +384,18 @@ class Evaluation:
 
     def _guarantee(self) -> dict[str, float | None]:
         rows = self.rows
-        low, high = guaranteed_interval(
-            rows.target, rows.propensity, rows.revealed, rows.label, self.log.cost, clip=CLIP
-        )
+        clip = CLIP if rows.logged is None else 1.0 / rows.logged
+        low, high = guaranteed_interval(rows.target, rows.weight, rows.label, self.log.cost, clip=clip)
         return as_plain(low=low, high=high)
 
-    def _groups_plain(self, answered: bool, labelled: bool) -> dict[str, Any]:
+    def _groups_plain(self, labelled: bool) -> dict[str, Any]:
         """By group: numbers of people, overlap, rates in each view, and the reliability curve."""
         log = self.log
-        views: list[str] = [view for view in VIEWS if labelled and (answered or view == "naive")]
-        views = views or ["everyone"]
+        views: tuple[View, ...] = VIEWS if labelled else ("everyone",)
         own = {view: (self.rates(view), self.rate_draws(view)) for view in views}
-        curves = {view: reliability(self._bins(view)) for view in views}
+        curves = {
+            view: reliability(self._bins(view)) for view in views if self.answers("calibration_error", view)
+        }
         found: dict[str, Any] = {}
         for g, name in enumerate(log.groups):
             members = log.group == g
@@ -398,9 +409,9 @@ class Evaluation:
                     measure: {
                         view: interval(of[measure][g], draws[measure][:, g])
                         for view, (of, draws) in own.items()
+                        if self.answers(measure, view)
                     }
                     for measure in own[views[0]][0]
-                    if labelled or measure == "dpu"
                 },
                 "reliability": {
                     view: [
@@ -410,7 +421,6 @@ class Evaluation:
                         )
                     ]
                     for view, curve in curves.items()
-                    if labelled
                 },
             }
         return found
@@ -422,8 +432,16 @@ class Evaluation:
                 as_plain(gamma=row.gamma, low=row.low, high=row.high) for row in of.itertuples(index=False)
             ]
             for name, of in table.groupby("measure", sort=False)
+            if self._is_sensitive(str(name))
         }
-        return {"bounds": by_measure, "turning_points": turning_points(*self._bounded)}
+        points = turning_points(*self._bounded)
+        return {
+            "bounds": by_measure,
+            "turning_points": {name: point for name, point in points.items() if self._is_sensitive(name)},
+        }
+
+    def _is_sensitive(self, quantity: str) -> bool:
+        return quantity == "utility" or self.answers(quantity, "dr")
 
     @cached_property
     def contraction(self) -> Contraction | None:
@@ -436,7 +454,7 @@ class Evaluation:
         if log.decision_maker is None or not log.revealed.any():
             return None
         label = np.where(log.revealed, self.rows.label, np.nan)
-        return contraction(self.target, log.accepted, label, log.decision_maker)
+        return contraction(self._score[0], log.accepted, label, log.decision_maker)
 
     def _contraction_plain(self) -> dict[str, Any] | None:
         if self.contraction is None:
@@ -483,11 +501,10 @@ class Comparison:
         fairness: dict[str, dict[str, Any]] = {name: {} for name in MEASURES if name != "calibration_error"}
         for view in VIEWS:
             for name, of_view in fairness.items():
-                label_free = not MEASURES[name].needs_label
-                if not (answered or (label_free and view != "naive")):
+                if not (self.first.answers(name, view) and self.second.answers(name, view)):
                     of_view[view] = nothing | {"probability_fairer": None}
                     continue
-                used = view if answered else "everyone"
+                used: View = view if MEASURES[name].needs_label or view == "naive" else "everyone"
                 gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
                 draws = np.subtract(*(gap(one.rate_draws(used)[name]) for one in (self.second, self.first)))
                 of_view[view] = interval(gaps[1] - gaps[0], draws) | {

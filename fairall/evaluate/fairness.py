@@ -1,8 +1,7 @@
 """Rates of a policy by group and their gaps under selective labels, as functions of sums over rows.
 
 Symbols: person i of N in group g of G; acceptance probability a of the policy, in [0, 1]; label y; cost c;
-weight w. E[·] is the weighted mean over the people of a group. A view says which y and w stand for the people
-(`view_columns`): accepted people only (naive), weighted by propensity (ips), or doubly robust (dr).
+weight w. E[·] is the weighted mean over the people of a group; `views` says which y and w stand for them.
 Gaps among the accepted need not be those among all people: Kallus and Zhou (2018), "Residual unfairness in
 fair machine learning from prejudiced data". Gaps of all by doubly robust pseudo-labels: Coston, Rambachan and
 Chouldechova (2021), "Characterizing fairness over the set of good models under selective labels".
@@ -12,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 BINS = 10  # of equal width on [0, 1], of the acceptance probability
-View = Literal["naive", "ips", "dr"]
-VIEWS: tuple[View, ...] = ("naive", "ips", "dr")
 
 
 class Sums(NamedTuple):
@@ -141,34 +138,6 @@ def label_columns(a: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
     """
     wy = np.where(w == 0, 0.0, w * y)
     return np.stack([w, w * a, wy, a * wy], axis=1)
-
-
-def view_columns(view: View, a: np.ndarray, label: np.ndarray, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """`label_columns` of a view.
-
-    - naive: w = r, y: the people whose label is revealed, as they are.
-    - ips: w = r / p, y: the same, weighted by the inverse propensity; rates are self-normalised (Hájek).
-    - dr: w = 1, y = q + r (label − q) / p: all people, with doubly robust pseudo-labels. These may leave
-      [0, 1], and so may rates in small groups.
-
-    Args:
-        view: one of `VIEWS`.
-        a: acceptance probabilities, shape (N,).
-        label: 0 or 1, NaN where not revealed (r = 0), shape (N,).
-        p: probability that the label is revealed, shape (N,), positive where it is; unused (may be NaN)
-            elsewhere.
-        q: probability of a positive label, shape (N,).
-
-    Returns:
-        Shape (N, 4).
-    """
-    revealed = ~np.isnan(label)
-    if view == "naive":
-        return label_columns(a, label, revealed.astype(float))
-    weight = np.divide(1.0, p, out=np.zeros(len(a)), where=revealed)
-    if view == "ips":
-        return label_columns(a, label, weight)
-    return label_columns(a, q + weight * np.where(revealed, label - q, 0.0), np.ones(len(a)))
 
 
 def group_sums(columns: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:

@@ -170,8 +170,7 @@ def percentiles(draws: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
 
 def guaranteed_interval(
     target: np.ndarray,
-    propensity: np.ndarray,
-    revealed: np.ndarray,
+    weight: np.ndarray,
     label: np.ndarray,
     cost: float,
     *,
@@ -181,15 +180,14 @@ def guaranteed_interval(
     """An interval that covers the value with at least `level` at any sample size, if propensities are right.
 
     The lower end is an empirical-Bernstein bound (Maurer & Pontil 2009, theorem 4) on the mean of
-    r·min(a/p, M)·y − c·a, whose expectation is at most V = E[a(y − c)]; the upper end one on the mean of
-    a·(1 − c) − r·min(a/p, M)·(1 − y), whose expectation is at least V. Clipping at M bounds the range M + 1
+    r·min(w, M)·y − c·a, whose expectation is at most V = E[a(y − c)]; the upper end one on the mean of
+    a·(1 − c) − r·min(w, M)·(1 − y), whose expectation is at least V. Clipping at M bounds the range M + 1
     of both, as in high-confidence off-policy evaluation (Thomas et al. 2015).
 
     Args:
         target: a, acceptance probabilities of the policy, shape (N,).
-        propensity: p, probability that the label is revealed, shape (N,).
-        revealed: r, shape (N,), bool.
-        label: y in {0, 1}, any value where not revealed, shape (N,).
+        weight: r·w with w = a/p, shape (N,).
+        label: y in {0, 1}, any number where not revealed, shape (N,).
         cost: c.
         clip: M, chosen without looking at the log.
         level: of both ends together.
@@ -198,8 +196,7 @@ def guaranteed_interval(
         Maurer, A. and Pontil, M. (2009). Empirical Bernstein bounds and sample variance penalization. COLT.
         Thomas, P., Theocharous, G. and Ghavamzadeh, M. (2015). High-confidence off-policy evaluation. AAAI.
     """
-    weight = np.where(revealed, np.minimum(target / np.where(revealed, propensity, 1.0), clip), 0.0)
-    label = np.where(revealed, label, 0.0)
+    weight = np.minimum(weight, clip)
     lower = weight * label - cost * target
     upper = target * (1.0 - cost) - weight * (1.0 - label)
     error = (1.0 - level) / 2.0

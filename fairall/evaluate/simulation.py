@@ -25,8 +25,9 @@ from fairall.data.load import load_dataset
 from fairall.data.synthetic import Synthetic
 from fairall.evaluate.estimators import ESTIMATORS
 from fairall.evaluate.evaluation import Evaluator
-from fairall.evaluate.fairness import MEASURES, VIEWS, gap, group_sums, label_columns, rates
+from fairall.evaluate.fairness import MEASURES, gap, group_sums, label_columns, rates
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.views import VIEWS
 
 SIZES = (2_000, 20_000)
 LARGE_POPULATION = 200_000  # people of the synthetic data set

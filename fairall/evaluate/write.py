@@ -14,7 +14,8 @@ from fairall.evaluate import figures
 from fairall.evaluate.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimators import LABELS
 from fairall.evaluate.evaluation import Comparison, Evaluation
-from fairall.evaluate.fairness import MEASURES, VIEWS
+from fairall.evaluate.fairness import MEASURES
+from fairall.evaluate.views import VIEWS
 from fairall.results.page import PageFigure, write_page
 from fairall.results.page import write as write_text
 from fairall.results.table import Cell, Item, Row, Table, hundredfold, plain

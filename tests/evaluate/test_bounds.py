@@ -16,6 +16,7 @@ from fairall.evaluate.bounds import (
     turning_points,
     value_bounds,
 )
+from fairall.evaluate.estimators import Rows
 from fairall.evaluate.fairness import (
     MEASURES,
     bin_sums,
@@ -24,8 +25,8 @@ from fairall.evaluate.fairness import (
     group_sums,
     label_columns,
     rates,
-    view_columns,
 )
+from fairall.evaluate.views import view_columns
 
 COST = 0.4
 GAPS = [name for name, one in MEASURES.items() if one.formula is not None]
@@ -144,7 +145,9 @@ class Log:
 
 def test_an_odds_ratio_of_one_gives_the_doubly_robust_estimate() -> None:
     log = Log()
-    columns = view_columns("dr", log.a, log.label, np.where(np.isnan(log.label), np.nan, log.p), log.q)
+    revealed = ~np.isnan(log.label)
+    rows = Rows(log.a, np.where(revealed, log.p, np.nan), revealed, np.nan_to_num(log.label), log.q)
+    columns = view_columns("dr", rows, log.a).values[:, :4]
     expected = {name: gap(values) for name, values in rates(group_sums(columns, log.group, 2), COST).items()}
     expected["calibration_error"] = calibration_errors(bin_sums(columns, log.a, log.group, 2)).max()
     found = bounds(log.a, *pseudo_labels(1.0, log.label, log.q, log.p), log.group, COST)

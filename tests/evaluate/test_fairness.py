@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairall.evaluate.estimators import Rows
 from fairall.evaluate.fairness import (
     BINS,
     MEASURES,
-    VIEWS,
     bin_sums,
     bins,
     calibration_errors,
@@ -19,8 +19,8 @@ from fairall.evaluate.fairness import (
     rates,
     reliability,
     undefined,
-    view_columns,
 )
+from fairall.evaluate.views import VIEWS, view_columns
 
 COST = 0.4
 OFTEN = 0.93  # least share of intervals that cover; 0.95 less three standard errors of 1,000 simulations
@@ -143,7 +143,8 @@ def test_only_the_corrected_views_find_the_rates_of_all_people() -> None:
     label = np.where(generator.random(n) < p, y, np.nan)
     recorded = np.where(np.isnan(label), np.nan, p)  # propensities of the rejected are not needed
     truth = rates(group_sums(label_columns(a, y, np.ones(n)), group, 2), COST)
-    views = {view: group_sums(view_columns(view, a, label, recorded, q), group, 2) for view in VIEWS}
+    rows = Rows(a, recorded, ~np.isnan(label), np.nan_to_num(label), q)
+    views = {view: group_sums(view_columns(view, rows, a).values[:, :4], group, 2) for view in VIEWS}
     found = {view: rates(sums, COST) for view, sums in views.items()}
     for name, true in truth.items():
         assert found["dr"][name] == pytest.approx(true, abs=0.01)
