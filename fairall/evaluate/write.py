@@ -181,11 +181,13 @@ def _contraction(one: Mapping[str, Any]) -> Iterator[str]:
             (maker["failure"], maker["policy_failure"])
             for maker in found["decision_makers"]
             if maker["policy_failure"] is not None
+            # At the acceptance rate of the most lenient it is whom that one accepted.
+            and maker["decision_maker"] != found["most_lenient"]
         ]
         fewer = sum(policy < own for own, policy in rates)
         yield (
             f"Contraction, among the people of {found['most_lenient']}, the most lenient decision maker: the "
-            f"policy fails less often than {fewer} of {len(rates)} decision makers at their acceptance rate"
+            f"policy fails less often than {fewer} of the {len(rates)} others at their acceptance rates"
         )
 
 
