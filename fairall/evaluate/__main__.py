@@ -19,6 +19,7 @@ COMMANDS = {
     "decisions": "the decisions that were taken",
     "policy": "a policy that was not in use",
     "compare": "whether policy B is better and fairer than A, or than the decisions that were taken",
+    "checks": "how the estimates of many simulated logs compare with their truth",
 }
 MODELS = ("auto", "logistic", "boosting")
 EPILOGUE = """\
@@ -41,7 +42,9 @@ prints the utility per person by seven estimators, and each gap between groups a
   ... compare --policy score --policy score2 ...              two policies, on the same people
   ... decisions --groups sex,race ...                         groups by several columns
 
-The exit code is 1 where the log cannot be read, or value and fairness are refused for lack of overlap."""
+The exit code is 1 where the log cannot be read, or something is refused for lack of overlap.
+
+  python -m fairall.evaluate checks --results docs/evidence.md    estimates beside the truth in simulations"""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -60,7 +63,18 @@ def _main(words: list[str]) -> int:
     # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
 
+    if command == "checks":
+        return exit_code(lambda: _checks(arguments), [])
     return exit_code(lambda: _evaluate(command, arguments, words), arguments.words)
+
+
+def _checks(arguments: argparse.Namespace) -> int:
+    from fairall.evaluate.simulation import simulate, write_results
+
+    found = simulate(logs=arguments.logs, jobs=arguments.jobs)
+    write_results(found, arguments.results)
+    print(f"Checks: {arguments.results}")
+    return 0
 
 
 def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> int:
@@ -157,6 +171,13 @@ def _parser(command: str) -> argparse.ArgumentParser:
     if not command:
         told = "; ".join(f"{name}: {what}" for name, what in COMMANDS.items())
         parser.add_argument("words", metavar="COMMAND", nargs="*", help=told)
+        return parser
+    if command == "checks":
+        from fairall.config.checks import whole_number
+
+        parser.add_argument("--results", type=Path, metavar="PAGE", required=True, help="Markdown to write")
+        for option, default, told in (("--logs", 500, "of each kind"), ("--jobs", 1, "processes")):
+            parser.add_argument(option, type=whole_number, default=default, metavar="N", help=told)
         return parser
     parser.add_argument("--log", type=Path, metavar="FILE", required=True, help="the past decisions")
     if command != "decisions":

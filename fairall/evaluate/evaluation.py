@@ -45,7 +45,7 @@ LEAST_EFFECTIVE = 30.0  # effective sample size below which no value is given
 UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
 MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
 # Measures about people of one label, accepted or not, or about the label of everybody.
-PEOPLE_BY_LABEL = ("equal_opportunity", "false_positive", "false_negative", "calibration_error")
+BY_LABEL = ("equal_opportunity", "false_positive", "false_negative", "calibration_error")
 TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of weights: relative, and in standard errors
 Model: TypeAlias = str | ClassifierMixin
 
@@ -145,6 +145,15 @@ class Evaluation:
 
     @cached_property
     def refused(self) -> str | None:
+        """What cannot be estimated, and why; None where everything can."""
+        if self.refused_value is not None:
+            return self.refused_value
+        if self.refused_rates is not None:
+            return f"no {', '.join(MEASURES[name].label for name in BY_LABEL)}: {self.refused_rates}"
+        return None
+
+    @cached_property
+    def refused_value(self) -> str | None:
         """Why the value cannot be estimated; None where it can."""
         if not self.log.revealed.any():
             return "the log has no labels: only acceptance rates are known"
@@ -154,12 +163,9 @@ class Evaluation:
 
     @cached_property
     def refused_rates(self) -> str | None:
-        """Why rates of people by their label, as in `PEOPLE_BY_LABEL`, cannot be estimated.
-
-        They need overlap for everybody, since the labels of all people are in the denominator.
-        """
+        """Why the measures `BY_LABEL`, whose denominators hold the rejected too, cannot be estimated."""
         if not self.log.revealed.any():
-            return self.refused
+            return self.refused_value
         return self._lacking(np.ones_like(self.target), self.rows.inverse, "of the log")
 
     def _lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str) -> str | None:
@@ -199,18 +205,14 @@ class Evaluation:
             return True
         if view == "naive":
             return bool(self.log.revealed.any())
-        return (self.refused_rates if measure in PEOPLE_BY_LABEL else self.refused) is None
+        return (self.refused_rates if measure in BY_LABEL else self.refused_value) is None
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Doubts about the estimates."""
         if not self.log.revealed.any():
             return ()
-        told = []
-        if self.refused is None and self.refused_rates is not None:
-            names = ", ".join(MEASURES[name].label for name in PEOPLE_BY_LABEL)
-            told.append(f"no estimate of {names}: {self.refused_rates}")
-        weight = self.rows.weight
+        weight, told = self.rows.weight, []
         total, expected = weight.sum(), self.target.sum()
         noise = np.sqrt((weight**2).sum())
         if expected > 0 and abs(total - expected) > max(TOTAL_TOLERANCE * expected, DEVIATIONS * noise):
@@ -324,10 +326,10 @@ class Evaluation:
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
-        log, refused = self.log, self.refused
+        log = self.log
         labelled = bool(log.revealed.any())
         nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
-        answered = refused is None
+        answered = self.refused_value is None
         value = {name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS}
         views: list[View] = [view for view in VIEWS if labelled]
         found = {view: self.fairness(view) for view in views} | {"everyone": self.fairness("everyone")}
@@ -369,7 +371,7 @@ class Evaluation:
             },
             "notes": list(log.notes),
             "warnings": list(self.warnings),
-            "refused": refused,
+            "refused": self.refused,
         }
 
     def _log_plain(self) -> dict[str, Any]:
@@ -476,11 +478,11 @@ class Comparison:
 
     @property
     def refused(self) -> str | None:
-        """The reason of the first of the two that is refused."""
-        for one in (self.first, self.second):
-            if one.refused is not None:
-                return f"{one.policy}: {one.refused}"
-        return None
+        """`Evaluation.refused` of the first of the two that has one."""
+        told = [
+            f"{one.policy}: {one.refused}" for one in (self.first, self.second) if one.refused is not None
+        ]
+        return told[0] if told else None
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json: both policies, and differences, second minus first.
@@ -488,7 +490,7 @@ class Comparison:
         `probability_better` is the share of bootstrap samples in which the second has the greater value;
         `probability_fairer` that in which its gap is smaller.
         """
-        answered = self.refused is None
+        answered = self.first.refused_value is None and self.second.refused_value is None
         nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
         value = {}
         for name in ESTIMATORS:

@@ -7,14 +7,17 @@ policy, so that value and gaps of any policy are known exactly.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from scipy.special import expit, logit
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
@@ -23,17 +26,21 @@ from sklearn.preprocessing import StandardScaler
 from fairall.data.features import Kind
 from fairall.data.load import load_dataset
 from fairall.data.synthetic import Synthetic
-from fairall.evaluate.estimators import ESTIMATORS
+from fairall.evaluate.estimators import ESTIMATORS, LABELS
 from fairall.evaluate.evaluation import Evaluator
 from fairall.evaluate.fairness import MEASURES, gap, group_sums, label_columns, rates
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.views import VIEWS
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE
+from fairall.results.page import legend_below, rendered, save, write
+from fairall.results.table import Cell, Row, Table
+from fairall.storage.files import atomic
 
 SIZES = (2_000, 20_000)
 LARGE_POPULATION = 200_000  # people of the synthetic data set
-LEVEL = 1.96  # standard errors within which a mean error is simulation error
 # Conditions: where propensities come from, and which model is wrong (a constant).
 CONDITIONS = ("recorded", "estimated", "wrong propensity", "wrong outcome")
+SHOWN_GAPS = ("dpu", "equal_opportunity", "predictive_parity", "false_positive")  # on the page
 GAPS = tuple(name for name, one in MEASURES.items() if one.formula is not None)
 
 
@@ -249,3 +256,110 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
         answered=("low", "count"),
     )
     return measured.reset_index()
+
+
+def write_results(found: pd.DataFrame, page: Path) -> None:
+    """Write a page of tables, and its figure to the folder `figures` beside it.
+
+    Args:
+        found: of `simulate`.
+        page: Markdown file.
+    """
+    told = summary(found)
+    figures = page.parent / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        picture, _ = save(lambda: _draw(told), Path(folder) / "evidence")
+    with atomic(figures / "evidence.png") as temporary:
+        temporary.write_bytes(picture)
+    values = {
+        "logs": found["log"].nunique(),
+        "value": _value_table(told),
+        "gaps": _gap_table(told),
+        "bounds": _bounds_table(told),
+    }
+    write(page, rendered("evidence.md.jinja", values, "fairall.evaluate"))
+
+
+def _value_table(told: pd.DataFrame) -> Table:
+    """Mean error and coverage of the value, by population, size, condition and estimator."""
+    columns = ["naive", *ESTIMATORS, "guarantee"]
+    shown = told[told["quantity"] == "value"]
+    return _table("Utility per person", shown, columns, [LABELS.get(name, name) for name in columns])
+
+
+def _gap_table(told: pd.DataFrame) -> Table:
+    """The same of the gaps between groups."""
+    shown = told[told["quantity"].isin(SHOWN_GAPS) & told["estimator"].isin(VIEWS)]
+    return _table("Gaps between groups", shown, VIEWS, ["naive", "IPS", "DR"])
+
+
+def _bounds_table(told: pd.DataFrame) -> Table:
+    """Share of logs whose truth is within the bounds without assumption, the least over conditions."""
+    shown = told[told["estimator"] == "manski"]
+    names = {"value": "utility"} | {name: MEASURES[name].label for name in GAPS}
+    by = shown.pivot_table(index=["population", "size"], columns="quantity", values="covered", aggfunc="min")
+    rows = [
+        Row(str(population), f"{size:,} people", [Cell(f"{100 * of[name]:.0f} %") for name in names])
+        for (population, size), of in by.iterrows()
+    ]
+    return Table(
+        key="bounds",
+        title="Bounds without assumption",
+        note="Share of logs in which they contain the truth of the people of the log.",
+        columns=list(names.values()),
+        rows=rows,
+        records=[],
+    )
+
+
+def _table(title: str, told: pd.DataFrame, estimators: Sequence[str], headings: Sequence[str]) -> Table:
+    rows = []
+    identity = ["population", "size", "condition", "quantity"]
+    for (population, size, condition, quantity), some in told.groupby(identity, sort=False):
+        by = some.set_index("estimator")
+        name = "" if quantity == "value" else f": {MEASURES[quantity].label}"
+        cells = [Cell(_told(by.loc[estimator])) for estimator in estimators]
+        rows.append(Row(f"{population}, {size:,} people", f"{condition}{name}", cells))
+    note = "Mean error ×100 with its standard error, and the share of 95 % intervals that cover the truth."
+    return Table(key=title.lower(), title=title, note=note, columns=headings, rows=rows, records=[])
+
+
+def _told(of: pd.Series) -> str:
+    covered = "" if np.isnan(of["covered"]) else f"{100 * of['covered']:.1f} %"
+    if np.isnan(of["mean_error"]):
+        return covered
+    error = f"{100 * of['mean_error']:.2f} ({100 * of['standard_error']:.2f})".replace("-", "−")
+    return f"{error}; {covered}" if covered else error
+
+
+def _draw(told: pd.DataFrame) -> Figure:
+    """Mean errors of the value with two standard errors, and coverage, by condition."""
+    shown = told[told["quantity"] == "value"]
+    estimators = {"naive": GREY, "ips": ORANGE, "dm": GREEN, "dr": BLUE}
+    figure = Figure(figsize=(6.8, 4.2), layout="constrained")
+    panels = figure.subplots(2, 2, sharex=True, squeeze=False)
+    rows = [(size, condition) for size in shown["size"].unique() for condition in shown["condition"].unique()]
+    populations = shown.groupby("population", sort=False)
+    for (error_axes, cover_axes), (population, of) in zip(panels, populations, strict=False):
+        by = of.set_index(["size", "condition", "estimator"])
+        for k, (estimator, colour) in enumerate(estimators.items()):
+            at = np.arange(len(rows)) + 0.16 * (k - 1.5)
+            some = [by.loc[(*row, estimator)] if (*row, estimator) in by.index else None for row in rows]
+            errors = np.array([np.nan if one is None else 100 * one["mean_error"] for one in some])
+            spread = np.array([np.nan if one is None else 200 * one["standard_error"] for one in some])
+            label = LABELS.get(estimator, estimator)
+            error_axes.errorbar(at, errors, spread, fmt="o", ms=3, color=colour, label=label)
+            if estimator != "naive":
+                covered = [np.nan if one is None else 100 * one["covered"] for one in some]
+                cover_axes.plot(at, covered, "o", ms=3, color=colour)
+        error_axes.axhline(0.0, color=GREY, lw=0.5, zorder=0)
+        error_axes.set_ylabel(f"{population}\nmean error ×100")
+        cover_axes.axhspan(93.0, 97.0, color=GREY, alpha=0.25, lw=0)
+        cover_axes.set_ylabel("coverage, %")
+        cover_axes.set_ylim(0.0, 102.0)
+    for axes in panels[-1]:
+        axes.set_xticks(range(len(rows)), [f"{condition}\n{size:,}" for size, condition in rows], rotation=60)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    legend_below(figure, dict(zip(labels, handles, strict=True)), len(estimators))
+    return figure
