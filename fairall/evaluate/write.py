@@ -114,7 +114,7 @@ def write(shown: Shown, folder: Path, command: str) -> None:
 
 def terminal(shown: Shown) -> str:
     """Texts and tables for a terminal."""
-    tables = (value_table(shown), fairness_table(shown))
+    tables = (value_table(shown), fairness_table(shown), groups_table(shown))
     of_tables = [f"\n{one.title}\n{one.note}\n\n{plain(one)}" for one in tables]
     return "\n".join([shown.title, *told(shown), *of_tables, "", *doubts(shown)])
 
@@ -258,10 +258,13 @@ def groups_table(shown: Shown) -> Table:
             overlap = own["overlap"] or {}
             sizes = {key: own[key] for key in ("people", "accepted", "labelled")}
             cells = [*(str(size) for size in sizes.values())]
-            cells += [_number(own["acceptance"]), _number(overlap.get("effective_sample_size"), scale=1)]
-            for measure in _rates():
+            accepts = own["rates"]["dpu"]
+            cells.append(_with_interval(accepts.get("dr", accepts.get("everyone"))))
+            cells.append(_number(overlap.get("effective_sample_size"), scale=1))
+            for measure in ("dpu", *_rates()):
                 views = own["rates"].get(measure, {})
-                cells.append(_with_interval(views.get("dr", {})))
+                if measure != "dpu":
+                    cells.append(_with_interval(views.get("dr", {})))
                 records += [
                     {"policy": name, "group": group}
                     | sizes
