@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,8 @@ class Fitted:
     """Out-of-fold predictions of a model.
 
     Attributes:
-        probability: of all people, each by a model fitted on other folds, shape (N,), in (0, 1), calibrated.
+        probability: of all people, each by a model fitted on other folds, shape (N,), in (0, 1), calibrated;
+            of a logistic propensity such that 1/probability is unbiased to second order.
         name: logistic regression, gradient boosting, or the class of a given estimator.
         log_loss: mean over the fitted rows.
         auc: over the fitted rows.
@@ -78,8 +79,11 @@ def fit_propensity(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: 
     Raises:
         FairAllError: if there are less than two rows of a target, or the model cannot be used.
     """
-    target = log.accepted.astype(float)
-    return _CrossFit(log, target, "decision", folds, seed).fit(model)
+    cross_fit = _CrossFit(log, log.accepted.astype(float), "decision", folds, seed)
+    fitted = cross_fit.fit(model)
+    if fitted.derivative is None:
+        return fitted
+    return replace(fitted, probability=_for_inverse(fitted, cross_fit.folds))
 
 
 def fit_outcome(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: int = 0) -> Fitted:
@@ -88,6 +92,23 @@ def fit_outcome(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: int
     Arguments and errors as for `fit_propensity`.
     """
     return _CrossFit(log, log.label, "label", folds, seed).fit(model)
+
+
+def _for_inverse(fitted: Fitted, folds: int) -> np.ndarray:
+    """Out-of-fold probabilities (N,) of a logistic regression whose inverse is unbiased to second order.
+
+    The log odds η̂ of a row are those of a model fitted on other rows, with an error of about N(0, v). Then
+    1/p̂ = 1 + exp(−η̂) has expectation 1 + exp(−η + v/2), so that v/2 is added to η̂. With 2,000 rows and 60
+    inputs the bias of IPS would be a quarter of its standard error.
+    """
+    assert fitted.derivative is not None
+    z, inverse = fitted.derivative.inputs, fitted.derivative.inverse_information
+    variance = np.empty(len(z))
+    for start in range(0, len(z), CHUNK):
+        rows = z[start : start + CHUNK].astype(float)
+        variance[start : start + CHUNK] = ((rows @ inverse) * rows).sum(1)
+    # The information is of all rows, the models are of all folds but one.
+    return expit(logit(fitted.probability) + variance * folds / (folds - 1) / 2.0)
 
 
 class _CrossFit:
