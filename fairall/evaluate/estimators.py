@@ -31,10 +31,11 @@ from functools import cached_property
 
 import numpy as np
 
+from fairall.evaluate.fairness import ratio
 from fairall.evaluate.intervals import Columns, stacked
 
 CLIP = 10.0  # M of the clipped weights, fixed before any log is seen
-SWITCH_QUANTILES = np.linspace(0.5, 1.0, 21)  # of the weights of all people, the candidates of τ
+SWITCH_QUANTILES = np.linspace(0.975, 0.5, 20)  # of the weights of all people, candidates of τ beside ∞
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,10 @@ class Rows:
         revealed: r, shape (N,), bool.
         label: y, 0 where not revealed, shape (N,).
         outcome: q, shape (N,).
-        logged: share of the accepted with a label, if the policy is the one of the log: its weights are then
-            the inverse of that share, whatever the propensities.
+        known: share of the accepted with a label, a factor of p; the other factor is the propensity of
+            acceptance.
+        logged: whether the policy is the one of the log: its weights are then 1/known, whatever the
+            propensities.
     """
 
     target: np.ndarray
@@ -56,7 +59,8 @@ class Rows:
     revealed: np.ndarray
     label: np.ndarray
     outcome: np.ndarray
-    logged: float | None = None
+    known: float = 1.0
+    logged: bool = False
 
     @cached_property
     def inverse(self) -> np.ndarray:
@@ -65,18 +69,18 @@ class Rows:
 
     @cached_property
     def inverse_slope(self) -> np.ndarray:
-        """∂(r/p)/∂logit p, shape (N,)."""
-        return -self.inverse * (1.0 - self.propensity)
+        """∂(r/p) by the log odds of acceptance, shape (N,)."""
+        return -self.inverse * (1.0 - self.propensity / self.known)
 
     @cached_property
     def weight(self) -> np.ndarray:
         """r·w, shape (N,)."""
-        return self.target * self.inverse if self.logged is None else self.revealed / self.logged
+        return self.revealed / self.known if self.logged else self.target * self.inverse
 
     @cached_property
     def weight_slope(self) -> np.ndarray:
-        """∂(r·w)/∂logit p, shape (N,)."""
-        return self.target * self.inverse_slope if self.logged is None else np.zeros_like(self.target)
+        """∂(r·w) by the log odds of acceptance, shape (N,)."""
+        return np.zeros_like(self.target) if self.logged else self.target * self.inverse_slope
 
     @cached_property
     def outcome_slope(self) -> np.ndarray:
@@ -132,13 +136,13 @@ def switch_threshold(rows: Rows, cost: float) -> float:
     """τ of Switch-DR, the candidate with the least bound of the mean squared error (Wang et al. 2017).
 
     The bound is the sample variance of the estimate plus the square of the largest possible bias,
-    mean a·1(w > τ) times the largest |y − q| ≤ 1. Candidates are quantiles of w = a/p over all people.
+    mean a·1(w > τ) times the largest |y − q| ≤ 1. Candidates are ∞ and quantiles of w = a/p over all people.
     """
-    if rows.logged is not None:
+    if rows.logged:
         return np.inf
-    w = rows.target / np.maximum(rows.propensity, np.finfo(float).tiny)
-    known = np.isfinite(rows.propensity) & (rows.propensity > 0)
-    candidates = np.unique(np.quantile(w[known], SWITCH_QUANTILES))
+    known = rows.propensity > 0  # not of some of the rejected, where propensities are recorded
+    w = rows.target * (1.0 / np.where(known, rows.propensity, 1.0))  # rounded as `Rows.weight`
+    candidates = [np.inf, *np.quantile(w[known], SWITCH_QUANTILES)]  # of equals, the first is taken
     direct = rows.target * (rows.outcome - cost)
     residual = rows.weight * (rows.label - rows.outcome)
 
@@ -147,6 +151,11 @@ def switch_threshold(rows: Rows, cost: float) -> float:
         return float(variance + (rows.target[known] * (w[known] > threshold)).sum() ** 2 / len(w) ** 2)
 
     return float(min(candidates, key=bound))
+
+
+def _normalised(sums: ValueSums, weighted: np.ndarray) -> np.ndarray:
+    """(Σ a / N)·weighted / Σ r·w; 0 where the policy accepts nobody, else NaN where no weight is positive."""
+    return np.where(sums.a > 0, sums.a / sums.n * ratio(weighted, sums.w), 0.0)
 
 
 ESTIMATORS: dict[str, Callable[[ValueSums, float], np.ndarray]] = {}
@@ -181,7 +190,7 @@ def snips(sums: ValueSums, cost: float) -> np.ndarray:
     accepted. Consistent where p is right up to a factor; does not depend on the propensities of rejected
     people.
     """
-    return sums.a / sums.n * (sums.wy / sums.w - cost)
+    return _normalised(sums, sums.wy - cost * sums.w)
 
 
 @_estimator("direct method")
@@ -205,7 +214,7 @@ def sndr(sums: ValueSums, cost: float) -> np.ndarray:
 
     Consistent as `dr`, with a bounded correction; the weighted DR of Thomas & Brunskill (2016).
     """
-    return dm(sums, cost) + sums.a / sums.n * (sums.wy - sums.wq) / sums.w
+    return dm(sums, cost) + _normalised(sums, sums.wy - sums.wq)
 
 
 @_estimator("Switch-DR")

@@ -140,7 +140,8 @@ class Evaluation:
             log.revealed,
             np.nan_to_num(log.label),
             outcome,
-            known if self.logged else None,
+            known,
+            self.logged,
         )
 
     @cached_property
@@ -386,7 +387,7 @@ class Evaluation:
 
     def _guarantee(self) -> dict[str, float | None]:
         rows = self.rows
-        clip = CLIP if rows.logged is None else 1.0 / rows.logged
+        clip = 1.0 / rows.known if rows.logged else CLIP
         low, high = guaranteed_interval(rows.target, rows.weight, rows.label, self.log.cost, clip=clip)
         return as_plain(low=low, high=high)
 
