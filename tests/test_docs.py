@@ -2,7 +2,10 @@
 
 import itertools
 import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,6 +16,7 @@ from tests.conftest import typed_line
 
 CHECKOUT = Path(__file__).parents[1]
 PAGE = CHECKOUT / "docs" / "your_own_data.md"
+EVALUATION_PAGE = CHECKOUT / "docs" / "evaluate.md"
 SWEEPS_PAGE = CHECKOUT / "docs" / "sweeps.md"
 LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
 MARKDOWN = sorted(path for folder in (".", "docs", "outputs") for path in (CHECKOUT / folder).glob("*.md"))
@@ -31,6 +35,52 @@ def test_commands_of_the_page_on_own_data(command: str, tmp_path: Path) -> None:
     assert said.stderr == ""
     # The first look finds what the page says it finds.
     assert said.returncode == ("dataset.label" not in command)
+
+
+@pytest.fixture(scope="module")
+def loans_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the log of examples/loans.py."""
+    folder = tmp_path_factory.mktemp("loans")
+    script = str(CHECKOUT / "examples" / "loans.py")
+    said = subprocess.run([sys.executable, script, "loans.csv"], cwd=folder, capture_output=True, text=True)
+    assert said.stderr == ""
+    assert "proposal: true utility 7.8, DPU 7.5, equal-opportunity gap 6.1" in said.stdout
+    return folder
+
+
+def rows_of(text: str) -> dict[str, list[float]]:
+    """Numbers of the rows of a table of estimates with intervals, by the row's name."""
+    found = re.findall(r"^ +([A-Za-z][A-Za-z -]+?)  +([−\d.].*\]|\[.*\])$", text, re.MULTILINE)
+    return {
+        name: [float(number.replace("−", "-")) for number in re.findall(r"−?\d+\.\d", values)]
+        for name, values in found
+    }
+
+
+@pytest.mark.parametrize(
+    "command",
+    [line for line in commands(EVALUATION_PAGE) if "loans.csv" in line],
+    ids=lambda line: line[27:37],
+)
+def test_commands_of_the_page_on_evaluation(command: str, loans_folder: Path) -> None:
+    said = typed_line(f"{command} tracking.enabled=false", loans_folder)
+    assert (said.returncode, said.stderr) == (0, "")
+    for section in EVALUATION_PAGE.read_text().split("\n## "):
+        if command.split(" --log")[0] in section and "compare" not in command:
+            shown, printed = rows_of(section), rows_of(said.stdout)
+            assert len(shown) >= 4
+            # To the last digit, which may differ between processors.
+            assert {name: printed[name] for name in shown} == {
+                name: pytest.approx(values, abs=0.11) for name, values in shown.items()
+            }
+
+
+def test_python_of_the_page_on_evaluation(loans_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(loans_folder)
+    *_, code = re.findall(r"```python\n(.*?)```", EVALUATION_PAGE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["found"].to_plain()["value"]["dr"]["estimate"] == pytest.approx(0.075, abs=0.002)
 
 
 def test_python_of_the_page_on_own_data(monkeypatch: pytest.MonkeyPatch) -> None:
