@@ -157,9 +157,10 @@ class Evaluation:
     def refused_rates(self) -> str | None:
         """Why rates of people by their label, as in `PEOPLE_BY_LABEL`, cannot be estimated.
 
-        They need overlap for everybody, since the labels of all people are in the denominator.
+        They need what the value needs, and overlap for everybody, since the labels of all people are in the
+        denominator.
         """
-        if not self.log.revealed.any():
+        if self.refused is not None:
             return self.refused
         return self._lacking(np.ones_like(self.target), self.rows.inverse, "of the log")
 
@@ -523,9 +524,10 @@ class Comparison:
         }
 
 
-def _share(wins: np.ndarray, draws: np.ndarray) -> float:
-    """Share of draws that are wins; ties count half."""
-    return float((wins + 0.5 * (draws == 0)).mean())
+def _share(wins: np.ndarray, draws: np.ndarray) -> float | None:
+    """Share of the finite draws that are wins, None if there are none; ties count half."""
+    finite = np.isfinite(draws)
+    return float((wins + 0.5 * (draws == 0))[finite].mean()) if finite.any() else None
 
 
 def evaluate(

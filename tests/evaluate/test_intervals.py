@@ -78,7 +78,8 @@ def test_draws_are_those_of_the_seed_and_paired() -> None:
     bootstrap = Bootstrap(500)
     near = values + 0.01 * np.random.default_rng(1).normal(size=500)
     first, second = (
-        bootstrap.sums(Columns(stacked([one])), NO_CELLS[:500], 1).overall.draws[:, 0] for one in (values, near)
+        bootstrap.sums(Columns(stacked([one])), NO_CELLS[:500], 1).overall.draws[:, 0]
+        for one in (values, near)
     )
     assert (second - first).std() < 0.02 * first.std()
 
@@ -98,7 +99,11 @@ def simulated(logs: int, n: int = 500) -> Iterator[tuple[Rows, Bootstrap, Bootst
         rows = Rows(
             expit(1.0 - 0.7 * x), propensity.probability, accepted, np.nan_to_num(label), outcome.probability
         )
-        yield rows, Bootstrap(n, propensity, outcome, seed=number, draws=150), Bootstrap(n, seed=number, draws=150)
+        yield (
+            rows,
+            Bootstrap(n, propensity, outcome, seed=number, draws=150),
+            Bootstrap(n, seed=number, draws=150),
+        )
 
 
 def test_the_estimation_of_the_models_counts() -> None:
@@ -114,7 +119,10 @@ def test_the_estimation_of_the_models_counts() -> None:
                 found[name].append(ESTIMATORS[name](ValueSums.of(sums.draws), 0.3).var())
                 if found is counted:
                     estimates[name].append(float(ESTIMATORS[name](ValueSums.of(sums.total), 0.3)))
-    ratio = {name: (np.mean(counted[name]) / np.var(of), np.mean(fixed[name]) / np.var(of)) for name, of in estimates.items()}
+    ratio = {
+        name: (np.mean(counted[name]) / np.var(of), np.mean(fixed[name]) / np.var(of))
+        for name, of in estimates.items()
+    }
     # 160 logs tell a variance to 11 %.
     for name, (own, _) in ratio.items():
         assert 0.75 < own < 1.33, name
@@ -164,7 +172,9 @@ def test_the_guaranteed_interval_shrinks_with_n_and_the_level() -> None:
     label = (draw.random(200) < 0.6).astype(float)
     ends = []
     for times in (1, 2, 5, 20, 100):
-        low, high = guaranteed_interval(*(np.tile(one, times) for one in (target, weight, label)), 0.4, clip=CLIP)
+        low, high = guaranteed_interval(
+            *(np.tile(one, times) for one in (target, weight, label)), 0.4, clip=CLIP
+        )
         assert -0.4 <= low <= high <= 0.6, "utility per person is between -c and 1 - c"
         ends.append((low, high))
     lows, highs = np.array(ends).T
@@ -183,7 +193,11 @@ def test_percentiles_and_plain_numbers() -> None:
     assert percentiles(draws) == pytest.approx((0.025, 0.975))
     assert percentiles(draws, level=0.5) == pytest.approx((0.25, 0.75))
     assert np.isnan(percentiles(np.full(5, np.nan))).all()
-    assert interval(0.4, draws) == {"estimate": 0.4, "low": pytest.approx(0.025), "high": pytest.approx(0.975)}
+    assert interval(0.4, draws) == {
+        "estimate": 0.4,
+        "low": pytest.approx(0.025),
+        "high": pytest.approx(0.975),
+    }
     assert interval(np.nan, np.full(3, np.nan)) == {"estimate": None, "low": None, "high": None}
     plain = as_plain(a=np.float64(1.5), b=np.inf)
     assert plain == {"a": 1.5, "b": None}
