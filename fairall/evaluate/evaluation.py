@@ -165,7 +165,7 @@ class Evaluation:
     @cached_property
     def refused_rates(self) -> str | None:
         """Why the measures `BY_LABEL`, whose denominators hold the rejected too, cannot be estimated."""
-        if not self.log.revealed.any():
+        if self.refused_value is not None:
             return self.refused_value
         return self._lacking(np.ones_like(self.target), self.rows.inverse, "of the log")
 
@@ -527,9 +527,10 @@ class Comparison:
         }
 
 
-def _share(wins: np.ndarray, draws: np.ndarray) -> float:
-    """Share of draws that are wins; ties count half."""
-    return float((wins + 0.5 * (draws == 0)).mean())
+def _share(wins: np.ndarray, draws: np.ndarray) -> float | None:
+    """Share of the finite draws that are wins, None if there are none; ties count half."""
+    finite = np.isfinite(draws)
+    return float((wins + 0.5 * (draws == 0))[finite].mean()) if finite.any() else None
 
 
 def evaluate(
