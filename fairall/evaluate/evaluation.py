@@ -511,7 +511,8 @@ class Comparison:
                 gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
                 draws = np.subtract(*(gap(one.rate_draws(used)[name]) for one in (self.second, self.first)))
                 # Gaps of resamples are too wide by noise, and not alike for both policies.
-                draws += gaps[1] - gaps[0] - np.nanmean(draws)
+                if np.isfinite(draws).any():
+                    draws += gaps[1] - gaps[0] - np.nanmean(draws)
                 of_view[view] = interval(gaps[1] - gaps[0], draws) | {
                     "probability_fairer": _share(draws < 0, draws)
                 }
