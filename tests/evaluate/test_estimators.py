@@ -8,7 +8,15 @@ import pytest
 from scipy.special import expit
 
 from fairall.evaluate import estimators
-from fairall.evaluate.estimators import CLIP, ESTIMATORS, LABELS, Rows, ValueSums, switch_threshold, value_columns
+from fairall.evaluate.estimators import (
+    CLIP,
+    ESTIMATORS,
+    LABELS,
+    Rows,
+    ValueSums,
+    switch_threshold,
+    value_columns,
+)
 from fairall.evaluate.intervals import Columns
 
 COST = 0.4
@@ -137,7 +145,9 @@ def test_the_logged_decisions_are_worth_what_was_observed(known: float) -> None:
     if known < 1:
         hidden = np.flatnonzero(~rows.revealed)[: rows.revealed.sum()]
         accepted[hidden] = True
-    logged = replace(rows, target=accepted.astype(float), known=rows.revealed.sum() / accepted.sum(), logged=True)
+    logged = replace(
+        rows, target=accepted.astype(float), known=rows.revealed.sum() / accepted.sum(), logged=True
+    )
     assert logged.known == known
     observed = accepted.mean() * (rows.label[rows.revealed] - COST).mean()
     for name in ("ips", "clipped_ips", "snips"):
@@ -213,7 +223,9 @@ def shifted(rows: Rows, by: float, what: str) -> Rows:
     return replace(rows, **{what: new * rows.known if what == "propensity" else new})
 
 
-def check_derivatives(columns: Columns, moved: Callable[[float, str], np.ndarray], step: float = 1e-5) -> None:
+def check_derivatives(
+    columns: Columns, moved: Callable[[float, str], np.ndarray], step: float = 1e-5
+) -> None:
     """Compare derivatives with central differences of `moved(step, what)`, shape (N, K)."""
     for what, derivative in (("propensity", columns.by_propensity), ("outcome", columns.by_outcome)):
         numeric = (moved(step, what) - moved(-step, what)) / (2 * step)
