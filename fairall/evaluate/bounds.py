@@ -17,6 +17,7 @@ from fairall.evaluate.fairness import MEASURES, bins
 
 Interval = tuple[float, float]  # lower and upper bound
 NO_VALUE = (np.nan, np.nan)
+CALIBRATION = "calibration_error"
 GAMMAS = tuple(np.linspace(1.0, 3.0, 9).tolist())
 LARGEST_GAMMA = 10.0  # up to which a turning point is searched
 
@@ -33,7 +34,14 @@ def label_bounds(label: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pseudo_labels(
-    gamma: float, label: np.ndarray, q: np.ndarray, p: np.ndarray
+    gamma: float,
+    label: np.ndarray,
+    q: np.ndarray,
+    p: np.ndarray,
+    *,
+    group: np.ndarray | None = None,
+    decisions: np.ndarray | None = None,
+    known: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Low and high pseudo-labels where unrevealed labels differ from revealed ones by an odds ratio up to Γ.
 
@@ -51,22 +59,37 @@ def pseudo_labels(
     For Γ = 1 both are the doubly robust pseudo-label q + r (y − q) / p. The low one is below the high one on
     average, not for every person; both may leave [0, 1].
 
+    The last term estimates labels of unrevealed people by the revealed label of another one, which serves a
+    policy that treats the two alike. The logged decisions do not: for them, the part of the term that stands
+    for rejected people is spread over the rejected of the group, so that observed utility and precision stay
+    as they are.
+
     Args:
         gamma: Γ ≥ 1.
         label: 0 or 1, NaN where not revealed, shape (N,).
         q: probability of a positive label given features, among the revealed, in (0, 1), shape (N,).
         p: probability that the label is revealed, shape (N,); unused (may be NaN) where it is not.
+        group: codes 0 to G − 1, shape (N,); needed with `decisions` only.
+        decisions: past decisions, bool, shape (N,), where the policy is the one that took them; else None.
+        known: share of the accepted with a label; needed with `decisions` only.
 
     Returns:
         Low and high, each of shape (N,).
     """
     revealed = ~np.isnan(label)
     odds = np.divide(1.0 - p, p, out=np.zeros(len(label)), where=revealed)
-    correction = odds * np.where(revealed, label - q, 0.0)
+    error = np.where(revealed, label - q, 0.0)
 
     def shifted(odds_ratio: float) -> np.ndarray:
         scale = 1.0 + (odds_ratio - 1.0) * q
-        return np.where(revealed, label, odds_ratio * q / scale) + odds_ratio / scale**2 * correction
+        own, correction = np.where(revealed, label, odds_ratio * q / scale), odds_ratio / scale**2 * error
+        if decisions is None or group is None:
+            return own + odds * correction
+        of_accepted = (1.0 - known) / known * correction
+        total = np.bincount(group, odds * correction - of_accepted)
+        rejected = np.bincount(group, ~decisions)
+        of_rejected = np.divide(total, rejected, out=np.zeros(len(total)), where=rejected > 0)
+        return own + np.where(decisions, of_accepted, of_rejected[group])
 
     return shifted(1.0 / gamma), shifted(gamma)
 
@@ -121,7 +144,13 @@ def gap_bounds(rate_bounds: Sequence[Interval]) -> Interval:
 
 
 def bounds(
-    a: np.ndarray, y_low: np.ndarray, y_high: np.ndarray, group: np.ndarray, cost: float
+    a: np.ndarray,
+    y_low: np.ndarray,
+    y_high: np.ndarray,
+    group: np.ndarray,
+    cost: float,
+    *,
+    score: np.ndarray | None = None,
 ) -> dict[str, Interval]:
     """Bounds of utility (`utility`) and of every measure, within the measure's smallest and largest value.
 
@@ -133,20 +162,31 @@ def bounds(
         y_high: high labels, shape (N,).
         group: codes 0 to G − 1 of at least two groups, each with people, shape (N,).
         cost: c.
+        score: what the calibration error is of, in [0, 1], shape (N,); None for a.
     """
-    group, a, y_low, y_high = _sorted(group, a, y_low, y_high)
-    return _bounds(group, a, y_low, y_high, cost)
+    group, a, y_low, y_high, score = _sorted(group, a, y_low, y_high, a if score is None else score)
+    found = _bounds(group, a, y_low, y_high, cost)
+    return found | {CALIBRATION: _calibration_bounds(score, y_low, y_high, group, cost)}
 
 
 def _bounds(
     group: np.ndarray, a: np.ndarray, y_low: np.ndarray, y_high: np.ndarray, cost: float
 ) -> dict[str, Interval]:
-    """`bounds` of people in the order of `_sorted`."""
+    """`bounds` but that of the calibration error, of people in the order of `_sorted`."""
     found = {"utility": value_bounds(a, y_low, y_high, cost)}
     for name, one in MEASURES.items():
-        low, high = _measure_bounds(name, a, y_low, y_high, group, cost)
-        found[name] = float(np.clip(low, 0.0, one.largest)), float(np.clip(high, 0.0, one.largest))
+        if name != CALIBRATION:
+            low, high = gap_bounds(_of_groups(name, a, y_low, y_high, group, cost))
+            found[name] = float(np.clip(low, 0.0, one.largest)), float(np.clip(high, 0.0, one.largest))
     return found
+
+
+def _calibration_bounds(
+    score: np.ndarray, y_low: np.ndarray, y_high: np.ndarray, group: np.ndarray, cost: float
+) -> Interval:
+    """Bounds of the largest calibration error over groups, within [0, 1]."""
+    low, high = np.clip(_of_groups(CALIBRATION, score, y_low, y_high, group, cost), 0.0, 1.0).max(0).tolist()
+    return low, high
 
 
 def sensitivity(
@@ -157,6 +197,10 @@ def sensitivity(
     group: np.ndarray,
     cost: float,
     gammas: Sequence[float] = GAMMAS,
+    *,
+    score: np.ndarray | None = None,
+    decisions: np.ndarray | None = None,
+    known: float = 1.0,
 ) -> pd.DataFrame:
     """`bounds` of `pseudo_labels` for every odds ratio Γ.
 
@@ -168,16 +212,23 @@ def sensitivity(
         group: codes 0 to G − 1 of at least two groups, each with people, shape (N,).
         cost: c.
         gammas: values of Γ ≥ 1.
+        score: what the calibration error is of, in [0, 1], shape (N,); None for a.
+        decisions: as for `pseudo_labels`.
+        known: as for `pseudo_labels`.
 
     Returns:
         Columns gamma, measure (`utility` too), low, high.
     """
-    group, a, label, q, p = _sorted(group, a, label, q, p)
-    rows = [
-        (gamma, name, *interval)
-        for gamma in gammas
-        for name, interval in _bounds(group, a, *pseudo_labels(gamma, label, q, p), cost).items()
-    ]
+    if decisions is not None:
+        decisions = _sorted(group, a, decisions)[2]
+    group, a, label, q, p, score = _sorted(group, a, label, q, p, a if score is None else score)
+    rows = []
+    for gamma in gammas:
+        labels = pseudo_labels(gamma, label, q, p, group=group, decisions=decisions, known=known)
+        found = _bounds(group, a, *labels, cost)
+        of_all = labels if decisions is None else pseudo_labels(gamma, label, q, p)
+        found[CALIBRATION] = _calibration_bounds(score, *of_all, group, cost)
+        rows += [(gamma, name, *interval) for name, interval in found.items()]
     return pd.DataFrame(rows, columns=["gamma", "measure", "low", "high"])
 
 
@@ -203,19 +254,32 @@ def turning_point(interval: Callable[[float], Interval]) -> float | None:
 
 
 def turning_points(
-    a: np.ndarray, label: np.ndarray, q: np.ndarray, p: np.ndarray, group: np.ndarray, cost: float
+    a: np.ndarray,
+    label: np.ndarray,
+    q: np.ndarray,
+    p: np.ndarray,
+    group: np.ndarray,
+    cost: float,
+    *,
+    decisions: np.ndarray | None = None,
+    known: float = 1.0,
 ) -> dict[str, float | None]:
     """The `turning_point` of utility (its sign) and of every gap (above 0); takes what `sensitivity` takes.
 
     The calibration error is left out: that it is above 0 is no conclusion.
     """
+    if decisions is not None:
+        decisions = _sorted(group, a, decisions)[2]
     group, a, label, q, p = _sorted(group, a, label, q, p)
 
+    def labels(gamma: float) -> tuple[np.ndarray, np.ndarray]:
+        return pseudo_labels(gamma, label, q, p, group=group, decisions=decisions, known=known)
+
     def utility(gamma: float) -> Interval:
-        return value_bounds(a, *pseudo_labels(gamma, label, q, p), cost)
+        return value_bounds(a, *labels(gamma), cost)
 
     def gap(name: str) -> Callable[[float], Interval]:
-        return lambda gamma: _measure_bounds(name, a, *pseudo_labels(gamma, label, q, p), group, cost)
+        return lambda gamma: gap_bounds(_of_groups(name, a, *labels(gamma), group, cost))
 
     gaps = [name for name, one in MEASURES.items() if one.formula is not None and one.needs_label]
     return {"utility": turning_point(utility)} | {name: turning_point(gap(name)) for name in gaps}
@@ -227,19 +291,12 @@ def _sorted(group: np.ndarray, a: np.ndarray, *columns: np.ndarray) -> tuple[np.
     return group[order], a[order], *(column[order] for column in columns)
 
 
-def _measure_bounds(
+def _of_groups(
     name: str, a: np.ndarray, y_low: np.ndarray, y_high: np.ndarray, group: np.ndarray, cost: float
-) -> Interval:
-    """Bounds of the largest error for `calibration_error`, of the gap (`gap_bounds`) for the others.
-
-    People are in the order of `_sorted`.
-    """
+) -> list[Interval]:
+    """Bounds of the rate of each group; people are sorted by group."""
     members = itertools.starmap(slice, itertools.pairwise(np.searchsorted(group, np.arange(group[-1] + 2))))
-    of_groups = [_RATE_BOUNDS[name](a[who], y_low[who], y_high[who], cost) for who in members]
-    if name != "calibration_error":
-        return gap_bounds(of_groups)
-    low, high = np.asarray(of_groups).max(0).tolist()
-    return low, high
+    return [_RATE_BOUNDS[name](a[who], y_low[who], y_high[who], cost) for who in members]
 
 
 def _acceptance(a: np.ndarray, y_low: np.ndarray, y_high: np.ndarray, cost: float) -> Interval:
@@ -303,5 +360,5 @@ _RATE_BOUNDS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray, float], In
     "false_positive": _false_positives,
     "false_negative": _false_negatives,
     "utility_gap": value_bounds,
-    "calibration_error": _calibration,
+    CALIBRATION: _calibration,
 }

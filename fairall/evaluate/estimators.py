@@ -98,7 +98,7 @@ class ValueSums:
         w, wy, wq: r·w, r·w·y and r·w·q.
         clipped, clipped_y: r·min(w, M) and r·min(w, M)·y.
         aq: a·q.
-        kept, kept_y: r·w·q and r·w·y where w ≤ τ.
+        kept_q, kept_y: r·w·q and r·w·y where w ≤ τ.
     """
 
     n: np.ndarray

@@ -317,13 +317,17 @@ class Evaluation:
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
         """Bounds by odds ratio Γ (`bounds.sensitivity`)."""
-        return sensitivity(*self._bounded)
+        return sensitivity(*self._bounded, score=self._score[0], **self._decided)
 
     @property
     def _bounded(self) -> tuple[Any, ...]:
         log, rows = self.log, self.rows
         label = np.where(log.revealed, rows.label, np.nan)
         return self.target, label, rows.outcome, rows.propensity, log.group, log.cost
+
+    @property
+    def _decided(self) -> dict[str, Any]:
+        return {"decisions": self.log.accepted, "known": self.rows.known} if self.logged else {}
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
@@ -346,6 +350,7 @@ class Evaluation:
             *label_bounds(np.where(log.revealed, self.rows.label, np.nan)),
             log.group,
             log.cost,
+            score=self._score[0],
         )
         return {
             "policy": self.policy,
@@ -364,7 +369,7 @@ class Evaluation:
             "models": {
                 name: None
                 if fitted is None
-                else {"name": fitted.name} | as_plain(log_loss=fitted.log_loss, auc=fitted.auc or np.nan)
+                else {"name": fitted.name} | as_plain(log_loss=fitted.log_loss, auc=fitted.auc)
                 for name, fitted in (
                     ("propensity", self.evaluator.fitted_propensity),
                     ("outcome", self.evaluator.fitted_outcome),
@@ -437,7 +442,7 @@ class Evaluation:
             for name, of in table.groupby("measure", sort=False)
             if self._is_sensitive(str(name))
         }
-        points = turning_points(*self._bounded)
+        points = turning_points(*self._bounded, **self._decided)
         return {
             "bounds": by_measure,
             "turning_points": {name: point for name, point in points.items() if self._is_sensitive(name)},
@@ -500,7 +505,7 @@ class Comparison:
                 continue
             (first, first_draws), (second, second_draws) = self.first.value(name), self.second.value(name)
             draws = second_draws - first_draws
-            value[name] = interval(second - first, draws) | {"probability_better": _share(draws > 0, draws)}
+            value[name] = interval(second - first, draws) | {"probability_better": _share_below_zero(-draws)}
         fairness: dict[str, dict[str, Any]] = {name: {} for name in MEASURES if name != "calibration_error"}
         for view in VIEWS:
             for name, of_view in fairness.items():
@@ -511,10 +516,11 @@ class Comparison:
                 gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
                 draws = np.subtract(*(gap(one.rate_draws(used)[name]) for one in (self.second, self.first)))
                 # Gaps of resamples are too wide by noise, and not alike for both policies.
-                if np.isfinite(draws).any():
-                    draws += gaps[1] - gaps[0] - np.nanmean(draws)
+                draws = draws[np.isfinite(draws)]
+                if len(draws):
+                    draws = draws + (gaps[1] - gaps[0] - draws.mean())
                 of_view[view] = interval(gaps[1] - gaps[0], draws) | {
-                    "probability_fairer": _share(draws < 0, draws)
+                    "probability_fairer": _share_below_zero(draws)
                 }
         return {
             "first": self.first.to_plain(),
@@ -528,10 +534,10 @@ class Comparison:
         }
 
 
-def _share(wins: np.ndarray, draws: np.ndarray) -> float | None:
-    """Share of the finite draws that are wins, None if there are none; ties count half."""
-    finite = np.isfinite(draws)
-    return float((wins + 0.5 * (draws == 0))[finite].mean()) if finite.any() else None
+def _share_below_zero(draws: np.ndarray) -> float | None:
+    """Share of the draws with a value that are below 0, ties half; None where none has one."""
+    finite = draws[np.isfinite(draws)]
+    return float(((finite < 0) + 0.5 * (finite == 0)).mean()) if len(finite) else None
 
 
 def evaluate(

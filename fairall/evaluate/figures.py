@@ -144,6 +144,8 @@ def draw_sensitivity(plains: Plains) -> Figure:
     for axes, measure in zip(panels, SENSITIVE, strict=True):
         points = []
         for (name, plain), colour in zip(plains.items(), POLICIES, strict=False):
+            if measure not in plain["sensitivity"]["bounds"]:  # refused for lack of overlap
+                continue
             table = plain["sensitivity"]["bounds"][measure]
             known = [row for row in table if row["low"] is not None]
             gamma, low, high = (np.array([row[key] for row in known]) for key in ("gamma", "low", "high"))
@@ -154,7 +156,8 @@ def draw_sensitivity(plains: Plains) -> Figure:
                 axes.axvline(turning, color=colour, ls=":", lw=1.2)
         axes.axhline(0.0, color=GREY, lw=0.5)
         label = "utility" if measure == "utility" else MEASURES[measure].label
-        axes.set_title(f"{label}\nturning point Γ: {', '.join(points)}")
+        told = f"turning point Γ: {', '.join(points)}" if points else "refused"
+        axes.set_title(f"{label}\n{told}")
         axes.set(xlabel="odds ratio Γ", ylabel="×100" if axes is panels[0] else "")
     if len(plains) > 1:
         legend_below(figure, handles, 2)
