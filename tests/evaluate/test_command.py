@@ -13,7 +13,8 @@ from scipy.special import expit
 
 from fairall.evaluate.__main__ import main
 from fairall.evaluate.estimators import ESTIMATORS
-from fairall.evaluate.fairness import MEASURES, VIEWS
+from fairall.evaluate.fairness import MEASURES
+from fairall.evaluate.views import VIEWS
 from fairall.results import page
 
 LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
