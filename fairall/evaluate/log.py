@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -120,7 +121,7 @@ class DecisionLog:
     ) -> DecisionLog:
         """Take a log from a DataFrame; arguments and errors as for `read` and the keys of `dataset=csv`."""
         config = replace(
-            _config([]), path="the table", decision=decision, accepted=str(accepted), label=label or "",
+            _defaults(), path="the table", decision=decision, accepted=str(accepted), label=label or "",
             positive=str(positive), sensitive=sensitive or "", propensity=propensity, cost=cost,
             drop=list(drop), kinds=dict(kinds or {}),
         )  # fmt: skip
@@ -166,6 +167,12 @@ class DecisionLog:
         least = max(LEAST_WANTED * wanted.sum(), np.finfo(float).tiny)
         empty = empty_regions(groups, self.schema, self.x, known)
         return [(name, rows) for name, rows in empty if wanted[rows].sum() >= least]
+
+
+@functools.cache
+def _defaults() -> CsvConfig:
+    """Composed once: composing takes longer than a small log."""
+    return _config([])
 
 
 def _config(words: Sequence[str]) -> CsvConfig:

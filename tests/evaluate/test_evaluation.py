@@ -382,8 +382,8 @@ def test_pairing_narrows_the_interval(recorded: Evaluator) -> None:
         return one["high"] - one["low"]
 
     for name in ESTIMATORS:
-        alone = [width(found[which]["value"][name]) for which in ("first", "second")]
-        assert width(found["difference"]["value"][name]) < 0.3 * np.hypot(*alone)
+        first, second = (width(found[which]["value"][name]) for which in ("first", "second"))
+        assert width(found["difference"]["value"][name]) < 0.3 * np.hypot(first, second)
 
 
 def test_better_and_fairer_policies_are_found(people: pd.DataFrame) -> None:

@@ -63,10 +63,10 @@ def test_sums_within_cells() -> None:
     np.testing.assert_allclose(sums.overall.total, columns.values[cell >= 0].sum(0), atol=1e-12)
     np.testing.assert_allclose(sums.overall.draws, sums.draws.sum(1))
     # Every draw is a sum over rows with whole counts that add up to the number of rows.
-    one = Bootstrap(60, draws=300).sums(Columns(np.eye(60)), NO_CELLS[:60], 1).overall.draws
-    assert (one == np.round(one)).all()
-    assert (one.sum(-1) == 60).all()
-    assert one.max() > 1
+    counts = Bootstrap(60, draws=300).sums(Columns(np.eye(60)), NO_CELLS[:60], 1).overall.draws
+    assert (counts == np.round(counts)).all()
+    assert (counts.sum(-1) == 60).all()
+    assert counts.max() > 1
 
 
 def test_draws_are_those_of_the_seed_and_paired() -> None:
@@ -170,11 +170,14 @@ def test_the_guaranteed_interval_shrinks_with_n_and_the_level() -> None:
     target, propensity = draw.random(200), draw.uniform(0.2, 0.9, 200)
     weight = (draw.random(200) < propensity) * target / propensity
     label = (draw.random(200) < 0.6).astype(float)
+
+    def repeated(times: int, level: float = 0.95) -> tuple[float, float]:
+        a, w, y = (np.tile(one, times) for one in (target, weight, label))
+        return guaranteed_interval(a, w, y, 0.4, clip=CLIP, level=level)
+
     ends = []
     for times in (1, 2, 5, 20, 100):
-        low, high = guaranteed_interval(
-            *(np.tile(one, times) for one in (target, weight, label)), 0.4, clip=CLIP
-        )
+        low, high = repeated(times)
         assert -0.4 <= low <= high <= 0.6, "utility per person is between -c and 1 - c"
         ends.append((low, high))
     lows, highs = np.array(ends).T
@@ -182,8 +185,7 @@ def test_the_guaranteed_interval_shrinks_with_n_and_the_level() -> None:
     assert (np.diff(highs) <= 0).all()
     assert lows[-1] > lows[0]
     assert highs[-1] < highs[0]
-    args = [np.tile(one, 100) for one in (target, weight, label)]
-    wide = guaranteed_interval(*args, 0.4, clip=CLIP, level=0.999)
+    wide = repeated(100, level=0.999)
     assert wide[0] < lows[-1]
     assert wide[1] > highs[-1]
 
