@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
 
+from fairall.data.csv.selective_labels import DEVIATIONS, LEAST_EFFECTIVE, TOTAL_TOLERANCE
 from fairall.errors import count
 from fairall.evaluate.bounds import bounds, label_bounds, sensitivity, turning_points
 from fairall.evaluate.contraction import Contraction, contraction
@@ -35,18 +36,16 @@ from fairall.evaluate.intervals import (
     interval,
 )
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.nuisance import Fitted, fit_outcome, fit_propensity
+from fairall.evaluate.nuisance import Fitted, fit_outcome, fit_propensity, for_inverse
 from fairall.evaluate.policies import target_probabilities
 from fairall.evaluate.views import VIEWS, View, view_columns
 from fairall.metrics import effective_sample_size
 
 LOGGED = "the logged decisions"
-LEAST_EFFECTIVE = 30.0  # effective sample size below which no value is given
 UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
 MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
 # Measures about people of one label, accepted or not, or about the label of everybody.
 BY_LABEL = ("equal_opportunity", "false_positive", "false_negative", "calibration_error")
-TOTAL_TOLERANCE, DEVIATIONS = 0.1, 4.0  # of the sum of weights: relative, and in standard errors
 Model: TypeAlias = str | ClassifierMixin
 
 
@@ -87,6 +86,12 @@ class Evaluator:
             return self.log.propensity
         assert self.fitted_propensity is not None
         return self.fitted_propensity.probability
+
+    @cached_property
+    def weighting_propensity(self) -> np.ndarray:
+        """The same for weights 1/p, see `nuisance.for_inverse`."""
+        fitted = self.fitted_propensity
+        return self.acceptance_propensity if fitted is None else for_inverse(fitted)
 
     def evaluate(self, policy: Any = None) -> Evaluation:
         """Evaluate a policy.
@@ -136,7 +141,7 @@ class Evaluation:
         outcome = np.full(len(self.target), np.nan) if fitted is None else fitted.probability
         return Rows(
             self.target,
-            self.evaluator.acceptance_propensity * known,
+            self.evaluator.weighting_propensity * known,
             log.revealed,
             np.nan_to_num(log.label),
             outcome,
@@ -195,7 +200,7 @@ class Evaluation:
         size = effective_sample_size(weight)
         if size < LEAST_EFFECTIVE:
             return (
-                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE:.0f}: too "
+                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE}: too "
                 f"few accepted people are like those {whom}"
             )
         return None

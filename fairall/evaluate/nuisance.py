@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ PENALTY = 1.0  # of squared coefficients, halved
 # then have thousands of rows in each, and more rows gain less than the calibration corrects.
 MOST_ROWS = 200_000
 LEAST_PROBABILITY = 1e-6
+MOST_VARIANCE = 1.0  # of log odds
 CHUNK = 65_536  # rows of the information matrix at once, which bounds its memory
 
 
@@ -49,12 +50,12 @@ class Fitted:
     """Out-of-fold predictions of a model.
 
     Attributes:
-        probability: of all people, each by a model fitted on other folds, shape (N,), in (0, 1), calibrated;
-            of a logistic propensity such that 1/probability is unbiased to second order.
+        probability: of all people, each by a model fitted on other folds, shape (N,), in (0, 1), calibrated.
         name: logistic regression, gradient boosting, or the class of a given estimator.
         log_loss: mean over the fitted rows.
         auc: over the fitted rows.
         derivative: for the logistic regression.
+        folds: of the cross-fitting.
     """
 
     probability: np.ndarray
@@ -62,6 +63,7 @@ class Fitted:
     log_loss: float
     auc: float
     derivative: Parametric | None
+    folds: int = 5
 
 
 def fit_propensity(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: int = 0) -> Fitted:
@@ -79,11 +81,7 @@ def fit_propensity(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: 
     Raises:
         FairAllError: if there are less than two rows of a target, or the model cannot be used.
     """
-    cross_fit = _CrossFit(log, log.accepted.astype(float), "decision", folds, seed)
-    fitted = cross_fit.fit(model)
-    if fitted.derivative is None:
-        return fitted
-    return replace(fitted, probability=_for_inverse(fitted, cross_fit.folds))
+    return _CrossFit(log, log.accepted.astype(float), "decision", folds, seed).fit(model)
 
 
 def fit_outcome(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: int = 0) -> Fitted:
@@ -94,21 +92,25 @@ def fit_outcome(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: int
     return _CrossFit(log, log.label, "label", folds, seed).fit(model)
 
 
-def _for_inverse(fitted: Fitted, folds: int) -> np.ndarray:
-    """Out-of-fold probabilities (N,) of a logistic regression whose inverse is unbiased to second order.
+def for_inverse(fitted: Fitted) -> np.ndarray:
+    """Probabilities (N,) for weights 1/p: of a logistic regression, such that these are unbiased to second
+    order.
 
     The log odds η̂ of a row are those of a model fitted on other rows, with an error of about N(0, v). Then
-    1/p̂ = 1 + exp(−η̂) has expectation 1 + exp(−η + v/2), so that v/2 is added to η̂. With 2,000 rows and 60
-    inputs the bias of IPS would be a quarter of its standard error.
+    1/p̂ = 1 + exp(−η̂) has expectation 1 + exp(−η + v/2), so that v/2 is added to η̂, at most
+    `MOST_VARIANCE`/2, beyond which the approximation fails. With 2,000 rows and 60 inputs the bias of IPS
+    would be a third of its standard error. Other models are returned as they are.
     """
-    assert fitted.derivative is not None
+    if fitted.derivative is None:
+        return fitted.probability
     z, inverse = fitted.derivative.inputs, fitted.derivative.inverse_information
     variance = np.empty(len(z))
     for start in range(0, len(z), CHUNK):
         rows = z[start : start + CHUNK].astype(float)
         variance[start : start + CHUNK] = ((rows @ inverse) * rows).sum(1)
     # The information is of all rows, the models are of all folds but one.
-    return expit(logit(fitted.probability) + variance * folds / (folds - 1) / 2.0)
+    variance *= fitted.folds / (fitted.folds - 1)
+    return expit(logit(fitted.probability) + np.minimum(variance, MOST_VARIANCE) / 2.0)
 
 
 class _CrossFit:
@@ -226,4 +228,4 @@ class _CrossFit:
         probability = np.clip(probability, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY)
         loss = float(self._losses(probability, self.known).mean())
         auc = float(roc_auc_score(self.target[self.known], probability[self.known]))
-        return Fitted(probability, name, loss, auc, derivative)
+        return Fitted(probability, name, loss, auc, derivative, self.folds)

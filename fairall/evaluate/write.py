@@ -97,8 +97,6 @@ def write(shown: Shown, folder: Path, command: str) -> None:
         FairAllError: where the folder cannot be written.
         OSError: where evaluation.json cannot be.
     """
-    content = json.dumps(shown.content, indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(folder / JSON, content + "\n")
     sections: dict[str, Sequence[Item]] = {"Value": [value_table(shown), *_pictures(shown, "value")]}
     sections["Fairness"] = [fairness_table(shown), groups_table(shown), *_pictures(shown, "fairness")]
     sections["What the rejected may hide"] = _pictures(shown, "hidden")
@@ -110,6 +108,8 @@ def write(shown: Shown, folder: Path, command: str) -> None:
     ]
     filled = {name: items for name, items in sections.items() if items}
     write_page(folder, "FairAll: evaluation from past decisions", filled, opening=opening, made=command)
+    content = json.dumps(shown.content, indent=2, ensure_ascii=False, allow_nan=False)
+    write_text(folder / JSON, content + "\n")
 
 
 def terminal(shown: Shown) -> str:
