@@ -93,8 +93,7 @@ def fit_outcome(log: DecisionLog, model: Any = "auto", folds: int = 5, seed: int
 
 
 def for_inverse(fitted: Fitted) -> np.ndarray:
-    """Probabilities (N,) for weights 1/p: of a logistic regression, such that these are unbiased to second
-    order.
+    """Probabilities (N,) for weights 1/p, which a logistic regression then has unbiased to second order.
 
     The log odds η̂ of a row are those of a model fitted on other rows, with an error of about N(0, v). Then
     1/p̂ = 1 + exp(−η̂) has expectation 1 + exp(−η + v/2), so that v/2 is added to η̂, at most
