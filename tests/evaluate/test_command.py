@@ -210,4 +210,4 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--log", "log.csv"]) == 1
-    assert capsys.readouterr().err == "fairall: give a command first: decisions, policy, compare\n"
+    assert capsys.readouterr().err == "fairall: give a command first: decisions, policy, compare, checks\n"
