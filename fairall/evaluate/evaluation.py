@@ -13,7 +13,15 @@ from sklearn.base import ClassifierMixin
 
 from fairall.data.csv.selective_labels import DEVIATIONS, LEAST_EFFECTIVE, TOTAL_TOLERANCE
 from fairall.errors import count
-from fairall.evaluate.bounds import bounds, label_bounds, sensitivity, turning_points
+from fairall.evaluate.bounds import (
+    bounds,
+    label_bounds,
+    pseudo_labels,
+    sensitivity,
+    turning_point,
+    turning_points,
+    value_bounds,
+)
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import CLIP, ESTIMATORS, Rows, ValueSums, value_columns
 from fairall.evaluate.fairness import (
@@ -322,13 +330,19 @@ class Evaluation:
     @cached_property
     def sensitivity(self) -> pd.DataFrame:
         """Bounds by odds ratio Γ (`bounds.sensitivity`)."""
-        return sensitivity(*self._bounded, score=self._score[0], **self._decided)
+        return sensitivity(*self.bounded, score=self._score[0], **self._decided)
 
     @property
-    def _bounded(self) -> tuple[Any, ...]:
+    def bounded(self) -> tuple[Any, ...]:
+        """Positional arguments of `bounds.sensitivity`."""
         log, rows = self.log, self.rows
         label = np.where(log.revealed, rows.label, np.nan)
         return self.target, label, rows.outcome, rows.propensity, log.group, log.cost
+
+    def value_bounds(self, gamma: float) -> tuple[float, float]:
+        """Bounds of the value for an odds ratio Γ (`bounds.pseudo_labels`)."""
+        target, label, q, p, group, cost = self.bounded
+        return value_bounds(target, *pseudo_labels(gamma, label, q, p, group=group, **self._decided), cost)
 
     @property
     def _decided(self) -> dict[str, Any]:
@@ -447,7 +461,7 @@ class Evaluation:
             for name, of in table.groupby("measure", sort=False)
             if self._is_sensitive(str(name))
         }
-        points = turning_points(*self._bounded, **self._decided)
+        points = turning_points(*self.bounded, **self._decided)
         return {
             "bounds": by_measure,
             "turning_points": {name: point for name, point in points.items() if self._is_sensitive(name)},
@@ -495,10 +509,24 @@ class Comparison:
         ]
         return told[0] if told else None
 
+    def value_bounds(self, gamma: float) -> tuple[float, float]:
+        """Bounds of the difference in value for an odds ratio Γ between rejected and accepted people.
+
+        The same labels of the rejected count for both policies. The value of logged decisions was observed
+        and has no bounds.
+        """
+        if self.first.logged or self.second.logged:
+            first, second = (one.value_bounds(gamma) for one in (self.first, self.second))
+            return second[0] - first[1], second[1] - first[0]
+        _, label, q, p, _, cost = self.first.bounded
+        difference = self.second.target - self.first.target
+        return value_bounds(difference, *pseudo_labels(gamma, label, q, p), cost)
+
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json: both policies, and differences, second minus first.
 
-        `probability_better` is the share of bootstrap samples in which the second has the greater value;
+        `turning_point` is the odds ratio Γ at which the sign of the difference in value is no longer certain,
+        `probability_better` the share of bootstrap samples in which the second has the greater value;
         `probability_fairer` that in which its gap is smaller.
         """
         answered = self.first.refused_value is None and self.second.refused_value is None
@@ -534,6 +562,7 @@ class Comparison:
                 "acceptance": float(self.second.target.mean() - self.first.target.mean()),
                 "value": value,
                 "fairness": fairness,
+                "turning_point": turning_point(self.value_bounds) if answered else None,
             },
             "refused": self.refused,
         }

@@ -139,6 +139,9 @@ def told(shown: Shown) -> list[str]:
         of = f"Policy {name}" if shown.difference else f"Policy: {name}"
         lines.append(f"{of}; accepts {hundredfold(one['acceptance'])} % of the people")
         lines += [f"  {line}" for line in (*_overlap(one), *_sensitivity(one), *_contraction(one))]
+    if shown.difference is not None and shown.difference["value"]["dr"]["estimate"] is not None:
+        at = _turns(shown.difference["turning_point"])
+        lines.append(f"Difference: which of the two has the greater utility may turn {at}")
     return lines
 
 
@@ -165,13 +168,16 @@ def _overlap(one: Mapping[str, Any]) -> Iterator[str]:
 def _sensitivity(one: Mapping[str, Any]) -> Iterator[str]:
     if one["sensitivity"] is None:
         return
-    points, never = one["sensitivity"]["turning_points"], f"at no Γ up to {LARGEST_GAMMA:g}"
-    where = {name: never if point is None else f"at Γ = {point:.2f}" for name, point in points.items()}
+    where = {name: _turns(point) for name, point in one["sensitivity"]["turning_points"].items()}
     gaps = ", ".join(f"{MEASURES[name].label} {at}" for name, at in where.items() if name != "utility")
     yield (
         "Sensitivity, to an odds ratio Γ of positive labels between accepted and rejected people of equal "
         f"features: the sign of the utility may turn {where['utility']}; gaps may be 0: {gaps}"
     )
+
+
+def _turns(point: float | None) -> str:
+    return f"at no Γ up to {LARGEST_GAMMA:g}" if point is None else f"at Γ = {point:.2f}"
 
 
 def _contraction(one: Mapping[str, Any]) -> Iterator[str]:

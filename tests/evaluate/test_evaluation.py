@@ -503,3 +503,18 @@ def test_boosted_and_given_models(people: pd.DataFrame) -> None:
     truth = float((people["new"] * (people["truth"] - 0.4)).mean())
     for name in ("dr", "ips"):
         assert plain["value"][name]["low"] < truth < plain["value"][name]["high"]
+
+
+def test_the_odds_ratio_at_which_a_comparison_turns(people: pd.DataFrame) -> None:
+    log = evaluator(people)
+    for first, second in (("new", None), (None, "new"), ("new", "other")):
+        second_policy = (lambda raw: 0.5 * raw["new"].astype(float)) if second == "other" else second
+        found = log.compare(first, second_policy)
+        estimate = found.to_plain()["difference"]["value"]["dr"]["estimate"]
+        # Certain without hidden differences, and the less the larger they are.
+        widths = [np.subtract(*found.value_bounds(gamma)[::-1]) for gamma in (1.0, 1.5, 3.0)]
+        assert widths[0] == pytest.approx(0.0, abs=1e-9)
+        assert widths[0] < widths[1] < widths[2]
+        assert found.value_bounds(1.0)[0] == pytest.approx(estimate, abs=2e-3)
+        turn = found.to_plain()["difference"]["turning_point"]
+        assert turn is None or pytest.approx(min(map(abs, found.value_bounds(turn))), abs=1e-4) == 0.0
