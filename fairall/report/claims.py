@@ -121,7 +121,7 @@ def in_words(
     tables: Sequence[Table],
     planned: int,
     there: int,
-    fewer: int = 0,
+    other_seeds: int = 0,
 ) -> list[str]:
     """What reproduced and what did not: a paragraph of counts, then lines of details.
 
@@ -131,9 +131,9 @@ def in_words(
         tables: with printed measures beside ours.
         planned: number of runs the paper needs.
         there: how many of them are finished.
-        fewer: how many of those have fewer seeds than planned.
+        other_seeds: how many of those have another number of seeds than planned.
     """
-    seeds = f", {fewer} of them with fewer seeds than the others" if fewer else ""
+    seeds = f", {other_seeds} of them with another number of seeds than planned" if other_seeds else ""
     paragraph = [f"{there} of the {planned} runs that the paper's tables and figures need are here{seeds}."]
     judged = [verdict for verdict in verdicts if verdict.words != MISSING]
     by_words = {words: [v for v in judged if v.words == words] for words in (NOT, IN_DIRECTION, REPRODUCED)}

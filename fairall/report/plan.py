@@ -19,7 +19,7 @@ from fairall.report import labels
 from fairall.results.finished import Run
 from fairall.results.paper import paper_seeds
 from fairall.results.table import Lacking
-from fairall.storage.identity import determining, ordered
+from fairall.storage.identity import configuration_key
 
 PREFIX = "paper_"
 # Parts of `reproduce`, and their sweeps.
@@ -50,7 +50,7 @@ class Planned:
     @cached_property
     def key(self) -> str:
         """Equal for equal configurations."""
-        return repr(ordered(determining(self.config)))
+        return configuration_key(self.config)
 
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration."""
@@ -133,7 +133,7 @@ def with_runs(planned: Iterable[Planned], runs: Iterable[Run]) -> list[Planned]:
 
 
 def _key_but_seeds(config: dict[str, Any]) -> str:
-    return repr(ordered(determining({key: value for key, value in config.items() if key != "seeds"})))
+    return configuration_key({key: value for key, value in config.items() if key != "seeds"})
 
 
 def added(overrides: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
-from fairall.storage.identity import determining, ordered
+from fairall.storage.identity import configuration_key
 from fairall.storage.run_folder import RunFolder
 
 GROUPS = ("model", "dataset", "initial_policy", "protocol")
@@ -44,7 +44,7 @@ class Run:
     @cached_property
     def key(self) -> str:
         """Equal for runs of equal configurations."""
-        return repr(ordered(determining(self.config)))
+        return configuration_key(self.config)
 
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration."""

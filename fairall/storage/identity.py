@@ -66,6 +66,11 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
     return relevant
 
 
+def configuration_key(config: dict[str, Any]) -> str:
+    """Equal for configurations, as plain containers, that determine equal results."""
+    return repr(ordered(determining(config)))
+
+
 def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
     """Values of a configuration, given as plain containers, by dotted key."""
     if not isinstance(config, dict) or not config:

@@ -52,6 +52,8 @@ def test_words_are_of_the_measures(make_run: MakeRun, tmp_path: Path) -> None:
     table = methods_table("effective", needed, "harsh")
     paragraph, *lines = in_words("harsh", verdicts, [table], planned=15, there=2)
     assert paragraph.startswith("2 of the 15 runs")
+    (told,) = in_words("harsh", [], [], planned=15, there=2, other_seeds=1)
+    assert told.endswith("are here, 1 of them with another number of seeds than planned.")
     assert "Of 2 comparisons in the paper (harsh), 1 reproduced, 0 in direction only" in paragraph
     apart = [
         r["difference_in_paper_std"] for r in table.records if r.get("difference_in_paper_std") is not None
