@@ -41,7 +41,7 @@ def pseudo_labels(
     *,
     group: np.ndarray | None = None,
     decisions: np.ndarray | None = None,
-    known: float = 1.0,
+    labelled: float = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Low and high pseudo-labels where unrevealed labels differ from revealed ones by an odds ratio up to Γ.
 
@@ -71,7 +71,7 @@ def pseudo_labels(
         p: probability that the label is revealed, shape (N,); unused (may be NaN) where it is not.
         group: codes 0 to G − 1, shape (N,); needed with `decisions` only.
         decisions: past decisions, bool, shape (N,), where the policy is the one that took them; else None.
-        known: share of the accepted with a label; needed with `decisions` only.
+        labelled: share of the accepted with a label; needed with `decisions` only.
 
     Returns:
         Low and high, each of shape (N,).
@@ -85,7 +85,7 @@ def pseudo_labels(
         own, correction = np.where(revealed, label, odds_ratio * q / scale), odds_ratio / scale**2 * error
         if decisions is None or group is None:
             return own + odds * correction
-        of_accepted = (1.0 - known) / known * correction
+        of_accepted = (1.0 - labelled) / labelled * correction
         total = np.bincount(group, odds * correction - of_accepted)
         rejected = np.bincount(group, ~decisions)
         of_rejected = np.divide(total, rejected, out=np.zeros(len(total)), where=rejected > 0)
@@ -200,7 +200,7 @@ def sensitivity(
     *,
     score: np.ndarray | None = None,
     decisions: np.ndarray | None = None,
-    known: float = 1.0,
+    labelled: float = 1.0,
 ) -> pd.DataFrame:
     """`bounds` of `pseudo_labels` for every odds ratio Γ.
 
@@ -214,7 +214,7 @@ def sensitivity(
         gammas: values of Γ ≥ 1.
         score: what the calibration error is of, in [0, 1], shape (N,); None for a.
         decisions: as for `pseudo_labels`.
-        known: as for `pseudo_labels`.
+        labelled: as for `pseudo_labels`.
 
     Returns:
         Columns gamma, measure (`utility` too), low, high.
@@ -224,7 +224,7 @@ def sensitivity(
     group, a, label, q, p, score = _sorted(group, a, label, q, p, a if score is None else score)
     rows = []
     for gamma in gammas:
-        labels = pseudo_labels(gamma, label, q, p, group=group, decisions=decisions, known=known)
+        labels = pseudo_labels(gamma, label, q, p, group=group, decisions=decisions, labelled=labelled)
         found = _bounds(group, a, *labels, cost)
         of_all = labels if decisions is None else pseudo_labels(gamma, label, q, p)
         found[CALIBRATION] = _calibration_bounds(score, *of_all, group, cost)
@@ -262,7 +262,7 @@ def turning_points(
     cost: float,
     *,
     decisions: np.ndarray | None = None,
-    known: float = 1.0,
+    labelled: float = 1.0,
 ) -> dict[str, float | None]:
     """The `turning_point` of utility (its sign) and of every gap (above 0); takes what `sensitivity` takes.
 
@@ -273,7 +273,7 @@ def turning_points(
     group, a, label, q, p = _sorted(group, a, label, q, p)
 
     def labels(gamma: float) -> tuple[np.ndarray, np.ndarray]:
-        return pseudo_labels(gamma, label, q, p, group=group, decisions=decisions, known=known)
+        return pseudo_labels(gamma, label, q, p, group=group, decisions=decisions, labelled=labelled)
 
     def utility(gamma: float) -> Interval:
         return value_bounds(a, *labels(gamma), cost)

@@ -34,7 +34,7 @@ import numpy as np
 from fairall.evaluate.fairness import ratio
 from fairall.evaluate.intervals import Columns, stacked
 
-CLIP = 10.0  # M of the clipped weights, fixed before any log is seen
+CLIP = 10.0  # largest a/P(accepted) of clipped weights, fixed before any log is seen
 SWITCH_QUANTILES = np.linspace(0.975, 0.5, 20)  # of the weights of all people, candidates of τ beside ∞
 
 
@@ -48,9 +48,9 @@ class Rows:
         revealed: r, shape (N,), bool.
         label: y, 0 where not revealed, shape (N,).
         outcome: q, shape (N,).
-        known: share of the accepted with a label, a factor of p; the other factor is the propensity of
+        labelled: share of the accepted with a label, a factor of p; the other factor is the propensity of
             acceptance.
-        logged: whether the policy is the one of the log: its weights are then 1/known, whatever the
+        logged: whether the policy is the one of the log: its weights are then 1/labelled, whatever the
             propensities.
     """
 
@@ -59,7 +59,7 @@ class Rows:
     revealed: np.ndarray
     label: np.ndarray
     outcome: np.ndarray
-    known: float = 1.0
+    labelled: float = 1.0
     logged: bool = False
 
     @cached_property
@@ -70,17 +70,22 @@ class Rows:
     @cached_property
     def inverse_slope(self) -> np.ndarray:
         """∂(r/p) by the log odds of acceptance, shape (N,)."""
-        return -self.inverse * (1.0 - self.propensity / self.known)
+        return -self.inverse * (1.0 - self.propensity / self.labelled)
 
     @cached_property
     def weight(self) -> np.ndarray:
         """r·w, shape (N,)."""
-        return self.revealed / self.known if self.logged else self.target * self.inverse
+        return self.revealed / self.labelled if self.logged else self.target * self.inverse
 
     @cached_property
     def weight_slope(self) -> np.ndarray:
         """∂(r·w) by the log odds of acceptance, shape (N,)."""
         return np.zeros_like(self.target) if self.logged else self.target * self.inverse_slope
+
+    @property
+    def clip(self) -> float:
+        """M, the largest clipped weight: a/P(accepted) of at most `CLIP`; the logged decisions have 1."""
+        return (1.0 if self.logged else CLIP) / self.labelled
 
     @cached_property
     def outcome_slope(self) -> np.ndarray:
@@ -121,8 +126,8 @@ class ValueSums:
 def value_columns(rows: Rows, cost: float) -> Columns:
     """The columns of `ValueSums`, with τ of Switch-DR chosen by `switch_threshold`."""
     a, w, y, q = rows.target, rows.weight, rows.label, rows.outcome
-    within, kept = w <= CLIP, w <= switch_threshold(rows, cost)
-    clipped = np.minimum(w, CLIP)
+    within, kept = w <= rows.clip, w <= switch_threshold(rows, cost)
+    clipped = np.minimum(w, rows.clip)
     values = [np.ones_like(a), a, w, w * y, w * q, clipped, clipped * y, a * q, w * q * kept, w * y * kept]
     zero, w_slope = np.zeros_like(a), rows.weight_slope
     by_propensity = [zero, zero, w_slope, w_slope * y, w_slope * q, w_slope * within, w_slope * y * within,
@@ -137,18 +142,20 @@ def switch_threshold(rows: Rows, cost: float) -> float:
 
     The bound is the sample variance of the estimate plus the square of the largest possible bias,
     mean a·1(w > τ) times the largest |y − q| ≤ 1. Candidates are ∞ and quantiles of w = a/p over all people.
+    Where propensities are recorded for accepted people only, the mean is estimated by that of r·w·1(w > τ).
     """
     if rows.logged:
         return np.inf
     known = rows.propensity > 0  # not of some of the rejected, where propensities are recorded
     w = rows.target * (1.0 / np.where(known, rows.propensity, 1.0))  # rounded as `Rows.weight`
+    beyond = rows.target if known.all() else rows.weight
     candidates = [np.inf, *np.quantile(w[known], SWITCH_QUANTILES)]  # of equals, the first is taken
     direct = rows.target * (rows.outcome - cost)
     residual = rows.weight * (rows.label - rows.outcome)
 
     def bound(threshold: float) -> float:
         variance = (direct + residual * (rows.weight <= threshold)).var() / len(w)
-        return float(variance + (rows.target[known] * (w[known] > threshold)).sum() ** 2 / len(w) ** 2)
+        return float(variance + (beyond * (w > threshold)).mean() ** 2)
 
     return float(min(candidates, key=bound))
 
@@ -178,7 +185,7 @@ def ips(sums: ValueSums, cost: float) -> np.ndarray:
 
 @_estimator("clipped IPS")
 def clipped_ips(sums: ValueSums, cost: float) -> np.ndarray:
-    """IPS with weights min(w, `CLIP`): less variance, biased where w is clipped (Ionides 2008)."""
+    """IPS with weights min(w, M), M = `Rows.clip`: less variance, biased by what is cut (Ionides 2008)."""
     return (sums.clipped_y - cost * sums.clipped) / sums.n
 
 

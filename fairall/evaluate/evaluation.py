@@ -23,7 +23,7 @@ from fairall.evaluate.bounds import (
     value_bounds,
 )
 from fairall.evaluate.contraction import Contraction, contraction
-from fairall.evaluate.estimators import CLIP, ESTIMATORS, Rows, ValueSums, value_columns
+from fairall.evaluate.estimators import ESTIMATORS, Rows, ValueSums, value_columns
 from fairall.evaluate.fairness import (
     BINS,
     MEASURES,
@@ -54,6 +54,7 @@ UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
 MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
 # Measures about people of one label, accepted or not, or about the label of everybody.
 BY_LABEL = ("equal_opportunity", "false_positive", "false_negative", "calibration_error")
+NOTHING: dict[str, float | None] = {"estimate": None, "low": None, "high": None}
 Model: TypeAlias = str | ClassifierMixin
 
 
@@ -145,15 +146,15 @@ class Evaluation:
     def rows(self) -> Rows:
         """What the estimators see of the log's people."""
         log, fitted = self.log, self.evaluator.fitted_outcome
-        known = log.revealed.sum() / max(log.accepted.sum(), 1)  # share of the accepted with a label
+        labelled = log.revealed.sum() / max(log.accepted.sum(), 1)
         outcome = np.full(len(self.target), np.nan) if fitted is None else fitted.probability
         return Rows(
             self.target,
-            self.evaluator.weighting_propensity * known,
+            self.evaluator.weighting_propensity * labelled,
             log.revealed,
             np.nan_to_num(log.label),
             outcome,
-            known,
+            labelled,
             self.logged,
         )
 
@@ -214,7 +215,11 @@ class Evaluation:
         return None
 
     def answers(self, measure: str, view: View) -> bool:
-        """Whether a measure of fairness has an estimate in a view."""
+        """Whether a measure of fairness has an estimate in a view.
+
+        The naive view needs a label. In the others acceptance is always known, measures about people of one
+        label (`BY_LABEL`) need overlap for everybody, and the rest overlap for those whom the policy accepts.
+        """
         if not MEASURES[measure].needs_label and view != "naive":
             return True
         if view == "naive":
@@ -234,6 +239,13 @@ class Evaluation:
                 f"the weights of the accepted sum to {total / expected:.2g} times the number of people whom "
                 "the policy accepts instead of 1: the propensities may not be those of these decisions"
             )
+        for g, name in enumerate(self.log.groups):
+            size = self.overlap(self.log.group == g)["effective_sample_size"]
+            if size is not None and 0 < size < LEAST_EFFECTIVE and self.refused_value is None:
+                told.append(
+                    f"the labels of group {name} count as {size:.0f} equally weighted ones, below "
+                    f"{LEAST_EFFECTIVE}: its rates, and all gaps, may err by more than their intervals say"
+                )
         return (*told, *undefined(self.rates("dr"), self.log.groups))
 
     @cached_property
@@ -346,40 +358,54 @@ class Evaluation:
 
     @property
     def _decided(self) -> dict[str, Any]:
-        return {"decisions": self.log.accepted, "known": self.rows.known} if self.logged else {}
+        return {"decisions": self.log.accepted, "labelled": self.rows.labelled} if self.logged else {}
 
-    def to_plain(self) -> dict[str, Any]:
-        """The content of evaluation.json."""
-        log = self.log
-        labelled = bool(log.revealed.any())
-        nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
-        answered = self.refused_value is None
-        value = {name: interval(*self.value(name)) if answered else nothing for name in ESTIMATORS}
+    def values(self) -> dict[str, dict[str, float | None]]:
+        """The value by estimator, with intervals; None where it is refused."""
+        if self.refused_value is not None:
+            return dict.fromkeys(ESTIMATORS, NOTHING)
+        return {name: interval(*self.value(name)) for name in ESTIMATORS}
+
+    def guarantee(self) -> dict[str, float | None]:
+        """The interval of `intervals.guaranteed_interval`; None where the value is refused."""
+        if self.refused_value is not None:
+            return as_plain(low=np.nan, high=np.nan)
+        rows = self.rows
+        low, high = guaranteed_interval(rows.target, rows.weight, rows.label, self.log.cost, clip=rows.clip)
+        return as_plain(low=low, high=high)
+
+    def gaps(self) -> dict[str, dict[str, dict[str, float | None]]]:
+        """`fairness` by measure and view; None where it is refused."""
+        labelled = self.log.revealed.any()
         views: list[View] = [view for view in VIEWS if labelled]
         found = {view: self.fairness(view) for view in views} | {"everyone": self.fairness("everyone")}
-        fairness = {
+        return {
             name: {
-                view: found[view if labelled else "everyone"][name] if self.answers(name, view) else nothing
+                view: found[view if labelled else "everyone"][name] if self.answers(name, view) else NOTHING
                 for view in VIEWS
             }
             for name in MEASURES
         }
-        limits = bounds(
-            self.target,
-            *label_bounds(np.where(log.revealed, self.rows.label, np.nan)),
-            log.group,
-            log.cost,
-            score=self._score[0],
-        )
+
+    def bounds(self) -> dict[str, dict[str, float | None]]:
+        """Bounds of utility and gaps without assumption (`bounds.bounds`)."""
+        label = np.where(self.log.revealed, self.rows.label, np.nan)
+        found = bounds(self.target, *label_bounds(label), self.log.group, self.log.cost, score=self._score[0])
+        return {name: as_plain(low=low, high=high) for name, (low, high) in found.items()}
+
+    def to_plain(self) -> dict[str, Any]:
+        """The content of evaluation.json."""
+        log = self.log
+        labelled, answered = bool(log.revealed.any()), self.refused_value is None
         return {
             "policy": self.policy,
             "log": self._log_plain(),
             "acceptance": float(self.target.mean()),
-            "value": value,
-            "guarantee": self._guarantee() if answered else as_plain(low=np.nan, high=np.nan),
-            "fairness": fairness,
+            "value": self.values(),
+            "guarantee": self.guarantee(),
+            "fairness": self.gaps(),
             "groups": self._groups_plain(labelled),
-            "bounds": {name: as_plain(low=low, high=high) for name, (low, high) in limits.items()},
+            "bounds": self.bounds(),
             "sensitivity": self._sensitivity_plain() if answered else None,
             "overlap": self.overlap()
             if labelled
@@ -408,12 +434,6 @@ class Evaluation:
             "cost": log.cost,
             "propensities": "estimated" if log.propensity is None else "recorded",
         }
-
-    def _guarantee(self) -> dict[str, float | None]:
-        rows = self.rows
-        clip = 1.0 / rows.known if rows.logged else CLIP
-        low, high = guaranteed_interval(rows.target, rows.weight, rows.label, self.log.cost, clip=clip)
-        return as_plain(low=low, high=high)
 
     def _groups_plain(self, labelled: bool) -> dict[str, Any]:
         """By group: numbers of people, overlap, rates in each view, and the reliability curve."""
@@ -530,11 +550,10 @@ class Comparison:
         `probability_fairer` that in which its gap is smaller.
         """
         answered = self.first.refused_value is None and self.second.refused_value is None
-        nothing = as_plain(estimate=np.nan, low=np.nan, high=np.nan)
         value = {}
         for name in ESTIMATORS:
             if not answered:
-                value[name] = nothing | {"probability_better": None}
+                value[name] = NOTHING | {"probability_better": None}
                 continue
             (first, first_draws), (second, second_draws) = self.first.value(name), self.second.value(name)
             draws = second_draws - first_draws
@@ -543,7 +562,7 @@ class Comparison:
         for view in VIEWS:
             for name, of_view in fairness.items():
                 if not (self.first.answers(name, view) and self.second.answers(name, view)):
-                    of_view[view] = nothing | {"probability_fairer": None}
+                    of_view[view] = NOTHING | {"probability_fairer": None}
                     continue
                 used: View = view if MEASURES[name].needs_label or view == "naive" else "everyone"
                 gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]

@@ -134,7 +134,7 @@ def label_columns(a: np.ndarray, y: np.ndarray, w: np.ndarray) -> np.ndarray:
         w: weights, shape (N,).
 
     Returns:
-        Shape (N, 4). The first three are those of `bin_sums`.
+        Shape (N, 4).
     """
     wy = np.where(w == 0, 0.0, w * y)
     return np.stack([w, w * a, wy, a * wy], axis=1)
@@ -201,19 +201,6 @@ def bins(a: np.ndarray) -> np.ndarray:
     return np.minimum((a * BINS).astype(np.int64), BINS - 1)
 
 
-def bin_sums(columns: np.ndarray, a: np.ndarray, group: np.ndarray, n_groups: int) -> np.ndarray:
-    """Sums of w, w a, w y by group and bin of a, shape (G, BINS, 3).
-
-    Args:
-        columns: of `label_columns`, shape (N, 4).
-        a: acceptance probabilities, shape (N,).
-        group: codes 0 to G − 1, shape (N,).
-        n_groups: G.
-    """
-    cells = group_sums(columns[:, :3], group * BINS + bins(a), n_groups * BINS)
-    return cells.reshape(n_groups, BINS, 3)
-
-
 def calibration_errors(bin_sums: np.ndarray) -> np.ndarray:
     """Expected calibration error of the acceptance probability as a score of the label, by group.
 
@@ -222,7 +209,7 @@ def calibration_errors(bin_sums: np.ndarray) -> np.ndarray:
     samples.
 
     Args:
-        bin_sums: shape (..., G, B, 3).
+        bin_sums: Σ w, Σ w a and Σ w y by group and bin of a, shape (..., G, B, 3).
 
     Returns:
         Shape (..., G); NaN for a group without weight.

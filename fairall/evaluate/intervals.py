@@ -89,7 +89,7 @@ class Bootstrap:
     draws: int = DRAWS
     _block: np.ndarray = field(init=False, repr=False)
     _n_blocks: int = field(init=False, repr=False)
-    _known: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)  # `_moves` by model
+    _moved: dict[int, np.ndarray] = field(init=False, repr=False, default_factory=dict)  # `_moves` by model
 
     def __post_init__(self) -> None:
         n_blocks = min(self.n_rows, BLOCKS)
@@ -134,13 +134,13 @@ class Bootstrap:
 
     def _moves(self, model: Parametric) -> np.ndarray:
         """H⁻¹ Σ z·(target − p) of each block, shape (blocks, D+1)."""
-        if id(model) not in self._known:
+        if id(model) not in self._moved:
             scores = [
                 np.bincount(self._block, weights=column * model.residual, minlength=self._n_blocks)
                 for column in model.inputs.T
             ]
-            self._known[id(model)] = np.stack(scores, axis=-1) @ model.inverse_information
-        return self._known[id(model)]
+            self._moved[id(model)] = np.stack(scores, axis=-1) @ model.inverse_information
+        return self._moved[id(model)]
 
     def _resampled(self, blocks: np.ndarray) -> np.ndarray:
         """Sums over resampled blocks of columns (blocks, K), shape (draws, K)."""
@@ -182,7 +182,8 @@ def guaranteed_interval(
     The lower end is an empirical-Bernstein bound (Maurer & Pontil 2009, theorem 4) on the mean of
     r·min(w, M)·y − c·a, whose expectation is at most V = E[a(y − c)]; the upper end one on the mean of
     a·(1 − c) − r·min(w, M)·(1 − y), whose expectation is at least V. Clipping at M bounds the range M + 1
-    of both, as in high-confidence off-policy evaluation (Thomas et al. 2015).
+    of both, as in high-confidence off-policy evaluation (Thomas et al. 2015). If propensities are wrong, the
+    lower end may be above the upper one, and no value is possible.
 
     Args:
         target: a, acceptance probabilities of the policy, shape (N,).
@@ -191,6 +192,9 @@ def guaranteed_interval(
         cost: c.
         clip: M, chosen without looking at the log.
         level: of both ends together.
+
+    Returns:
+        Lower and upper end; NaN where no value is possible.
 
     References:
         Maurer, A. and Pontil, M. (2009). Empirical Bernstein bounds and sample variance penalization. COLT.
@@ -202,7 +206,7 @@ def guaranteed_interval(
     error = (1.0 - level) / 2.0
     low = lower.mean() - _bernstein(lower, clip + cost, error)
     high = upper.mean() + _bernstein(upper, clip + 1.0 - cost, error)
-    return max(float(low), -cost), min(float(high), 1.0 - cost)
+    return (max(float(low), -cost), min(float(high), 1.0 - cost)) if low <= high else (math.nan, math.nan)
 
 
 def _bernstein(values: np.ndarray, width: float, error: float) -> float:

@@ -27,7 +27,7 @@ from fairall.data.features import Kind
 from fairall.data.load import load_dataset
 from fairall.data.synthetic import Synthetic
 from fairall.evaluate.estimators import ESTIMATORS, LABELS
-from fairall.evaluate.evaluation import Evaluator
+from fairall.evaluate.evaluation import Evaluation, Evaluator
 from fairall.evaluate.fairness import MEASURES, gap, group_sums, label_columns, rates
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.views import VIEWS
@@ -197,37 +197,29 @@ def _one_log(task: tuple[str, int, str, int]) -> list[dict[str, Any]]:
         seed=number,
     ).evaluate("target")
     truth = population.truth(population.p_label if simulated else population.label)
-    of_log = _by_label(population_target(people), label, people["s"].to_numpy(), population.cost)
+    of_log = _by_label(found.target, label, people["s"].to_numpy(), population.cost)
     identity = {"population": name, "size": size, "condition": condition, "log": number}
-    return [identity | row for row in _rows(found.to_plain(), truth, of_log, people, label, population.cost)]
-
-
-def population_target(people: pd.DataFrame) -> np.ndarray:
-    """The evaluated policy's probabilities in a drawn log, shape (n,)."""
-    return people["target"].to_numpy(dtype=float)
+    return [identity | row for row in _rows(found, truth, of_log, people, label)]
 
 
 def _rows(
-    plain: dict[str, Any],
+    found: Evaluation,
     truth: dict[str, float],
     of_log: dict[str, float],
     people: pd.DataFrame,
     label: np.ndarray,
-    cost: float,
 ) -> Iterator[dict[str, Any]]:
-    accepted = people["decision"].to_numpy() == 1
-    naive = float(np.mean(population_target(people)[accepted] * (label[accepted] - cost)))
+    accepted, target = people["decision"].to_numpy() == 1, found.target
+    naive = float(np.mean(target[accepted] * (label[accepted] - found.log.cost)))
     yield {"quantity": "value", "estimator": "naive", "estimate": naive, "truth": truth["value"]}
-    for estimator in ESTIMATORS:
-        yield {"quantity": "value", "estimator": estimator, "truth": truth["value"]} | plain["value"][
-            estimator
-        ]
-    yield {"quantity": "value", "estimator": "guarantee", "truth": truth["value"]} | plain["guarantee"]
+    for estimator, value in (found.values() | {"guarantee": found.guarantee()}).items():
+        yield {"quantity": "value", "estimator": estimator, "truth": truth["value"]} | value
+    gaps, bounds = found.gaps(), found.bounds()
     for name in GAPS:
         for view in VIEWS:
-            yield {"quantity": name, "estimator": view, "truth": truth[name]} | plain["fairness"][name][view]
+            yield {"quantity": name, "estimator": view, "truth": truth[name]} | gaps[name][view]
     for name, key in (("value", "utility"), *((name, name) for name in GAPS)):
-        yield {"quantity": name, "estimator": "manski", "truth": of_log[name]} | plain["bounds"][key]
+        yield {"quantity": name, "estimator": "manski", "truth": of_log[name]} | bounds[key]
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:

@@ -172,7 +172,8 @@ def _sensitivity(one: Mapping[str, Any]) -> Iterator[str]:
     gaps = ", ".join(f"{MEASURES[name].label} {at}" for name, at in where.items() if name != "utility")
     yield (
         "Sensitivity, to an odds ratio Γ of positive labels between accepted and rejected people of equal "
-        f"features: the sign of the utility may turn {where['utility']}; gaps may be 0: {gaps}"
+        f"features: the sign of the utility may turn {where['utility']}; the gap between groups may be 0: "
+        f"{gaps}"
     )
 
 

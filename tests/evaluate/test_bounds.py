@@ -18,8 +18,9 @@ from fairall.evaluate.bounds import (
 )
 from fairall.evaluate.estimators import Rows
 from fairall.evaluate.fairness import (
+    BINS,
     MEASURES,
-    bin_sums,
+    bins,
     calibration_errors,
     gap,
     group_sums,
@@ -32,10 +33,15 @@ COST = 0.4
 GAPS = [name for name, one in MEASURES.items() if one.formula is not None]
 
 
+def by_bin(columns: np.ndarray, a: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """Sums of w, w a, w y by group and bin of a, shape (2, BINS, 3)."""
+    return group_sums(columns[:, :3], group * BINS + bins(a), 2 * BINS).reshape(2, BINS, 3)
+
+
 def measured(a: np.ndarray, y: np.ndarray, group: np.ndarray) -> dict[str, np.ndarray]:
     """The rate of every measure by group, of two groups, all labels known."""
     columns = label_columns(a, y, np.ones(len(a)))
-    errors = calibration_errors(bin_sums(columns, a, group, 2))
+    errors = calibration_errors(by_bin(columns, a, group))
     return rates(group_sums(columns, group, 2), COST) | {"calibration_error": errors}
 
 
@@ -149,7 +155,7 @@ def test_an_odds_ratio_of_one_gives_the_doubly_robust_estimate() -> None:
     rows = Rows(log.a, np.where(revealed, log.p, np.nan), revealed, np.nan_to_num(log.label), log.q)
     columns = view_columns("dr", rows, log.a).values[:, :4]
     expected = {name: gap(values) for name, values in rates(group_sums(columns, log.group, 2), COST).items()}
-    expected["calibration_error"] = calibration_errors(bin_sums(columns, log.a, log.group, 2)).max()
+    expected["calibration_error"] = calibration_errors(by_bin(columns, log.a, log.group)).max()
     found = bounds(log.a, *pseudo_labels(1.0, log.label, log.q, log.p), log.group, COST)
     assert found.pop("utility") == pytest.approx((np.mean(columns[:, 3] - COST * log.a),) * 2)
     assert found.keys() == expected.keys()

@@ -23,19 +23,19 @@ COST = 0.4
 WEIGHTED = ("ips", "clipped_ips", "snips", "dr", "sndr", "switch_dr")
 
 
-def made_up(n: int = 300, *, known: float = 1.0, seed: int = 0) -> Rows:
+def made_up(n: int = 300, *, labelled: float = 1.0, seed: int = 0) -> Rows:
     """People of whom some have weights above `CLIP`, and a random policy."""
     draw = np.random.default_rng(seed)
     acceptance = np.where(np.arange(n) % 10 == 0, 0.04, draw.uniform(0.2, 0.9, n))
     # Every second of the unlikely is revealed, so that some weights are clipped.
-    revealed = np.where(acceptance == 0.04, np.arange(n) % 20 == 0, draw.random(n) < acceptance * known)
+    revealed = np.where(acceptance == 0.04, np.arange(n) % 20 == 0, draw.random(n) < acceptance * labelled)
     return Rows(
         draw.random(n),
-        acceptance * known,
+        acceptance * labelled,
         revealed,
         np.where(revealed, draw.random(n) < 0.7, 0).astype(float),
         draw.uniform(0.05, 0.95, n),
-        known,
+        labelled,
     )
 
 
@@ -56,7 +56,8 @@ def by_hand(rows: Rows, estimator: str, tau: float) -> float:
             w = a / p
             w_sum += w
             weighted += w * (y - COST)
-            clipped += (w if w < 10 else 10) * (y - COST)
+            most = 10 / rows.labelled
+            clipped += (w if w < most else most) * (y - COST)
             residual += w * (y - q)
             switched += w * (y - q) if w <= tau else 0.0
     return {
@@ -70,12 +71,12 @@ def by_hand(rows: Rows, estimator: str, tau: float) -> float:
     }[estimator]
 
 
-@pytest.mark.parametrize("known", [1.0, 0.6])
+@pytest.mark.parametrize("labelled", [1.0, 0.6])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_formulas(estimator: str, known: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_formulas(estimator: str, labelled: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(estimators, "switch_threshold", lambda rows, cost: 2.0)
-    rows = made_up(known=known)
-    assert (rows.weight > CLIP).sum() > 5, "or nothing is clipped"
+    rows = made_up(labelled=labelled)
+    assert (rows.weight > CLIP / labelled).sum() > 5, "or nothing is clipped"
     assert value(rows, estimator) == pytest.approx(by_hand(rows, estimator, 2.0), abs=1e-12)
 
 
@@ -137,27 +138,36 @@ def test_unrevealed_labels_and_propensities_of_the_rejected_have_no_effect() -> 
     assert np.isfinite(value(other, "switch_dr"))
 
 
-@pytest.mark.parametrize("known", [1.0, 0.5])
-def test_the_logged_decisions_are_worth_what_was_observed(known: float) -> None:
+@pytest.mark.parametrize("labelled", [1.0, 0.5])
+def test_the_logged_decisions_are_worth_what_was_observed(labelled: float) -> None:
     """Whatever the propensities are; labels that are missing are like the others."""
-    rows = made_up(known=known)
+    rows = made_up(labelled=labelled)
     accepted = rows.revealed.copy()
-    if known < 1:
+    if labelled < 1:
         hidden = np.flatnonzero(~rows.revealed)[: rows.revealed.sum()]
         accepted[hidden] = True
     logged = replace(
-        rows, target=accepted.astype(float), known=rows.revealed.sum() / accepted.sum(), logged=True
+        rows, target=accepted.astype(float), labelled=rows.revealed.sum() / accepted.sum(), logged=True
     )
-    assert logged.known == known
+    assert logged.labelled == labelled
     observed = accepted.mean() * (rows.label[rows.revealed] - COST).mean()
     for name in ("ips", "clipped_ips", "snips"):
         assert value(logged, name) == pytest.approx(observed, abs=1e-12)
-        if known == 1:
+        if labelled == 1:
             assert observed == pytest.approx((rows.revealed * (rows.label - COST)).mean(), abs=1e-12)
-    if known == 1:
+    if labelled == 1:
         for name in WEIGHTED:
             assert value(logged, name) == pytest.approx(observed, abs=1e-12)
         assert abs(value(logged, "dm") - observed) > 0.01
+
+
+def test_labels_of_few_of_the_accepted_are_not_clipped() -> None:
+    rows = made_up()
+    few = np.cumsum(rows.revealed) * rows.revealed
+    accepted = np.arange(300) < 240
+    logged = replace(rows, target=accepted.astype(float), revealed=(few > 0) & (few <= 12), labelled=0.05)
+    logged = replace(logged, logged=True)
+    assert value(logged, "clipped_ips") == pytest.approx(value(logged, "ips"), abs=1e-12)
 
 
 def test_a_policy_that_accepts_nobody_is_worth_nothing() -> None:
@@ -202,12 +212,23 @@ def test_the_threshold_trades_variance_for_bias() -> None:
     assert switch_threshold(moderate, COST) == np.inf
 
 
+def test_the_threshold_counts_people_without_a_recorded_propensity() -> None:
+    """Most people with a weight above 2 are rejected, so that the accepted alone would seem to be few."""
+    draw = np.random.default_rng(2)
+    n = 20_000
+    p = np.where(draw.random(n) < 0.5, 0.1, 0.9)
+    revealed = draw.random(n) < p
+    rows = Rows(np.ones(n), p, revealed, revealed * (draw.random(n) < 0.5), np.full(n, 0.5))
+    assert switch_threshold(rows, COST) == np.inf
+    assert switch_threshold(replace(rows, propensity=np.where(revealed, p, np.nan)), COST) == np.inf
+
+
 @pytest.mark.parametrize("logged", [False, True])
-@pytest.mark.parametrize("known", [1.0, 0.6])
-def test_derivatives_of_the_columns(known: float, logged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("labelled", [1.0, 0.6])
+def test_derivatives_of_the_columns(labelled: float, logged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Central differences in the log odds of the acceptance propensity and of the outcome model."""
     monkeypatch.setattr(estimators, "switch_threshold", lambda rows, cost: 2.0)
-    rows = replace(made_up(known=known), logged=logged)
+    rows = replace(made_up(labelled=labelled), logged=logged)
     columns = value_columns(rows, COST)
 
     def moved(by: float, what: str) -> np.ndarray:
@@ -218,9 +239,9 @@ def test_derivatives_of_the_columns(known: float, logged: bool, monkeypatch: pyt
 
 def shifted(rows: Rows, by: float, what: str) -> Rows:
     """Rows with log odds of the propensity of acceptance, or of the outcome, increased."""
-    odds = {"propensity": rows.propensity / rows.known, "outcome": rows.outcome}[what]
+    odds = {"propensity": rows.propensity / rows.labelled, "outcome": rows.outcome}[what]
     new = expit(np.log(odds / (1 - odds)) + by)
-    return replace(rows, **{what: new * rows.known if what == "propensity" else new})
+    return replace(rows, **{what: new * rows.labelled if what == "propensity" else new})
 
 
 def check_derivatives(

@@ -275,6 +275,15 @@ def test_propensities_of_other_decisions_are_doubted(people: pd.DataFrame) -> No
     assert any("instead of 1" in one for one in evaluator(wrong, propensity="p").evaluate("new").warnings)
 
 
+def test_a_group_with_few_labels_is_warned_about(people: pd.DataFrame) -> None:
+    rare = people.assign(race=np.where(people.index % 60 == 0, "black", "white"))
+    found = evaluator(rare, sensitive="race", propensity="p").evaluate("new")
+    told = [one for one in found.warnings if "of group black count as" in one]
+    assert len(told) == 1
+    assert not any("group white" in one for one in found.warnings)
+    assert found.to_plain()["fairness"]["equal_opportunity"]["dr"]["estimate"] is not None
+
+
 # The logged decisions
 
 
@@ -312,7 +321,7 @@ def test_labels_that_are_still_missing_are_like_the_others(people: pd.DataFrame)
     known = later["repaid"].notna().sum() / later["granted"].sum()
     gain = later["granted"].mean() * (later["repaid"].dropna() - 0.4).mean()
     own = log.evaluate()
-    assert own.rows.known == pytest.approx(known)
+    assert own.rows.labelled == pytest.approx(known)
     assert own.value("snips")[0] == pytest.approx(gain, abs=1e-12)
     assert own.value("ips")[0] == pytest.approx(gain, abs=1e-12)
     truth = float((people["new"] * (people["truth"] - 0.4)).mean())

@@ -204,3 +204,11 @@ def test_percentiles_and_plain_numbers() -> None:
     plain = as_plain(a=np.float64(1.5), b=np.inf)
     assert plain == {"a": 1.5, "b": None}
     assert type(plain["a"]) is float
+
+
+def test_there_is_no_guaranteed_interval_where_no_value_is_possible() -> None:
+    """Propensities too small by a factor of 5: the weights say that more were accepted than there are."""
+    ones = np.ones(20_000)
+    low, high = guaranteed_interval(ones, 5.0 * ones, ones, 0.4, clip=CLIP)
+    assert np.isnan(low)
+    assert np.isnan(high)

@@ -38,10 +38,10 @@ def test_columns_by_hand() -> None:
 
 
 def test_the_columns_of_the_logged_decisions_weight_by_the_share_of_labels() -> None:
-    """The accepted have the weight 1/known, people of one label still the inverse propensity."""
+    """The accepted have the weight 1/labelled, people of one label still the inverse propensity."""
     rows = Rows(
         np.array([1.0, 1.0, 0.0]), np.array([0.25, 0.25, 0.25]), np.array([True, False, False]),
-        np.array([1.0, 0.0, 0.0]), np.array([0.6, 0.5, 0.3]), known=0.5, logged=True,
+        np.array([1.0, 0.0, 0.0]), np.array([0.6, 0.5, 0.3]), labelled=0.5, logged=True,
     )  # fmt: skip
     ips = view_columns("ips", rows, rows.target).values
     np.testing.assert_allclose(ips[0], [4, 2, 4, 2, 4])
@@ -54,14 +54,14 @@ def test_the_columns_of_the_logged_decisions_weight_by_the_share_of_labels() -> 
 
 @pytest.mark.parametrize("moving_score", [False, True])
 @pytest.mark.parametrize("logged", [False, True])
-@pytest.mark.parametrize("known", [1.0, 0.6])
+@pytest.mark.parametrize("labelled", [1.0, 0.6])
 @pytest.mark.parametrize("view", ALL_VIEWS)
-def test_derivatives_of_the_columns(view: View, known: float, logged: bool, moving_score: bool) -> None:
+def test_derivatives_of_the_columns(view: View, labelled: float, logged: bool, moving_score: bool) -> None:
     """In the log odds of acceptance and of the outcome; the score may be the propensity of acceptance."""
-    rows = replace(made_up(known=known), logged=logged)
+    rows = replace(made_up(labelled=labelled), logged=logged)
 
     def columns_of(rows: Rows) -> Columns:
-        acceptance = rows.propensity / rows.known
+        acceptance = rows.propensity / rows.labelled
         if not moving_score:
             return view_columns(view, rows, rows.target)
         return view_columns(view, rows, acceptance, score_slope=acceptance * (1 - acceptance))
