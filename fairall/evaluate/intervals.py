@@ -127,10 +127,10 @@ class Bootstrap:
     ) -> np.ndarray:
         """What each block's rows add to the sums through θ, shape (blocks, cells, K)."""
         rows = [np.flatnonzero(cell == one) for one in range(n_cells)]
-        slopes = np.stack([model.inputs[some].T @ derivative[some] for some in rows])  # (cells, D+1, K)
+        slopes = np.stack([model.inputs[some].T @ derivative[some] for some in rows], 1)  # (D+1, cells, K)
         # Mean 0, since the whole sample is at the estimate.
         moves = self._moves(model)
-        return np.einsum("bd,cdk->bck", moves - moves.mean(0), slopes)
+        return np.tensordot(moves - moves.mean(0), slopes, axes=1)
 
     def _moves(self, model: Parametric) -> np.ndarray:
         """H⁻¹ Σ z·(target − p) of each block, shape (blocks, D+1)."""

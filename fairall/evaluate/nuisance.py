@@ -161,7 +161,7 @@ class _CrossFit:
         return gain.mean() > gain.std() / np.sqrt(len(gain))
 
     def _logistic(self) -> Fitted:
-        model = LogisticRegression(C=1 / PENALTY, tol=1e-6, max_iter=1000)
+        model = LogisticRegression(C=1 / PENALTY, tol=1e-6, solver="newton-cholesky")
         probability = np.empty(len(self.target))
         for fold in range(self.folds):
             train, rows = self._train(fold), self.fold == fold
