@@ -1,17 +1,19 @@
 """Off-policy evaluation and fairness under selective labels."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairall.evaluate.comparison import compare
     from fairall.evaluate.evaluation import evaluate
 
-__all__ = ["evaluate"]
+# Imported at their first use: `python -m fairall.evaluate --help` needs neither.
+_MODULES = {"compare": "fairall.evaluate.comparison", "evaluate": "fairall.evaluate.evaluation"}
+
+__all__ = ["compare", "evaluate"]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported at its first use: `python -m fairall.evaluate --help` needs none of it.
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fairall.evaluate.evaluation import evaluate
-
-    return evaluate
+    return getattr(import_module(_MODULES[name]), name)

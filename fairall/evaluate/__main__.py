@@ -80,7 +80,8 @@ def _checks(arguments: argparse.Namespace) -> int:
 def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> int:
     from fairall.config.compose import PLACES, places
     from fairall.errors import FairAllError
-    from fairall.evaluate.evaluation import Comparison, Evaluator
+    from fairall.evaluate.comparison import Comparison
+    from fairall.evaluate.evaluation import Evaluator
     from fairall.evaluate.log import DecisionLog
     from fairall.evaluate.write import Shown, terminal, write
     from fairall.tracking.artifacts import log_report

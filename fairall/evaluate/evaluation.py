@@ -18,7 +18,6 @@ from fairall.evaluate.bounds import (
     label_bounds,
     pseudo_labels,
     sensitivity,
-    turning_point,
     turning_points,
     value_bounds,
 )
@@ -56,6 +55,7 @@ MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
 BY_LABEL = ("equal_opportunity", "false_positive", "false_negative", "calibration_error")
 NOTHING: dict[str, float | None] = {"estimate": None, "low": None, "high": None}
 Model: TypeAlias = str | ClassifierMixin
+OPTIONS = ("propensity_model", "outcome_model", "folds", "seed")  # of `Evaluator`
 
 
 class Evaluator:
@@ -115,10 +115,6 @@ class Evaluator:
             return Evaluation(self, LOGGED, self.log.accepted.astype(float), logged=True)
         target, name = target_probabilities(policy, self.log)
         return Evaluation(self, name, target)
-
-    def compare(self, first: Any, second: Any) -> Comparison:
-        """Compare two policies on the same people, with the same bootstrap samples."""
-        return Comparison(self.evaluate(first), self.evaluate(second))
 
 
 @dataclass(frozen=True)
@@ -514,85 +510,6 @@ class Evaluation:
         }
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Differences between two policies, second minus first, paired over people."""
-
-    first: Evaluation
-    second: Evaluation
-
-    @property
-    def refused(self) -> str | None:
-        """`Evaluation.refused` of the first of the two that has one."""
-        told = [
-            f"{one.policy}: {one.refused}" for one in (self.first, self.second) if one.refused is not None
-        ]
-        return told[0] if told else None
-
-    def value_bounds(self, gamma: float) -> tuple[float, float]:
-        """Bounds of the difference in value for an odds ratio Γ between rejected and accepted people.
-
-        The same labels of the rejected count for both policies. The value of logged decisions was observed
-        and has no bounds.
-        """
-        if self.first.logged or self.second.logged:
-            first, second = (one.value_bounds(gamma) for one in (self.first, self.second))
-            return second[0] - first[1], second[1] - first[0]
-        _, label, q, p, _, cost = self.first.bounded
-        difference = self.second.target - self.first.target
-        return value_bounds(difference, *pseudo_labels(gamma, label, q, p), cost)
-
-    def to_plain(self) -> dict[str, Any]:
-        """The content of evaluation.json: both policies, and differences, second minus first.
-
-        `turning_point` is the odds ratio Γ at which the sign of the difference in value is no longer certain,
-        `probability_better` the share of bootstrap samples in which the second has the greater value;
-        `probability_fairer` that in which its gap is smaller.
-        """
-        answered = self.first.refused_value is None and self.second.refused_value is None
-        value = {}
-        for name in ESTIMATORS:
-            if not answered:
-                value[name] = NOTHING | {"probability_better": None}
-                continue
-            (first, first_draws), (second, second_draws) = self.first.value(name), self.second.value(name)
-            draws = second_draws - first_draws
-            value[name] = interval(second - first, draws) | {"probability_better": _share_below_zero(-draws)}
-        fairness: dict[str, dict[str, Any]] = {name: {} for name in MEASURES if name != "calibration_error"}
-        for view in VIEWS:
-            for name, of_view in fairness.items():
-                if not (self.first.answers(name, view) and self.second.answers(name, view)):
-                    of_view[view] = NOTHING | {"probability_fairer": None}
-                    continue
-                used: View = view if MEASURES[name].needs_label or view == "naive" else "everyone"
-                gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
-                draws = np.subtract(*(gap(one.rate_draws(used)[name]) for one in (self.second, self.first)))
-                # Gaps of resamples are too wide by noise, and not alike for both policies.
-                draws = draws[np.isfinite(draws)]
-                if len(draws):
-                    draws = draws + (gaps[1] - gaps[0] - draws.mean())
-                of_view[view] = interval(gaps[1] - gaps[0], draws) | {
-                    "probability_fairer": _share_below_zero(draws)
-                }
-        return {
-            "first": self.first.to_plain(),
-            "second": self.second.to_plain(),
-            "difference": {
-                "acceptance": float(self.second.target.mean() - self.first.target.mean()),
-                "value": value,
-                "fairness": fairness,
-                "turning_point": turning_point(self.value_bounds) if answered else None,
-            },
-            "refused": self.refused,
-        }
-
-
-def _share_below_zero(draws: np.ndarray) -> float | None:
-    """Share of the draws with a value that are below 0, ties half; None where none has one."""
-    finite = draws[np.isfinite(draws)]
-    return float(((finite < 0) + 0.5 * (finite == 0)).mean()) if len(finite) else None
-
-
 def evaluate(
     policy: Any,
     log: pd.DataFrame | DecisionLog,
@@ -634,10 +551,23 @@ def evaluate(
         >>> plain["value"]["dr"]["low"] < 0.1 < plain["value"]["dr"]["high"]
         True
     """
-    if not isinstance(log, DecisionLog):
-        named: Sequence[str] = [policy] if isinstance(policy, str) and policy in log else []
-        log = DecisionLog.of(log, not_features=named, **columns)
-    evaluator = Evaluator(
-        log, propensity_model=propensity_model, outcome_model=outcome_model, folds=folds, seed=seed
-    )
+    evaluator = evaluator_of(
+        log, [policy], propensity_model=propensity_model, outcome_model=outcome_model, folds=folds, seed=seed,
+        **columns,
+    )  # fmt: skip
     return evaluator.evaluate(policy)
+
+
+def evaluator_of(log: pd.DataFrame | DecisionLog, policies: Sequence[Any], **options: Any) -> Evaluator:
+    """An evaluator of a log.
+
+    Args:
+        log: as for `evaluate`.
+        policies: those that are to be evaluated, whose columns are no features.
+        options: of `Evaluator`, and of `DecisionLog.of` where the log is a DataFrame.
+    """
+    models = {name: options.pop(name) for name in OPTIONS if name in options}
+    if not isinstance(log, DecisionLog):
+        named = [policy for policy in policies if isinstance(policy, str) and policy in log]
+        log = DecisionLog.of(log, not_features=named, **options)
+    return Evaluator(log, **models)

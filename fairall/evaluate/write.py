@@ -12,8 +12,9 @@ from typing import Any
 from fairall.errors import count
 from fairall.evaluate import figures
 from fairall.evaluate.bounds import LARGEST_GAMMA
+from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimators import LABELS
-from fairall.evaluate.evaluation import Comparison, Evaluation
+from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.views import VIEWS
 from fairall.results.page import PageFigure, write_page

@@ -13,7 +13,8 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from fairall.errors import FairAllError
-from fairall.evaluate import evaluate, evaluation
+from fairall.evaluate import compare, evaluate, evaluation
+from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimators import ESTIMATORS
 from fairall.evaluate.evaluation import BY_LABEL, Evaluation, Evaluator
 from fairall.evaluate.fairness import MEASURES
@@ -50,6 +51,10 @@ def applicants(n: int = 1500, *, seed: int = 0) -> pd.DataFrame:
 def evaluator(people: pd.DataFrame, **keys: Any) -> Evaluator:
     log = DecisionLog.of(people, not_features=COLUMNS, **(KEYS | keys))
     return Evaluator(log, propensity_model="logistic", outcome_model="logistic")
+
+
+def compared(log: Evaluator, first: Any, second: Any) -> Comparison:
+    return Comparison(log.evaluate(first), log.evaluate(second))
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +233,7 @@ def test_a_region_that_was_never_accepted(closed: pd.DataFrame) -> None:
     assert "Hull" in told
     assert set(plain["sensitivity"]["bounds"]) == {"utility", *MEASURES} - set(BY_LABEL)
     # A comparison with a refused policy is refused, and says which.
-    both = log.compare("elsewhere", "new").to_plain()
+    both = compared(log, "elsewhere", "new").to_plain()
     assert both["refused"].startswith("elsewhere: no equal-opportunity gap")
     for one in both["difference"]["value"].values():
         check_nothing(one)
@@ -352,7 +357,7 @@ def test_propensities_of_the_rejected_may_be_missing(people: pd.DataFrame, recor
 
 
 def test_a_policy_equals_itself(recorded: Evaluator) -> None:
-    found = recorded.compare("new", "new").to_plain()
+    found = compared(recorded, "new", "new").to_plain()
     assert found["first"] == found["second"]
     assert found["difference"]["acceptance"] == 0
     same = dict.fromkeys(GIVEN, 0.0)
@@ -365,7 +370,7 @@ def test_a_policy_equals_itself(recorded: Evaluator) -> None:
 
 
 def test_the_order_of_policies_turns_the_sign(estimated: Evaluator) -> None:
-    first, second = (estimated.compare(*pair).to_plain() for pair in (("new", "steep"), ("steep", "new")))
+    first, second = (compared(estimated, *pair).to_plain() for pair in (("new", "steep"), ("steep", "new")))
     assert first["first"] == second["second"]
     ours, theirs = first["difference"], second["difference"]
     assert ours["acceptance"] == pytest.approx(-theirs["acceptance"])
@@ -385,7 +390,7 @@ def test_the_order_of_policies_turns_the_sign(estimated: Evaluator) -> None:
 
 
 def test_pairing_narrows_the_interval(recorded: Evaluator) -> None:
-    found = recorded.compare("new", "steep").to_plain()
+    found = compared(recorded, "new", "steep").to_plain()
 
     def width(one: dict[str, Any]) -> float:
         return one["high"] - one["low"]
@@ -403,11 +408,11 @@ def test_better_and_fairer_policies_are_found(people: pd.DataFrame) -> None:
         fair=0.6,
     )
     log = evaluator(targets, propensity="p", drop=["bad", "unfair", "fair"])
-    better = log.compare("bad", "new").to_plain()["difference"]["value"]
+    better = compared(log, "bad", "new").to_plain()["difference"]["value"]
     assert all(
         better[name]["probability_better"] == 1.0 and better[name]["low"] > 0.05 for name in ESTIMATORS
     )
-    fairer = log.compare("unfair", "fair").to_plain()["difference"]["fairness"]
+    fairer = compared(log, "unfair", "fair").to_plain()["difference"]["fairness"]
     for name in ("dpu", "equal_opportunity", "false_positive"):
         for view in VIEWS:
             assert fairer[name][view]["probability_fairer"] == 1.0
@@ -432,7 +437,7 @@ def test_a_policy_that_accepts_nobody(people: pd.DataFrame) -> None:
 def test_a_gap_without_a_value_is_not_compared(people: pd.DataFrame) -> None:
     """No precision where a policy accepts nobody of a group."""
     log = evaluator(people.assign(men=people["new"].where(people["sex"] == "m", 0.0)), drop=["men"])
-    found = log.compare("men", "new").to_plain()
+    found = compared(log, "men", "new").to_plain()
     check_nothing(found["first"]["fairness"]["predictive_parity"]["dr"])
     check_nothing(found["difference"]["fairness"]["predictive_parity"]["dr"])
     assert found["difference"]["fairness"]["dpu"]["dr"]["probability_fairer"] == 1.0
@@ -518,7 +523,7 @@ def test_the_odds_ratio_at_which_a_comparison_turns(people: pd.DataFrame) -> Non
     log = evaluator(people)
     for first, second in (("new", None), (None, "new"), ("new", "other")):
         second_policy = (lambda raw: 0.5 * raw["new"].astype(float)) if second == "other" else second
-        found = log.compare(first, second_policy)
+        found = compared(log, first, second_policy)
         estimate = found.to_plain()["difference"]["value"]["dr"]["estimate"]
         # Certain without hidden differences, and the less the larger they are.
         widths = [np.subtract(*found.value_bounds(gamma)[::-1]) for gamma in (1.0, 1.5, 3.0)]
@@ -527,3 +532,14 @@ def test_the_odds_ratio_at_which_a_comparison_turns(people: pd.DataFrame) -> Non
         assert found.value_bounds(1.0)[0] == pytest.approx(estimate, abs=2e-3)
         turn = found.to_plain()["difference"]["turning_point"]
         assert turn is None or pytest.approx(min(map(abs, found.value_bounds(turn))), abs=1e-4) == 0.0
+
+
+def test_comparing_from_python_leaves_both_policies_out_of_the_features(people: pd.DataFrame) -> None:
+    log = people.drop(columns=["race", "truth"])
+    found = compare("new", "steep", log, **KEYS, propensity="p", propensity_model="logistic", seed=3)
+    assert [feature.name for feature in found.first.log.schema] == ["score"]
+    assert found.first.evaluator is found.second.evaluator
+    one = evaluate("new", log, **KEYS, propensity="p", drop=["steep"], seed=3)
+    assert found.to_plain()["first"]["value"] == one.to_plain()["value"]
+    with pytest.raises(TypeError, match="nonsense"):
+        compare("new", "steep", log, **KEYS, nonsense=1)

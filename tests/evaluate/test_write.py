@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from fairall.evaluate import figures
-from fairall.evaluate.evaluation import Comparison, Evaluation, Evaluator
+from fairall.evaluate.comparison import Comparison
+from fairall.evaluate.evaluation import Evaluation, Evaluator
 from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.write import Shown, fairness_table, groups_table, terminal, value_table

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import Evaluator
 from fairall.evaluate.figures import draw_sensitivity
 from fairall.evaluate.log import DecisionLog
@@ -45,7 +46,7 @@ def test_gaps_without_a_value_have_no_probability() -> None:
     log = _log()
     target = np.where(log.group == 0, 0.0, 0.5)  # no precision of group 0
     evaluator = Evaluator(log)
-    plain = evaluator.compare(None, target).to_plain()
+    plain = Comparison(evaluator.evaluate(), evaluator.evaluate(target)).to_plain()
     found = plain["difference"]["fairness"]["predictive_parity"]["dr"]
     assert found["estimate"] is None
     assert found["probability_fairer"] is None
