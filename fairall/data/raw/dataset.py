@@ -11,12 +11,12 @@ from typing import IO, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from fairall.data.cells import refuse
+from fairall.data.cells import listed, refuse
 from fairall.data.dataset import FixedTableDataset
 from fairall.data.features import Feature, Kind
-from fairall.data.raw.config import RawTableConfig
+from fairall.data.raw.config import GroupedTableConfig, RawTableConfig
 from fairall.data.raw.files import find, raw_file
-from fairall.data.table import Table
+from fairall.data.table import Sensitive, Table
 from fairall.errors import FairAllError
 
 SAS_TINY = 1e-78
@@ -41,10 +41,17 @@ class RawTableDataset(FixedTableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`; if the raw file is missing, the command that fetches it."""
-        found = find(config)
+        """See `Dataset.location`; if the raw file is missing, what gets it."""
+        if found := find(config):
+            return str(found)
+        if config.download.url is None:
+            return "not here: dataset.raw_file=FILE"
         terms = " dataset.accept_terms=true" if config.download.terms else ""
-        return str(found) if found else f"not here: python -m fairall.data fetch {config.name}{terms}"
+        return f"not here: python -m fairall.data fetch {config.name}{terms}"
+
+    def rows_of(self, path: Path) -> pd.DataFrame:
+        """The raw rows of a file; raises as `read_columns`."""
+        return read_columns(path, self.columns)
 
     def fetch(self) -> Path:
         """See `Dataset.fetch`."""
@@ -53,7 +60,7 @@ class RawTableDataset(FixedTableDataset):
     def whole(self) -> Table:
         """See `FixedTableDataset.whole`."""
         path = self.fetch()
-        raw = read_columns(path, self.columns)
+        raw = self.rows_of(path)
         try:
             for name in self.columns:
                 if name not in self.words:
@@ -67,6 +74,34 @@ class RawTableDataset(FixedTableDataset):
                 "edited? Get the file again, or accept it with dataset.rows=null"
             )
         return table
+
+
+class GroupedTableDataset(RawTableDataset):
+    """A data set with a choice of sensitive attribute and of its two groups (`dataset.sensitive`)."""
+
+    config: GroupedTableConfig
+    config_type = GroupedTableConfig
+
+    def of_groups(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, Sensitive]:
+        """The rows of the two groups, S of each, shape (N,), and its raw column.
+
+        Raises:
+            FairAllError: if no row has one of the groups' values.
+        """
+        name = self.config.sensitive
+        groups = self.config.groups[name]
+        column = raw[name].astype(str)
+        for side, values in vars(groups).items():
+            for value in values:
+                if not (column == value).any():
+                    raise FairAllError(
+                        f"dataset.groups.{name}.{side}: no row has {value!r}; there "
+                        f"are {listed(sorted(column.unique()), 'value')}"
+                    )
+        advantaged, disadvantaged = (column.isin(values) for values in vars(groups).values())
+        kept = advantaged | disadvantaged
+        s = np.where(advantaged[kept], 1, -1)
+        return raw[kept], s, Sensitive.of(column[kept], s)
 
 
 def label_of(column: pd.Series) -> np.ndarray:

@@ -86,6 +86,11 @@ def _fetched(config: RawTableConfig) -> Path:
     download = config.download
     names = " or ".join(config.known_files)
     searched = ", ".join(str(folder) for folder in searched_folders(config.name))
+    if download.url is None:
+        raise FairAllError(
+            f"{names}: not found in {searched}; nobody may pass it on without a licence, so that it is not "
+            "fetched: give a file of your own with dataset.raw_file=FILE"
+        )
     if download.terms is not None and not config.accept_terms:
         raise FairAllError(
             f"{names}: not found in {searched}; dataset.accept_terms=true fetches {download.url} and says "

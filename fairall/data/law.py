@@ -1,0 +1,34 @@
+"""Law school: admissions and bar passage of American law students, by the LSAC study (Wightman 1998)."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.raw.dataset import GroupedTableDataset, label_of
+from fairall.data.table import Table
+
+RACES = ["Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican", "White"]
+GROUPING = {"race": Feature.discrete("race", RACES), "sex": Feature.discrete("sex", ["1", "2"])}
+
+
+class Law(GroupedTableDataset):
+    """Up to 21,791 students: LSAT, undergraduate grades, and race or sex; ỹ = bar passed at once.
+
+    The attribute that is not sensitive is a feature. The grade of the first year (ZFYA) is not, since it is
+    known after admission only.
+
+    References:
+        Wightman, L. (1998). LSAC national longitudinal bar passage study. LSAC research report series.
+    """
+
+    columns = ["race", "sex", "LSAT", "UGPA", "first_pf"]
+    words = ["race"]
+
+    def recipe(self, raw: pd.DataFrame) -> Table:
+        """See `RawTableDataset.recipe`."""
+        kept, s, sensitive = self.of_groups(raw)
+        features = [Feature("LSAT", Kind.REAL), Feature("UGPA", Kind.REAL)]
+        features += [feature for name, feature in GROUPING.items() if name != self.config.sensitive]
+        schema = Schema(features)
+        return Table.fully_labelled(schema, schema.encode(kept), s, label_of(kept["first_pf"]), sensitive)
