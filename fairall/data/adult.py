@@ -27,12 +27,13 @@ REAL = ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"
 CATEGORICAL = [
     "workclass", "marital_status", "occupation", "relationship", "race", "sex", "native_country",
 ]  # fmt: skip
+WORDS = [*CATEGORICAL, "income"]
 INCOME = {"<=50K": 0, ">50K": 1}
 
 
 @dataclass
 class AdultConfig(GroupedTableConfig):
-    """Keys of the data set; `members`: the files of the archive in their order, with their checksums."""
+    """Keys of the data set; `members`: sha256 of the file adult.KEY of the archive."""
 
     members: dict[str, str | None] = MISSING
 
@@ -40,14 +41,14 @@ class AdultConfig(GroupedTableConfig):
 class Adult(GroupedTableDataset):
     """Up to 45,222 people without missing values: 5 real and 6 categorical features; ỹ = over $50,000.
 
-    The training file is followed by the test file; both are split anew. The sensitive attribute is no feature.
-    Categories are coded 1..K in the order of their names.
+    The training file is followed by the test file; both are split anew. The sensitive attribute is no
+    feature. Categories are coded 1..K in the order of their names.
     """
 
     config: AdultConfig
     config_type = AdultConfig
-    columns = [*REAL, *CATEGORICAL, "income"]
-    words = [*CATEGORICAL, "income"]
+    columns = REAL + WORDS
+    words = WORDS
 
     def rows_of(self, path: Path) -> pd.DataFrame:
         """The rows of both files, of the archive or of the folder that `path` is in.
@@ -56,12 +57,13 @@ class Adult(GroupedTableDataset):
             FairAllError: if a file is missing, or not the published one.
         """
         parts = []
-        for name, expected in self.config.members.items():
+        for member, expected in self.config.members.items():
+            name = f"adult.{member}"
             content = _member(path, name)
             if expected is not None and hashlib.sha256(content).hexdigest() != expected.lower():
                 raise FairAllError(
                     f"{path}: {name} is not the published file: truncated or edited; delete it to fetch it "
-                    f"again, or accept it with dataset.members.'{name}'=null"
+                    f"again, or accept it with dataset.members.{member}=null"
                 )
             lines = io.BytesIO(content)
             # The test file begins with a comment.

@@ -8,6 +8,8 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.dataset import GroupedTableDataset, label_of
 from fairall.data.table import Table
 
+WORDS = ["race"]
+COLUMNS = [*WORDS, "sex", "LSAT", "UGPA", "first_pf"]
 RACES = ["Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican", "White"]
 GROUPING = {"race": Feature.discrete("race", RACES), "sex": Feature.discrete("sex", ["1", "2"])}
 
@@ -22,8 +24,8 @@ class Law(GroupedTableDataset):
         Wightman, L. (1998). LSAC national longitudinal bar passage study. LSAC research report series.
     """
 
-    columns = ["race", "sex", "LSAT", "UGPA", "first_pf"]
-    words = ["race"]
+    columns = COLUMNS
+    words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
         """See `RawTableDataset.recipe`."""

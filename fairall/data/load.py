@@ -11,7 +11,7 @@ def load_dataset(name: str, *overrides: str) -> Dataset:
     """Load a data set by name, for instance `load_dataset("compas").table()`.
 
     Args:
-        name: credit, synthetic, compas, meps, csv, or a data set of your own.
+        name: credit, synthetic, fico, compas, meps, adult, law, csv, or a data set of your own.
         overrides: further words as on the command line, for instance `dataset.path=loans.csv`.
 
     Raises:

@@ -35,6 +35,8 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
     """
     import pooch  # slow to import, rarely needed
 
+    address = download.url or ""
+
     def receive(url: str, output: str, _: object) -> None:
         from tqdm import tqdm
 
@@ -54,22 +56,22 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
             raise ValueError(f"{size} bytes arrived, expected {download.size}")
 
     try:
-        _refuse_in_the_clear(download.url)
-        name = PurePosixPath(urlsplit(download.url).path).name
+        _refuse_in_the_clear(address)
+        name = PurePosixPath(urlsplit(address).path).name
         if not name:
             raise ValueError("the URL must end with a file's name")
         store = pooch.create(
             folder,
             base_url="",
             registry={name: download.sha256},
-            urls={name: download.url},
+            urls={name: address},
             retry_if_failed=RETRIES,
         )
         pooch.get_logger().setLevel("WARNING")  # silences its own line on each download
-        print(f"fetching {download.url} to {folder / name}", file=sys.stderr)
+        print(f"fetching {address} to {folder / name}", file=sys.stderr)
         store.fetch(name, downloader=receive)
     except (OSError, ValueError) as error:  # those of requests are OSErrors, that of a checksum a ValueError
-        raise FairAllError(f"cannot fetch {download.url} to {folder}: {_reason(error)}") from error
+        raise FairAllError(f"cannot fetch {address} to {folder}: {_reason(error)}") from error
     return folder / name
 
 

@@ -1,0 +1,201 @@
+"""FICO: credit scores and repayment of two groups by the Federal Reserve's report of 2007, as a population.
+
+References:
+    Board of Governors of the Federal Reserve System (2007). Report to the Congress on credit scoring and its
+        effects on the availability and affordability of credit.
+    Hardt, M., Price, E. and Srebro, N. (2016). Equality of opportunity in supervised learning. NeurIPS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from omegaconf import MISSING
+
+from fairall.config.checks import at_least, one_of, open_unit, random_state, require
+from fairall.config.schema import DatasetConfig, ScalerRows
+from fairall.data.dataset import Dataset
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import People
+from fairall.data.prepared import PreparedData, Scaler
+from fairall.data.synthetic import SampleSizesConfig
+from fairall.data.table import Sensitive, Table
+from fairall.randomness import SeedStreams
+
+TABLES = "fico_tables"
+GROUPS = {"white": "Non- Hispanic white", "black": "Black", "hispanic": "Hispanic", "asian": "Asian"}
+
+
+@dataclass
+class FicoConfig(DatasetConfig):
+    """Keys of the FICO data set."""
+
+    random_state: int = MISSING
+    rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
+    advantaged: str = MISSING
+    disadvantaged: str = MISSING
+    advantaged_share: float | None = MISSING
+
+    def validate(self) -> None:
+        """See `DatasetConfig.validate`."""
+        super().validate()
+        random_state("dataset.random_state", self.random_state)
+        for name, rows in vars(self.rows).items():
+            at_least(f"dataset.rows.{name}", rows, 10)
+        for key in ("advantaged", "disadvantaged"):
+            one_of(f"dataset.{key}", getattr(self, key), tuple(GROUPS))
+        other = self.advantaged != self.disadvantaged
+        require(other, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged")
+        if self.advantaged_share is not None:
+            open_unit("dataset.advantaged_share", self.advantaged_share)
+
+
+@dataclass(frozen=True)
+class CreditScores:
+    """Distribution of R scores in two groups, S = −1 and S = +1 in this order, and repayment by score.
+
+    Attributes:
+        score: from 0 to 100, ascending, shape (R,).
+        share: of each group's people with a score, shape (2, R), rows sum to 1.
+        repays: P(ỹ = 1 | score, s), shape (2, R).
+        group_share: of the groups, shape (2,), sums to 1.
+    """
+
+    score: np.ndarray
+    share: np.ndarray
+    repays: np.ndarray
+    group_share: np.ndarray
+
+    @classmethod
+    def of(cls, config: FicoConfig) -> CreditScores:
+        """The tables of the report for the two groups of a configuration."""
+        columns = [GROUPS[config.disadvantaged], GROUPS[config.advantaged]]
+        cdf, bad = (_read(f"transrisk_{name}_by_race_ssa.csv") for name in ("cdf", "performance"))
+        cumulative = cdf[columns].to_numpy().T / 100.0
+        share = np.diff(cumulative, axis=1, prepend=0.0) / cumulative[:, -1:]
+        people = _read("totals.csv")[columns].to_numpy(dtype=float)[0]
+        advantaged = config.advantaged_share
+        if advantaged is None:
+            advantaged = people[1] / people.sum()
+        repays = 1.0 - bad[columns].to_numpy().T / 100.0
+        return cls(cdf["Score"].to_numpy(), share, repays, np.array([1.0 - advantaged, advantaged]))
+
+    def individuals(self, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Score, s and label of people from uniform numbers (..., 3) on [0, 1); shapes (...)."""
+        group = (uniform[..., 0] >= self.group_share[0]).astype(int)
+        level = np.empty(group.shape, dtype=int)
+        for g, cumulative in enumerate(self.share.cumsum(1)):
+            of_group = group == g
+            position = np.searchsorted(cumulative, uniform[..., 1][of_group], side="right")
+            level[of_group] = position.clip(max=len(self.score) - 1)
+        label = uniform[..., 2] < self.repays[group, level]
+        return self.score[level], np.where(group == 1, 1.0, -1.0), label.astype(float)
+
+    def value(self, acceptance: np.ndarray, cost: float) -> float:
+        """Utility per person of a policy with acceptance probabilities (2, R) by group and score."""
+        by_group = (self.share * acceptance * (self.repays - cost)).sum(1)
+        return float(self.group_share @ by_group)
+
+    def best_policy(self, cost: float, *, parity: bool = False) -> np.ndarray:
+        """Acceptance probabilities (2, R) of the policy of greatest utility, which no data can beat.
+
+        Without parity it accepts where P(ỹ = 1 | score, s) > c. With parity both groups have one acceptance
+        rate, of the people most likely to repay in each (Hardt et al. 2016, section 5.1); the utility is
+        concave in the rate, and linear between the rates at which a whole score is accepted.
+
+        Args:
+            cost: c in (0, 1).
+            parity: whether acceptance rates are equal.
+        """
+        if not parity:
+            return (self.repays > cost).astype(float)
+        order = np.argsort(-self.repays, axis=1, kind="stable")
+        share, gain = (np.take_along_axis(table, order, 1) for table in (self.share, self.repays - cost))
+        ends = np.pad(share.cumsum(1), ((0, 0), (1, 0)))
+        earned = np.pad((share * gain).cumsum(1), ((0, 0), (1, 0)))
+        rates = np.unique(ends.clip(max=1.0))
+        total = sum(
+            weight * np.interp(rates, own_ends, own)
+            for weight, own_ends, own in zip(self.group_share, ends, earned, strict=True)
+        )
+        rate = rates[np.argmax(total)]
+        accepted = ((rate - ends[:, :-1]) / np.where(share > 0, share, 1.0)).clip(0.0, 1.0)
+        acceptance = np.empty_like(accepted)
+        np.put_along_axis(acceptance, order, accepted, 1)
+        return acceptance
+
+
+class Fico(Dataset):
+    """Pool, validation and test people fixed by `random_state`; applicants drawn per seed.
+
+    The feature is the score; ỹ = no account 90 days late within two years. P(ỹ | score, s) is known.
+    """
+
+    config: FicoConfig
+    config_type = FicoConfig
+    schema = Schema([Feature("score", Kind.REAL)])
+
+    @classmethod
+    def location(cls, config: Any) -> str:
+        """See `Dataset.location`."""
+        return "in this package"
+
+    @cached_property
+    def scores(self) -> CreditScores:
+        """The population."""
+        return CreditScores.of(self.config)
+
+    def individuals(self, role: str, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Score, s and label of n people of a role, determined by `random_state`; arrays of shape (n,)."""
+        uniform = SeedStreams([self.config.random_state], f"fico {role}").uniform(n, 3)
+        return self.scores.individuals(uniform[0].double().numpy())
+
+    def table(self) -> Table:
+        """The pool."""
+        score, s, label = self.individuals("pool", self.config.rows.pool)
+        groups = Sensitive("race", (self.config.advantaged,), (self.config.disadvantaged,))
+        x = pd.DataFrame({"score": score})
+        return Table.fully_labelled(self.schema, x, s.astype(int), label.astype(int), groups)
+
+    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
+        """See `Dataset.prepare`; the pool also serves as training rows, which scale the applicants."""
+        rows, table = self.config.rows, self.table()
+        schema = self.schema.measured(table.features)
+        of_pool = Scaler.of(schema)
+
+        def people(drawn: tuple[np.ndarray, np.ndarray, np.ndarray], own: Scaler = of_pool) -> People:
+            score, s, label = drawn
+            x = own.transform(score[..., None])
+            return People(x, torch.tensor(s).float(), torch.tensor(label).float())
+
+        def held_out(role: str, n: int) -> People:
+            them = self.individuals(role, n)
+            by_itself = scaler is ScalerRows.each_file
+            return people(them, Scaler.fit(self.schema, them[0][:, None]) if by_itself else of_pool)
+
+        def drawn(streams: SeedStreams, n: int) -> People:
+            return people(self.scores.individuals(streams.uniform(n, 3).double().numpy()))
+
+        pool = people(self.individuals("pool", rows.pool))
+        return PreparedData(
+            schema=schema,
+            scaler=of_pool,
+            train=pool,
+            validation=held_out("validation", rows.validation),
+            test=held_out("test", rows.test),
+            pool=pool,
+            pool_table=table,
+            draw=drawn,
+            warm_up_by_itself=scaler is ScalerRows.each_file,
+        )
+
+
+def _read(name: str) -> pd.DataFrame:
+    with files("fairall.data").joinpath(TABLES, name).open() as file:
+        return pd.read_csv(file)
