@@ -29,6 +29,7 @@ from fairall.config.schema import GROUPS
 from fairall.config.target import keys
 from fairall.config.words import nearest, nearest_key, not_an_override, unreadable
 from fairall.errors import FairAllError
+from fairall.runtime.signals import raise_if_requested
 
 # Errors that a user can correct; any other is a defect and keeps its traceback.
 USER_ERRORS = (FairAllError, HydraException, OmegaConfBaseException, OSError, MemoryError)
@@ -64,7 +65,12 @@ def exit_code(work: Callable[[], int], overrides: Sequence[str]) -> int:
 
 
 def report_error(error: Exception, overrides: Sequence[str]) -> int:
-    """Print the line of `message` to standard error; returns the exit code."""
+    """Print the line of `message` to standard error; returns the exit code.
+
+    Raises:
+        Stopped: if a stop was requested, which libraries may have turned into an error of theirs.
+    """
+    raise_if_requested()
     print(f"fairall: {message(error, overrides)}", file=sys.stderr)
     return 1
 

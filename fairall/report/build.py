@@ -84,7 +84,8 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
     setting = [made(), f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"]
     measured = read(outputs / "reproduction.csv")
     if len(measured):
-        setting.append(f"{in_words(measured['cpu_seconds'].sum())} of CPU in {len(measured)} commands")
+        cpu, wall = (in_words(measured[f"{of}_seconds"].sum()) for of in ("cpu", "wall"))
+        setting.append(f"{cpu} of CPU, {wall} on the clock one after the other, in {len(measured)} commands")
     values = {
         "opening": shown.opening,
         "setting": "; ".join(setting),

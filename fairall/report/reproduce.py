@@ -73,7 +73,8 @@ class Reproduction:
             finally:
                 self._stopping = True
                 pool.shutdown(wait=False, cancel_futures=True)
-                self._signal(signal.SIGINT)
+                # Not SIGINT: a KeyboardInterrupt while a run imports its modules may be swallowed there.
+                self._signal(signal.SIGTERM)
                 wait(pending, GRACE if pending else 0.0)
                 self._signal(signal.SIGKILL)
         return failures
@@ -101,7 +102,7 @@ class Reproduction:
             )
             self._processes.add(process)
             if self._stopping:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(signal.SIGTERM)
             # Popen.wait would not give the processor time of this process alone.
             _, status, usage = os.wait4(process.pid, 0)
             self._processes.discard(process)
