@@ -22,7 +22,7 @@ LOGISTIC, BOOSTING = "logistic regression", "gradient boosting"
 PENALTY = 1.0  # of squared coefficients, halved
 # Training rows of a fold, except of the logistic regression, whose theory counts all rows. Trees of 31 leaves
 # then have thousands of rows in each, and more rows gain less than the calibration corrects.
-MOST_ROWS = 200_000
+MOST_ROWS = 100_000
 LEAST_PROBABILITY = 1e-6
 MOST_VARIANCE = 1.0  # of log odds
 CHUNK = 65_536  # rows of the information matrix at once, which bounds its memory

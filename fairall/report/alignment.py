@@ -121,7 +121,7 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
     """Draw two axes of each latent by group, with the directions of the label."""
     figure = Figure(figsize=(2 * COLUMN * len(spaces) / 3, 2.4), layout="constrained")
     panels = figure.subplots(1, len(spaces), squeeze=False, sharex=True, sharey=True)[0]
-    groups = (("S = +1", TEAL), ("S = −1", ROSE))
+    groups = (("S = +1", TEAL, 1), ("S = −1", ROSE, -1))
     handles: dict[str, Any] = {}
     for axes, (name, (z, s, label)) in zip(panels, spaces.items(), strict=True):
         if z.shape[1] == 1:
@@ -129,14 +129,14 @@ def draw_alignment(spaces: dict[str, Space]) -> Figure:
         z = z[:, np.argsort(-z.var(0))[:2]]
         length = 1.2 * z.std()
         directions = label_directions(z, label > 0, s > 0)
-        for (word, colour), group, direction in zip(groups, (s > 0, s < 0), directions, strict=True):
+        for (word, colour, sign), direction in zip(groups, directions, strict=True):
+            group = s == sign
             axes.scatter(*z[group].T, s=2, color=colour, alpha=0.25, lw=0, rasterized=True)
             handles[word] = axes.plot([], [], "o", ms=3, color=colour)[0]
             if direction is None:
                 continue
             # Beside each other, so that parallel arrows are told apart.
-            side = 0.2 * length * (1 if colour == TEAL else -1)
-            start = z[group].mean(0) + side * np.array([-direction[1], direction[0]])
+            start = z[group].mean(0) + sign * 0.2 * length * np.array([-direction[1], direction[0]])
             end = start + 2 * length * direction
             arrow = {"arrowstyle": "-|>", "color": colour, "lw": 1.6, "shrinkA": 0, "shrinkB": 0}
             axes.annotate("", xy=end, xytext=start, arrowprops=arrow)

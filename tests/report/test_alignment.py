@@ -92,10 +92,11 @@ def space(angle: float) -> Space:
 
 
 def test_arrows_point_to_where_the_label_gets_likelier_in_each_group() -> None:
+    z, s, label = space(np.pi)
+    flat = (z * [1.0, 0.05], s, label)
     with mpl.rc_context(BASE):
-        figure = draw_alignment(
-            {"switched": space(np.pi / 2), "flipped": space(np.pi), "matched": space(0.0)}
-        )
+        figure = draw_alignment({"switched": space(np.pi / 2), "flipped": flat, "matched": space(0.0)})
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}) == 1
     for axes, angle in zip(figure.axes, (np.pi / 2, np.pi, 0.0), strict=True):
         directions = {}
         for text in axes.texts:
