@@ -31,6 +31,7 @@ from fairall.storage.identity import run_id
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.client import how_to_look
 from fairall.tracking.outbox import Outbox, Sent
+from fairall.worlds.world import World
 
 DEFAULTS = "defaults"  # value of `hyperparameters` without a file of conf/hparams/
 
@@ -76,7 +77,11 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
         FairAllError: where a value of the configuration is impossible or the data are missing.
     """
     config, plain = checked(composed)
-    measures = load_measures(config.evaluation.measures)
+    source = dataset(config.dataset)
+    data = people(source, config.protocol.scaler)
+    setting = Setting.of(data.schema, config)
+    world = World.of(config, data, setting.seeds)
+    measures = (*load_measures(config.evaluation.measures), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]
     if config.evaluation.split == "validation":
         from fairall.results.selection import SELECTION  # imports scipy.optimize, a third of a second
@@ -84,12 +89,10 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
         possible += SELECTION
     for objective in objectives_of(config.objective):
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
-    source = dataset(config.dataset)
-    data = people(source, config.protocol.scaler)
     policy: InitialPolicy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
-    learner: Learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
+    learner: Learner = target_class(config.model, "model")(config.model, setting)
     functions = (measure.function for measure in measures)
-    identity = run_id(plain, data.fingerprint(), source, policy, learner, *functions)
+    identity = run_id(plain, data.fingerprint(), source, policy, learner, *world.parts.values(), *functions)
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
     return Job(config, plain, data, policy, learner, measures, identity, folder)
 
@@ -118,7 +121,7 @@ def run(
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
-    for note in (*task.data.notes, *task.learner.notes(task.data), *untuned(config, task.learner)):
+    for note in (*task.data.notes, *training.notes(), *untuned(config, task.learner)):
         display.say(f"Note: {note}.")
     with folder.locked(log=display.say):
         folder.refuse_others(plain)

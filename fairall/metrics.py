@@ -24,11 +24,15 @@ UNBOUNDED = (-math.inf, math.inf)
 SHARE = (0.0, 1.0)
 # What a measure can take, by the name of its parameter.
 POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
-APPLICANTS_DATA = ("accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost")
+# The last are known in worlds other than the static one.
+WORLD_DATA = ("revealed_label", "places", "group_score", "oracle_accepted")
+APPLICANTS_DATA = (
+    "accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost", *WORLD_DATA,
+)  # fmt: skip
 # Columns of metrics.csv and keys of summary.json that belong to no measure.
 RESERVED = re.compile(
     "seed|time_step|utility_standard_error|largest_ips_weight|longest_rejection"
-    "|(classification|reconstruction)_loss|(latent|phase1|reconstruction_error)_.*"
+    "|(classification|reconstruction)_loss|adaptation_time|(latent|phase1|reconstruction_error)_.*"
 )
 
 
@@ -597,6 +601,11 @@ def acceptance_rate_disadvantaged(accepted: Tensor, s: Tensor) -> Tensor:
 
 STANDARD = tuple(_registered.values())
 """The measures of every run."""
+
+
+def registered(function: Callable[..., Tensor]) -> Measure:
+    """The measure of a function decorated with `measure`."""
+    return _registered[function]
 
 
 def utility_standard_error(

@@ -14,6 +14,8 @@ from typing import Any
 
 from omegaconf import MISSING, OmegaConf
 
+from fairall.config.world import WorldConfig
+
 
 @dataclass
 class LogisticWeightsConfig:
@@ -268,6 +270,7 @@ class Config:
     dataset: Any = MISSING
     model: Any = MISSING
     initial_policy: Any = MISSING
+    world: WorldConfig = field(default_factory=WorldConfig)
     cost: CostConfig = field(default_factory=CostConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)

@@ -14,6 +14,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from fairall.config.schema import GROUPS, Config
 from fairall.config.words import nearest_key
+from fairall.config.world import PartConfig
 from fairall.errors import FairAllError
 
 # By group the base class of its classes, imported by name when needed, and the arguments they are made from.
@@ -21,7 +22,9 @@ BASES = {
     "model": ("fairall.models.learner", "Learner", ("config", "setting")),
     "dataset": ("fairall.data.dataset", "Dataset", ("config",)),
     "initial_policy": ("fairall.online.initial_policy", "InitialPolicy", ("config",)),
+    "world.further": ("fairall.worlds.part", "Part", ("config", "setting")),
 }
+CONFIG_TYPES = GROUPS | {"world.further": PartConfig}
 
 
 def with_types(composed: DictConfig, groups: Collection[str] = tuple(GROUPS)) -> DictConfig:
@@ -64,7 +67,7 @@ def _merged(declared: Any, plain: Any, prefix: str = "") -> DictConfig:
         # A class of the user's that declares no config_type has the keys of all classes of its group only.
         hint = (
             "; for a key of your own the class needs a config_type with that field"
-            if declared in GROUPS.values()
+            if declared in CONFIG_TYPES.values()
             else ""
         )
         near = nearest_key(key, known)
@@ -87,7 +90,7 @@ def target_class(node: Any, group: str) -> Any:
 
     Args:
         node: a dataclass, a DictConfig or a dict.
-        group: model, dataset or initial_policy.
+        group: model, dataset, initial_policy or world.further.
 
     Raises:
         FairAllError: where there is no such class, or it is not of the group.
@@ -143,9 +146,9 @@ def _require_of_group(found: Any, group: str, key: str) -> None:
             f"{key}: it is made from {' and '.join(arguments)}, so it begins "
             f"`def __init__(self, {', '.join(arguments)})`; its own does not take them ({error})"
         ) from error
-    declared, base_config = getattr(found, "config_type", None), GROUPS[group]
+    declared, base_config = getattr(found, "config_type", None), CONFIG_TYPES[group]
     if not (inspect.isclass(declared) and issubclass(declared, base_config) and is_dataclass(declared)):
         raise FairAllError(
             f"{key}: its config_type is no dataclass derived from "
-            f"fairall.config.schema.{base_config.__name__}"
+            f"{base_config.__module__}.{base_config.__name__}"
         )

@@ -86,6 +86,7 @@ def validate(config: Config) -> None:
     plain_name("model.name", config.model.name)
     config.model.validate()
     config.initial_policy.validate()
+    config.world.validate()
     _validate_protocol(config.protocol)
 
 

@@ -3,6 +3,8 @@
 References:
     Board of Governors of the Federal Reserve System (2007). Report to the Congress on credit scoring and its
         effects on the availability and affordability of credit.
+    Liu, L. T., Dean, S., Rolf, E., Simchowitz, M. and Hardt, M. (2018). Delayed impact of fair machine
+        learning. ICML.
     Hardt, M., Price, E. and Srebro, N. (2016). Equality of opportunity in supervised learning. NeurIPS.
 """
 
@@ -17,10 +19,12 @@ import numpy as np
 import pandas as pd
 import torch
 from omegaconf import MISSING
+from torch import Tensor
 
 from fairall.config.checks import at_least, one_of, open_unit, random_state, require
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.dataset import Dataset
+from fairall.data.dynamics import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
@@ -41,6 +45,7 @@ class FicoConfig(DatasetConfig):
     advantaged: str = MISSING
     disadvantaged: str = MISSING
     advantaged_share: float | None = MISSING
+    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
 
     def validate(self) -> None:
         """See `DatasetConfig.validate`."""
@@ -52,6 +57,7 @@ class FicoConfig(DatasetConfig):
             one_of(f"dataset.{key}", getattr(self, key), tuple(GROUPS))
         other = self.advantaged != self.disadvantaged
         require(other, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged")
+        self.dynamics.validate()
         if self.advantaged_share is not None:
             open_unit("dataset.advantaged_share", self.advantaged_share)
 
@@ -131,6 +137,44 @@ class CreditScores:
         return acceptance
 
 
+class ScoreDynamics(Dynamics):
+    """Scores that rise by repaying and fall by defaulting, cut off at their least and greatest value.
+
+    The state of a person is score and s. P(ỹ = 1 | score, s) is interpolated between scores.
+
+    Args:
+        scores: the population.
+        config: by how much.
+        scaler: of the score.
+    """
+
+    def __init__(self, scores: CreditScores, config: DynamicsConfig, scaler: Scaler) -> None:
+        self.scores, self.config, self.scaler = scores, config, scaler
+
+    def draw(self, streams: SeedStreams, n: int) -> Tensor:
+        """See `Dynamics.draw`."""
+        score, s, _ = self.scores.individuals(streams.uniform(n, 3).double().numpy())
+        return torch.from_numpy(np.stack([score, s], axis=-1).astype(float))
+
+    def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
+        """See `Dynamics.people`."""
+        score, s = state[..., 0].numpy(), state[..., 1]
+        of_others, of_advantaged = (np.interp(score, self.scores.score, own) for own in self.scores.repays)
+        repays = torch.from_numpy(np.where(s.numpy() > 0, of_advantaged, of_others))
+        label = streams.uniform(state.shape[1]) < repays
+        return People(self.scaler.transform(score[..., None]), s.float(), label.float(), person=person)
+
+    def changed(self, state: Tensor, good: Tensor) -> Tensor:
+        """See `Dynamics.changed`."""
+        by = torch.where(good, self.config.rise, -self.config.fall)
+        least, greatest = float(self.scores.score[0]), float(self.scores.score[-1])
+        return torch.stack([(state[..., 0] + by).clamp(least, greatest), state[..., 1]], dim=-1)
+
+    def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Dynamics.score`."""
+        return state[..., 0], state[..., 1]
+
+
 class Fico(Dataset):
     """Pool, validation and test people fixed by `random_state`; applicants drawn per seed.
 
@@ -192,6 +236,7 @@ class Fico(Dataset):
             pool=pool,
             pool_table=table,
             draw=drawn,
+            dynamics=ScoreDynamics(self.scores, self.config.dynamics, of_pool),
             warm_up_by_itself=scaler is ScalerRows.each_file,
         )
 

@@ -22,6 +22,7 @@ class People:
         counterfactual_x: x had s been −s, shape (N, D), if known (synthetic data).
         label_weight: weight of each label in means over the population, shape (N,), 0 for an unknown label;
             None if all labels are known (`Table.label_weight`).
+        person: number of each person in a population that comes back, shape (N,); None elsewhere.
     """
 
     x: Tensor
@@ -30,6 +31,7 @@ class People:
     ground_truth: Tensor | None = None
     counterfactual_x: Tensor | None = None
     label_weight: Tensor | None = None
+    person: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.x)
@@ -45,6 +47,24 @@ class People:
         """The people at `index` of any shape (...); x becomes (..., D)."""
         known = {name: values for name, values in vars(self).items() if values is not None}
         return People(**{name: values[index] for name, values in known.items()})
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Decisions of a policy on the applicants of one time step.
+
+    Attributes:
+        propensity: P(d = 1) of each decision, shape (E, N): π(d=1 | x, s), or less where places are few.
+        accepted: the decisions, shape (E, N), bool.
+        counterfactual_propensity: π of the counterfactuals, shape (E, N); None where these are unknown.
+        counterfactually_accepted: the decisions on the counterfactuals by the same random numbers, shape
+            (E, N), bool; None where counterfactuals are unknown.
+    """
+
+    propensity: Tensor
+    accepted: Tensor
+    counterfactual_propensity: Tensor | None = None
+    counterfactually_accepted: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from fairall.data.applicants import (
     RecycledApplicants,
     WeightedApplicants,
 )
+from fairall.data.dynamics import Dynamics
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
@@ -81,6 +82,7 @@ class PreparedData:
         pool: people of Phase I; its first rows are those of the warm-up.
         pool_table: the pool before scaling, as initial policies need it.
         draw: generator of new applicants; None if they are people of `train`.
+        dynamics: how people change when they are accepted, if that is known.
         notes: remarks on how the raw data was read, a line each.
         warnings: reasons why measures on these people need care, a line each.
         warm_up_by_itself: whether the people of the warm-up are standardised by their own statistics.
@@ -94,6 +96,7 @@ class PreparedData:
     pool: People
     pool_table: Table
     draw: Draw | None = None
+    dynamics: Dynamics | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     warm_up_by_itself: bool = False

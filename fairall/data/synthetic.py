@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 from omegaconf import MISSING
+from torch import Tensor
 
 from fairall.config.checks import at_least, not_negative, one_of, open_unit, positive, random_state, require
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.dataset import Dataset
+from fairall.data.dynamics import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
@@ -68,10 +71,12 @@ class SyntheticConfig(DatasetConfig):
     rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
     observed: list[str] = MISSING
     structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
+    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
 
     def validate(self) -> None:
         """See `DatasetConfig.validate`."""
         super().validate()
+        self.dynamics.validate()
         random_state("dataset.random_state", self.random_state)
         for name, rows in vars(self.rows).items():
             at_least(f"dataset.rows.{name}", rows, 10)
@@ -167,6 +172,44 @@ class StructuralModel:
         return self.individuals(uniform.double().numpy(), normal.double().numpy())
 
 
+class TalentDynamics(Dynamics):
+    """Talent K that rises with a good label and falls with a bad one; variables and label follow.
+
+    The state of a person is s, y, K and the noise of each variable.
+
+    Args:
+        model: of the people.
+        config: by how much.
+        as_people: scaled people of individuals.
+    """
+
+    def __init__(
+        self, model: StructuralModel, config: DynamicsConfig, as_people: Callable[[Individuals], People]
+    ) -> None:
+        self.model, self.config, self.as_people = model, config, as_people
+
+    def draw(self, streams: SeedStreams, n: int) -> Tensor:
+        """See `Dynamics.draw`."""
+        drawn = self.model.draw(streams, n)
+        return torch.from_numpy(np.stack([drawn.s, drawn.y, drawn.k, *drawn.noise.values()], axis=-1))
+
+    def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
+        """See `Dynamics.people`; labels are functions of the state."""
+        s, y, k, *noise = (values.numpy() for values in state.unbind(-1))
+        variables = dict(zip(self.model.config.variables, noise, strict=True))
+        return replace(self.as_people(self.model.predict(s, y, k, variables)), person=person)
+
+    def changed(self, state: Tensor, good: Tensor) -> Tensor:
+        """See `Dynamics.changed`."""
+        moved = state.clone()
+        moved[..., 2] += torch.where(good, self.config.rise, -self.config.fall)
+        return moved
+
+    def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """See `Dynamics.score`."""
+        return state[..., 2], state[..., 0]
+
+
 class Synthetic(Dataset):
     """Pool, validation and test people fixed by `random_state`; applicants drawn per seed."""
 
@@ -225,6 +268,7 @@ class Synthetic(Dataset):
             pool=pool,
             pool_table=self._table(drawn),
             draw=lambda streams, n: people(self.model.draw(streams, n)),
+            dynamics=TalentDynamics(self.model, self.config.dynamics, people),
             warm_up_by_itself=scaler is ScalerRows.each_file,
         )
 

@@ -84,23 +84,22 @@ class Oracle(Learner):
         if people.label.min() == people.label.max():
             raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
         self.weight = cross_validated(self._columns(people.x, people.s).numpy(), people.label.numpy())
-        self.choose_thresholds(people)
+        self.choose_thresholds(self.score(people.x, people.s), people.s)
 
-    def choose_thresholds(self, people: People) -> None:
-        """Choose the thresholds of parity from N people; without parity they stay at c.
+    def choose_thresholds(self, score: Tensor, s: Tensor) -> None:
+        """Choose the thresholds of parity from people of given score and s (N,); without it they stay at c.
 
         Raises:
             FairAllError: if there is parity and a group is absent.
         """
         if not self.config.parity:
             return
-        if people.s.min() == people.s.max():
+        if s.min() == s.max():
             raise FairAllError(
-                f"model={self.config.name}: all training rows have s = {people.s[0]:+.0f}: no second group "
+                f"model={self.config.name}: all training rows have s = {s[0]:+.0f}: no second group "
                 "whose acceptance rate could be the same"
             )
-        score = self.score(people.x, people.s)
-        groups = [score[people.s < 0], score[people.s > 0]]
+        groups = [score[s < 0], score[s > 0]]
         rate = best_common_rate([own.sigmoid() for own in groups], self.setting.cost)
         thresholds, shares = zip(*(threshold_of(own, rate) for own in groups), strict=True)
         self.threshold = self.threshold.new_tensor(thresholds)
@@ -166,7 +165,7 @@ def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
     equal = Oracle(OracleConfig(name="oracle_parity", parity=True), setting)
     free.fit(people)
     equal.load_state_dict(free.state_dict())
-    equal.choose_thresholds(people)
+    equal.choose_thresholds(equal.score(people.x, people.s), people.s)
     return {"oracle": free, "oracle_parity": equal}
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
 
 import torch
 from torch import Tensor
@@ -35,9 +36,16 @@ class Evaluation:
         self.cost = cost
         self.seeds = list(seeds)
         self.measures = tuple(measures)
-        everyone = torch.arange(len(people)).expand(len(self.seeds), -1)
-        self.stacked = people.rows(everyone)
+        self.stacked = self._stacked(people)
         self.decision_noise = SeedStreams(seeds, "evaluation decisions").uniform(len(people))
+
+    def of(self, people: People) -> Evaluation:
+        """The same on as many other people, with the same random numbers; itself if they are the same."""
+        if people is self.people:
+            return self
+        other = copy(self)
+        other.people, other.stacked = people, self._stacked(people)
+        return other
 
     def measure(self, learner: Learner) -> dict[str, Tensor]:
         """Measures of the current policy.
@@ -47,11 +55,15 @@ class Evaluation:
             decisions (`_sampled`), and `STANDARD_ERROR`, the standard error of the utility as an estimate for
             the population of the people.
         """
+        return self.measure_by(lambda x, s: learner.propensity(x, s, SeedStreams(self.seeds, "evaluation")))
+
+    def measure_by(self, policy: Callable[[Tensor, Tensor], Tensor]) -> dict[str, Tensor]:
+        """The same of π as a function of x (E, N, D) and s (E, N), shape (E, N)."""
         stacked = self.stacked
-        propensity = self._propensity(learner, stacked.x, stacked.s)
+        propensity = policy(stacked.x, stacked.s)
         if stacked.counterfactual_x is None:
             return self._measures(propensity, None)
-        return self._measures(propensity, self._propensity(learner, stacked.counterfactual_x, -stacked.s))
+        return self._measures(propensity, policy(stacked.counterfactual_x, -stacked.s))
 
     def measure_constant(self, propensity: float) -> dict[str, Tensor]:
         """The same of a policy that accepts everybody with one probability."""
@@ -76,8 +88,9 @@ class Evaluation:
         )
         return measured
 
-    def _propensity(self, learner: Learner, x: Tensor, s: Tensor) -> Tensor:
-        return learner.propensity(x, s, SeedStreams(self.seeds, "evaluation"))
+    def _stacked(self, people: People) -> People:
+        """The people once per seed, fields of shape (E, N, ...)."""
+        return people.rows(torch.arange(len(people)).expand(len(self.seeds), -1))
 
     def _sample(self, propensity: Tensor) -> Tensor:
         return (self.decision_noise < propensity).to(propensity.dtype)

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fairall.data.people import People
+from fairall.data.people import Decisions, People
 
 STATE = (
     "measures", "s", "label", "accepted", "ground_truth", "counted", "counterfactually_counted",
-    "propensity", "largest_weight",
+    "propensity", "observed", "largest_weight",
 )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """Decisions of a policy on the applicants of one time step.
-
-    Attributes:
-        propensity: π(d=1 | x, s) of each decision, shape (E, N).
-        accepted: the decisions, shape (E, N), bool.
-        counterfactually_accepted: the decisions on the counterfactuals by the same random numbers, shape
-            (E, N), bool; None where counterfactuals are unknown.
-    """
-
-    propensity: Tensor
-    accepted: Tensor
-    counterfactually_accepted: Tensor | None
 
 
 class History:
@@ -50,6 +34,7 @@ class History:
         counterfactually_counted: the same on the counterfactuals by the same random numbers, shape (E, N),
             bool; no step where counterfactuals are unknown.
         propensity: π(d=1 | x, s) of the decisions taken, shape (E, N); no step unless it is kept.
+        observed: further values per step from 1 by name (`World.observed`), shapes (E, ...).
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
     """
 
@@ -63,6 +48,7 @@ class History:
         self.counted: list[Tensor] = []
         self.counterfactually_counted: list[Tensor] = []
         self.propensity: list[Tensor] = []
+        self.observed: dict[str, list[Tensor]] = {}
         self.largest_weight = torch.ones(n_seeds)
 
     @property
@@ -70,8 +56,12 @@ class History:
         """Time steps completed; −1 before the policy after warm-up has been measured."""
         return len(self.measures) - 1
 
-    def record_decisions(self, applicants: People, taken: Decisions, counted: Decisions) -> None:
-        """Add one step's applicants, the decisions taken on them, and those to be counted."""
+    def record_decisions(
+        self, applicants: People, taken: Decisions, counted: Decisions, observed: Mapping[str, Tensor]
+    ) -> None:
+        """Add one step's applicants, the decisions taken on them, those to be counted, and further values."""
+        for name, values in observed.items():
+            self.observed.setdefault(name, []).append(values)
         self.s.append(applicants.s)
         self.label.append(applicants.label)
         self.accepted.append(taken.accepted)
@@ -100,29 +90,20 @@ class History:
             longest = torch.maximum(longest, current)
         return longest
 
-    def with_constant_decisions(self, accepts: bool, measures: dict[str, Tensor]) -> History:
-        """History of the same applicants with all of them accepted, or none.
-
-        Args:
-            accepts: whether they are accepted.
-            measures: of that policy, as at every time step.
-        """
-        accepted = [torch.full_like(s, accepts, dtype=torch.bool) for s in self.s]
-        return self.with_decisions(accepted, accepted if self.counterfactually_counted else [], measures)
-
     def with_decisions(
-        self, accepted: list[Tensor], counterfactually: list[Tensor], measures: dict[str, Tensor]
+        self, accepted: list[Tensor], counterfactually: list[Tensor], measures: list[dict[str, Tensor]]
     ) -> History:
-        """History of the same applicants with the decisions of a policy that does not change.
+        """History of the same applicants with the decisions of another policy.
 
         Args:
             accepted: its decisions per step from 1, shape (E, N), bool.
             counterfactually: those on the counterfactuals, likewise; none where they are unknown.
-            measures: of that policy, as at every time step.
+            measures: of that policy, per time step from 0.
         """
         other = History(len(self.largest_weight))
-        other.measures = [measures] * len(self.measures)
+        other.measures = measures
         other.s, other.label, other.ground_truth = self.s, self.label, self.ground_truth
+        other.observed = self.observed
         other.accepted = other.counted = accepted
         other.counterfactually_counted = counterfactually
         return other

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import DecisionLuck, ExplorationConfig
-from fairall.data.applicants import ApplicantStream
-from fairall.data.people import Decided, People
+from fairall.data.people import Decisions, People
 from fairall.models.learner import Learner, ProgressCallback
 from fairall.online.evaluation import Evaluation
-from fairall.online.history import Decisions, History
+from fairall.online.history import History
 from fairall.randomness import SeedStreams
+from fairall.worlds.world import World
 
 NO_EXPLORATION = ExplorationConfig(after=None, propensity=0.0)
 
@@ -24,7 +24,7 @@ class OnlineLearning:
 
     Args:
         learner: warmed up.
-        stream: of applicants.
+        world: with the applicants.
         evaluation: of the policy after each step.
         seeds: the E seeds.
         exploration: least propensity for seeds that have accepted nobody for some steps.
@@ -37,7 +37,7 @@ class OnlineLearning:
     def __init__(
         self,
         learner: Learner,
-        stream: ApplicantStream,
+        world: World,
         evaluation: Evaluation,
         seeds: Sequence[int],
         *,
@@ -47,14 +47,14 @@ class OnlineLearning:
         keep_propensity: bool = False,
     ) -> None:
         self.learner = learner
-        self.stream = stream
+        self.world = world
         self.evaluation = evaluation
         self.exploration = exploration
         self.decide_again = decide_again
         self.decisions = SeedStreams(seeds, "decisions")
         self.uniform: Tensor | None = None  # of every time step's decisions, shape (E, N)
         if luck is DecisionLuck.fixed:
-            self.uniform = SeedStreams(seeds, "decision luck").uniform(stream.size)
+            self.uniform = SeedStreams(seeds, "decision luck").uniform(world.stream.size)
         self.history = History(len(seeds), keep_propensity=keep_propensity)
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
@@ -65,17 +65,17 @@ class OnlineLearning:
             advance: called after every step with the current utility and DPU.
             after_step: called after every step, for instance to save a checkpoint.
         """
-        history = self.history
+        history, world, people = self.history, self.world, self.evaluation.people
         if history.steps_done < 0:
-            history.measures.append(self.evaluation.measure(self.learner))
+            history.measures.append(self.evaluation.of(world.evaluated(people)).measure(self.learner))
         while history.steps_done < time_steps:
-            applicants = self.stream.next()
+            applicants = world.next()
             taken = self._decide(applicants)
-            self.learner.update(Decided.reveal(applicants, taken.propensity, taken.accepted))
-            history.record_decisions(
-                applicants, taken, self._decide(applicants) if self.decide_again else taken
-            )
-            measures = self.evaluation.measure(self.learner)
+            for decided in world.reveal(applicants, taken):
+                self.learner.update(decided)
+            counted = self._decide(applicants) if self.decide_again else taken
+            history.record_decisions(applicants, taken, counted, world.observed())
+            measures = self.evaluation.of(world.evaluated(people)).measure(self.learner)
             history.measures.append(measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
             after_step()
@@ -87,11 +87,12 @@ class OnlineLearning:
         propensity = self._explored(self.learner.propensity(applicants.x, applicants.s, self.decisions))
         uniform = self.decisions.uniform(*propensity.shape[1:]) if self.uniform is None else self.uniform
         if applicants.counterfactual_x is None:
-            return Decisions(propensity, uniform < propensity, None)
+            return self.world.admit(applicants, Decisions(propensity, uniform < propensity))
         counterfactual = self._explored(
             self.learner.propensity(applicants.counterfactual_x, -applicants.s, same_numbers)
         )
-        return Decisions(propensity, uniform < propensity, uniform < counterfactual)
+        wanted = Decisions(propensity, uniform < propensity, counterfactual, uniform < counterfactual)
+        return self.world.admit(applicants, wanted)
 
     def _explored(self, propensity: Tensor) -> Tensor:
         """`propensity` (E, N), raised to `exploration.propensity` for seeds that have stopped accepting."""
@@ -104,7 +105,7 @@ class OnlineLearning:
         """All that the remaining steps depend on, as plain containers of tensors."""
         return {
             "learner": self.learner.training_state(),
-            "stream": self.stream.state_dict(),
+            "world": self.world.state_dict(),
             "decisions": self.decisions.state_dict(),
             "history": self.history.state_dict(),
         }
@@ -112,6 +113,6 @@ class OnlineLearning:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
         self.learner.load_training_state(state["learner"])
-        self.stream.load_state_dict(state["stream"])
+        self.world.load_state_dict(state["world"])
         self.decisions.load_state_dict(state["decisions"])
         self.history.load_state_dict(state["history"])

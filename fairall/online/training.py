@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
 
-from fairall.config.schema import Config, DecisionLuck, EffectiveDecisions
-from fairall.data.applicants import ApplicantStream
-from fairall.data.people import Decided
+from fairall.config.schema import Config, EffectiveDecisions
+from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
 from fairall.models.learner import Learner, PretrainCurves, ProgressCallback
@@ -21,6 +20,7 @@ from fairall.online.loop import NO_EXPLORATION, OnlineLearning
 from fairall.runtime import signals
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
+from fairall.worlds.world import World
 
 
 class PhaseDisplay(Protocol):
@@ -73,7 +73,7 @@ class Training:
         self._warmed_up = 0
         self._online = OnlineLearning(
             learner,
-            self.applicants(),
+            self._world(),
             self.evaluation,
             seeds,
             exploration=config.protocol.exploration if learner.learns else NO_EXPLORATION,
@@ -83,15 +83,30 @@ class Training:
         )
 
     @property
+    def world(self) -> World:
+        """The world of the run; see `World`."""
+        return self._online.world
+
+    @property
     def history(self) -> History:
         """See the class."""
         return self._online.history
 
-    def applicants(self) -> ApplicantStream:
-        """The applicants of Phase II, from time step 1 on at every call."""
-        one_order = self.config.protocol.decision_luck is DecisionLuck.fixed
-        size, seeds = self.config.schedule.applicants, self.learner.setting.seeds
-        return self.data.applicants(size, seeds, one_order=one_order)
+    def notes(self) -> list[str]:
+        """Remarks of the learner and of the world, one sentence each."""
+        decision = getattr(self.config.model, "decision", None)
+        return [*self.learner.notes(self.data), *self.world.notes(decision)]
+
+    def replayed(self) -> Iterator[tuple[World, People]]:
+        """The applicants of the time steps so far, with a world in which their time step has begun."""
+        world = self._world()
+        for accepted in self.history.accepted:
+            people = world.next()
+            yield world, people
+            world.stream.observe(people, accepted)
+
+    def _world(self) -> World:
+        return World.of(self.config, self.data, self.learner.setting.seeds)
 
     def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
         """Run all phases, or what the last checkpoint leaves to do of them.

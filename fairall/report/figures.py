@@ -24,7 +24,7 @@ from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, has_level, princi
 from fairall.results.finished import Run
 from fairall.results.page import PageFigure, legend_below
 from fairall.results.paper import synthetic_readings
-from fairall.results.summary import REFERENCES
+from fairall.results.references import REFERENCES
 
 COLUMN = 3.4  # inches, width of a column of the paper
 VERMILION, SKY = "#D55E00", "#56B4E9"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairall.metrics import STANDARD, Quantity, curves, summaries
-from fairall.results.summary import REFERENCES
+from fairall.results.references import REFERENCES
 
 METHODS = {
     "fairall_I_II": "FairAll (I+II)",

@@ -15,7 +15,7 @@ from fairall.report.plan import Planned, missing_runs
 from fairall.report.statistics import LEVEL, standings
 from fairall.results.finished import Run
 from fairall.results.paper import acceptance_rates, paper_metrics, synthetic_readings
-from fairall.results.summary import REFERENCES
+from fairall.results.references import REFERENCES
 from fairall.results.table import Cell, Lacking, Row, Table, plus_minus
 from fairall.storage.identity import flattened
 
@@ -44,7 +44,7 @@ KINDS: dict[str, tuple[Sequence[Quantity], str, str]] = {
     "synthetic": (labels.SYNTHETIC, "Synthetic data at the last time step ({kind}), {policy}", AT_LAST),
 }
 SOURCES = {"expected": "acceptance probabilities", "sampled": "drawn decisions, as the paper's are"}
-# Policies of `summary.REFERENCES` with a row; accepting nobody has 0 in every column.
+# Policies of `references.REFERENCES` with a row; accepting nobody has 0 in every column.
 WITH_ROW = ("accept_all", "oracle", "oracle_parity")
 REFERENCE_NOTES = {
     "accept_all": "Accept everybody: a policy with π = 1 on the same people at the same cost, for reference, "
@@ -191,7 +191,7 @@ def with_references(note: str, rows: Iterable[Row]) -> str:
 
 
 def reference_measure(runs: Iterable[Run], policy: str, measure: str) -> dict[str, Any] | None:
-    """A measure of a policy of `summary.REFERENCES`, from the first of some comparable runs that has it.
+    """A measure of a policy of `references.REFERENCES`, from the first of some comparable runs that has it.
 
     Returns:
         `mean` and `std` over seeds, plain units; `std` None where it does not vary. None where no run has it.

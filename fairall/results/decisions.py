@@ -79,8 +79,7 @@ def _in_rows(steps: Sequence[Tensor]) -> np.ndarray:
 def _raw_features(training: Training) -> dict[str, np.ndarray]:
     """Raw values of the applicants by feature, which the stream gives again from time step 1 on."""
     schema, scaler = training.data.schema, training.data.scaler
-    stream = training.applicants()
-    x = _in_rows([stream.next().x for _ in range(training.history.steps_done)])
+    x = _in_rows([people.x for _, people in training.replayed()])
     features = {}
     for i, feature in enumerate(schema):
         own = Scaler(scaler.mean[[i]], scaler.scale[[i]], scaler.real[[i]])

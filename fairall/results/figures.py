@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from fairall.metrics import STANDARD, Measure, Quantity
 from fairall.models.learner import PretrainCurves
-from fairall.results.summary import REFERENCES
+from fairall.results.references import REFERENCES
 from fairall.storage.files import atomic
 
 # Palette of Okabe and Ito, safe for colour-blind readers.
@@ -119,7 +119,7 @@ def draw_learning(
 
 
 def has_level(policy: str, measure: Quantity) -> bool:
-    """Whether a panel of a measure shows the level of a policy of `summary.REFERENCES`.
+    """Whether a panel of a measure shows the level of a policy of `references.REFERENCES`.
 
     Accepting everybody or nobody has a level in panels of utilities only: it is fair by most definitions.
     """

@@ -72,7 +72,7 @@ class Run:
         return pd.Series(values, dtype=float).dropna()
 
     def reference(self, policy: str, measure: str) -> dict[str, Any] | None:
-        """Mean, std and interval of a measure for a policy of `summary.REFERENCES`, plain units.
+        """Mean, std and interval of a measure for a policy of `references.REFERENCES`, plain units.
 
         None where the data do not allow it, and for runs of versions that did not measure it.
         """

@@ -11,21 +11,9 @@ import torch
 from torch import Tensor
 
 from fairall import metrics
-from fairall.errors import FairAllError
 from fairall.metrics import STANDARD, Measure
-from fairall.models.oracle import Oracle, oracles
 from fairall.online.history import History
-from fairall.online.training import Training
-from fairall.randomness import SeedStreams
 from fairall.results.latent_quality import BOUNDS
-
-# Policies that every run is compared with, as tables and figures name them.
-REFERENCES = {
-    "accept_all": "accept everybody",
-    "reject_all": "accept nobody",
-    "oracle": "knows every label",
-    "oracle_parity": "knows every label, with parity",
-}
 
 
 def columns(measures: Sequence[Measure] = STANDARD) -> list[str]:
@@ -34,12 +22,23 @@ def columns(measures: Sequence[Measure] = STANDARD) -> list[str]:
 
 
 def measure_table(
-    history: History, seeds: Sequence[int], cost: float, measures: Sequence[Measure] = STANDARD
+    history: History,
+    seeds: Sequence[int],
+    cost: float,
+    measures: Sequence[Measure] = STANDARD,
+    oracle: Sequence[Tensor] = (),
 ) -> pd.DataFrame:
     """One row per seed and time step 0..T with the columns `columns(measures)`.
 
     Cells are NaN where the data do not allow a measure, for measures of applicants at time step 0, and from
     the step on at which a seed has diverged: where its utility is not a number.
+
+    Args:
+        history: of a run.
+        seeds: the E seeds.
+        cost: c in (0, 1).
+        measures: of the run.
+        oracle: its decisions on the same applicants per time step from 1, shape (E, N), bool, if known.
     """
     series: dict[str, Tensor] = {
         name: torch.stack([measured[name] for measured in history.measures]) for name in history.measures[0]
@@ -54,6 +53,9 @@ def measure_table(
         data["ground_truth"] = torch.stack(history.ground_truth)
     if history.counterfactually_counted:
         data["counterfactually_accepted"] = torch.stack(history.counterfactually_counted)
+    data |= {name: torch.stack(values) for name, values in history.observed.items()}
+    if oracle:
+        data["oracle_accepted"] = torch.stack(list(oracle))
     no_value = torch.full((1, len(seeds)), torch.nan)  # at time step 0, which has no applicants
     for measure in measures:
         values = measure(data) if measure.of == "applicants" else None
@@ -117,63 +119,6 @@ def summarise(
     ]
     described = {measure.name: measure.to_plain() for measure in measures}
     return {"measures": described, "aggregate": aggregate, "per_seed": per_seed}
-
-
-def references(training: Training, window: tuple[int, int]) -> dict[str, dict[str, Any]]:
-    """Measures of the policies of `REFERENCES` on the applicants and evaluation people of a run, at its cost.
-
-    The oracles are fitted to the training rows and omitted where `Oracle.fit` is not possible.
-
-    Args:
-        training: after the last time step.
-        window: t1 and t2 of the temporal measures.
-
-    Returns:
-        By name, the `aggregate` of `summarise`.
-    """
-    evaluation, history = training.evaluation, training.history
-    histories = {
-        name: history.with_constant_decisions(accepts, evaluation.measure_constant(float(accepts)))
-        for name, accepts in (("accept_all", True), ("reject_all", False))
-    }
-    try:
-        fitted = oracles(training.data.train, training.learner.setting)
-    except FairAllError:
-        fitted = {}
-    for name, (accepted, counterfactually) in _decisions(fitted, training).items():
-        measured = evaluation.measure(fitted[name])
-        histories[name] = history.with_decisions(accepted, counterfactually, measured)
-    aggregates = {}
-    for name, constant in histories.items():
-        table = measure_table(constant, evaluation.seeds, evaluation.cost, evaluation.measures)
-        summary = summarise(table, window=window, further={}, measures=evaluation.measures)
-        aggregates[name] = summary["aggregate"]
-    return aggregates
-
-
-def _decisions(
-    policies: Mapping[str, Oracle], training: Training
-) -> dict[str, tuple[list[Tensor], list[Tensor]]]:
-    """Decisions of oracles on the applicants of a run, and on their counterfactuals where these are known.
-
-    All of them are drawn with the same random numbers. The oracles are of one fit.
-
-    Returns:
-        By name, both per time step from 1, shape (E, N), bool.
-    """
-    decided: dict[str, tuple[list[Tensor], list[Tensor]]] = {name: ([], []) for name in policies}
-    stream = training.applicants()
-    luck = SeedStreams(training.evaluation.seeds, "decisions of references")
-    for _ in range(training.history.steps_done if policies else 0):
-        people, uniform = stream.next(), luck.uniform(stream.size)
-        sides = [(people.x, people.s)]
-        if people.counterfactual_x is not None:
-            sides.append((people.counterfactual_x, -people.s))
-        for side, (x, s) in enumerate(sides):
-            score = next(iter(policies.values())).score(x, s)
-            for name, policy in policies.items():
-                decided[name][side].append(uniform < policy.accepted(score, s))
-    return decided
 
 
 def _number(value: float) -> float | None:

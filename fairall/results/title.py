@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairall.config.world import world_parts
 from fairall.errors import count
 
 REHEARSAL = "quick"  # the preset whose results have no meaning
@@ -17,5 +18,7 @@ def run_title(config: dict[str, Any]) -> str:
     """
     names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
     title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
+    parts = world_parts(config.get("world"))
+    title += f", world of {', '.join(parts)}" if parts else ""
     title += f", c = {config['cost']['value']:g}, {count(config['seeds'], 'seed')}"
     return f"{title} (preset=quick: its numbers mean nothing)" if config["preset"] == REHEARSAL else title

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from fairall.config.world import Course
 from fairall.metrics import effective_sample_size
 from fairall.online.evaluation import STANDARD_ERROR
 from fairall.online.training import Training
@@ -16,9 +17,11 @@ from fairall.results.decisions import decision_table, renamed
 from fairall.results.diagnostics import preset_warnings, warm_up_warnings, warnings_of
 from fairall.results.latent_quality import latent, representation_measures
 from fairall.results.paper import paper_metrics
-from fairall.results.summary import measure_table, references, summarise
+from fairall.results.references import reference_histories, references
+from fairall.results.summary import measure_table, summarise
 from fairall.results.title import run_title
 from fairall.storage.run_folder import RunFolder
+from fairall.worlds.measures import adaptation_time
 
 
 def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -> dict[str, Any]:
@@ -31,11 +34,13 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     """
     config, data, evaluation = training.config, training.data, training.evaluation
     window = (config.evaluation.window[0], config.evaluation.window[1])
-    table = measure_table(training.history, evaluation.seeds, evaluation.cost, evaluation.measures)
+    histories = reference_histories(training)
+    oracle = histories["oracle"].accepted if "oracle" in histories else ()
+    table = measure_table(training.history, evaluation.seeds, evaluation.cost, evaluation.measures, oracle)
     summary = summarise(table, window=window, further=_further(training), measures=evaluation.measures)
-    summary["references"] = references(training, window)
+    summary["references"] = references(histories, training, window)
     summary["evaluation"] = _evaluation_people(training)
-    summary["notes"] = [*data.notes, *training.learner.notes(data)]
+    summary["notes"] = [*data.notes, *training.notes()]
     if config.evaluation.decisions:
         summary["notes"] += renamed(data)
         folder.write_decisions(decision_table(training))
@@ -85,7 +90,10 @@ def _further(training: Training) -> dict[str, np.ndarray]:
             "phase1_best_epoch": training.curves.best_epoch.numpy(),
             "phase1_validation_loss": training.curves.kept_loss.numpy(),
         }
-    decided, history = training.decided, training.history
+    decided, history, drift = training.decided, training.history, config.world.drift
+    if drift.active and drift.course is Course.step:
+        utility = torch.stack([one["utility"] for one in history.measures]).double().numpy()
+        measures["adaptation_time"] = adaptation_time(utility, drift.start)
     at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)
     return measures | {
         "largest_ips_weight": torch.maximum(at_first, history.largest_weight).double().numpy(),

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from fairall.config.schema import Config, DecisionLuck, ExplorationConfig
 from fairall.data.load import load_dataset
-from fairall.data.people import Decided, People
+from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import Evaluation
-from fairall.online.history import Decisions, History
+from fairall.online.history import History
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training, initially_decided
@@ -22,6 +22,7 @@ from fairall.randomness import SeedStreams
 from fairall.results.summary import measure_table
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
+from fairall.worlds.world import World
 from tests.conftest import ComposeConfig, no_cache
 
 
@@ -46,7 +47,7 @@ class Coin(Learner):
 def online(learner: Learner, data: PreparedData, seeds: list[int], **guards: Any) -> OnlineLearning:
     evaluation = Evaluation(data.test, 0.5, seeds)
     stream = data.applicants(64, seeds, one_order=guards.get("luck") is DecisionLuck.fixed)
-    return OnlineLearning(learner, stream, evaluation, seeds, **guards)
+    return OnlineLearning(learner, World(stream), evaluation, seeds, **guards)
 
 
 def run(process: OnlineLearning, time_steps: int) -> Any:
@@ -429,7 +430,7 @@ def recorded(accepted: list[str], counted: list[str] | None = None) -> History:
         return Decisions(torch.full((len(step), 2), 0.5), somebody, None)
 
     for taken, again in zip(zip(*accepted, strict=True), zip(*counted or accepted, strict=True), strict=True):
-        history.record_decisions(People(nobody, nobody, nobody), decisions(taken), decisions(again))
+        history.record_decisions(People(nobody, nobody, nobody), decisions(taken), decisions(again), {})
     return history
 
 

@@ -1,0 +1,52 @@
+"""How people change when they are accepted, for data sets that know it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.config.checks import not_negative
+from fairall.data.people import People
+from fairall.randomness import SeedStreams
+
+
+@dataclass
+class DynamicsConfig:
+    """By how much the score of an accepted person rises or falls."""
+
+    rise: float = MISSING
+    fall: float = MISSING
+
+    def validate(self) -> None:
+        """See `DatasetConfig.validate`."""
+        not_negative("dataset.dynamics.rise", self.rise)
+        not_negative("dataset.dynamics.fall", self.fall)
+
+
+class Dynamics(ABC):
+    """People of E seeds with a state, shape (E, n, number of variables), float64, that changes over time."""
+
+    @abstractmethod
+    def draw(self, streams: SeedStreams, n: int) -> Tensor:
+        """States of n new people per seed."""
+
+    @abstractmethod
+    def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
+        """People as they apply, with labels drawn anew where these are random.
+
+        Args:
+            state: shape (E, n, ...).
+            streams: of the labels.
+            person: `People.person`.
+        """
+
+    @abstractmethod
+    def changed(self, state: Tensor, good: Tensor) -> Tensor:
+        """States of accepted people after their label, `good` (E, n), bool."""
+
+    @abstractmethod
+    def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Score, in the units of `DynamicsConfig`, and s of people, shapes (E, n)."""

@@ -1,0 +1,165 @@
+"""What reference policies would have decided on the applicants of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairall.data.people import Decisions, People
+from fairall.errors import FairAllError
+from fairall.models.oracle import Oracle, oracles
+from fairall.online.history import History
+from fairall.online.training import Training
+from fairall.randomness import SeedStreams
+from fairall.results.summary import measure_table, summarise
+from fairall.worlds.world import World
+
+# Policies that every run is compared with, as tables and figures name them.
+REFERENCES = {
+    "accept_all": "accept everybody",
+    "reject_all": "accept nobody",
+    "oracle": "knows every label",
+    "oracle_parity": "knows every label, with parity",
+}
+
+
+CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
+
+
+def reference_histories(training: Training) -> dict[str, History]:
+    """Decisions of the policies of `REFERENCES` on applicants and evaluation people of a run, at its cost.
+
+    The oracles are fitted to the training rows, and omitted where `Oracle.fit` is not possible. Where labels
+    or people move, they know how: P(ỹ | x, s) and the rates of parity are those of the time step. Places go
+    to those of greatest P. Applicants who return are those whom the decisions of the run have changed.
+
+    Args:
+        training: after the last time step.
+    """
+    evaluation, history, own = training.evaluation, training.history, training.world
+    try:
+        policies = oracles(training.data.train, training.learner.setting)
+    except FairAllError:
+        policies = {}
+    series = {name: _Series() for name in (*CONSTANT, *policies)}
+    _measure(series, policies, training, 0)
+    luck = SeedStreams(evaluation.seeds, "decisions of references")
+    for world, people in training.replayed():
+        for name, p in CONSTANT.items():
+            series[name].add(world.admit(people, _constant(people, p)))
+        if policies:
+            uniform = luck.uniform(people.s.shape[1])
+            score = _score_of_day(policies, training, world.time_step)
+            for name, policy in policies.items():
+                series[name].add(_decisions(policy, score, world, people, uniform))
+        if own.moves:
+            _measure(series, policies, training, world.time_step)
+    return {
+        name: history.with_decisions(
+            of.accepted,
+            of.counterfactually,
+            of.measures if own.moves else of.measures * len(history.measures),
+        )
+        for name, of in series.items()
+    }
+
+
+def references(
+    histories: Mapping[str, History], training: Training, window: tuple[int, int]
+) -> dict[str, dict[str, Any]]:
+    """Measures of reference policies.
+
+    Args:
+        histories: of `reference_histories`.
+        training: of the run.
+        window: t1 and t2 of the temporal measures.
+
+    Returns:
+        By name, the `aggregate` of `summarise`.
+    """
+    evaluation, measures = training.evaluation, training.evaluation.measures
+    oracle = histories["oracle"].accepted if "oracle" in histories else ()
+    aggregates = {}
+    for name, history in histories.items():
+        table = measure_table(history, evaluation.seeds, evaluation.cost, measures, oracle)
+        aggregates[name] = summarise(table, window=window, further={}, measures=measures)["aggregate"]
+    return aggregates
+
+
+@dataclass
+class _Series:
+    """Decisions per time step from 1, and measures from 0, of one policy."""
+
+    accepted: list[Tensor] = field(default_factory=list)
+    counterfactually: list[Tensor] = field(default_factory=list)
+    measures: list[dict[str, Tensor]] = field(default_factory=list)
+
+    def add(self, decisions: Decisions) -> None:
+        self.accepted.append(decisions.accepted)
+        if decisions.counterfactually_accepted is not None:
+            self.counterfactually.append(decisions.counterfactually_accepted)
+
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""Log odds of P(ỹ = 1 | x, s) at a time step."""
+
+
+def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step: int) -> Score:
+    """The score at a time step, at which the oracle with parity then has the rates of its training rows."""
+    world, free = training.world, policies["oracle"]
+    if not world.moves:
+        return free.score
+
+    def score(x: Tensor, s: Tensor) -> Tensor:
+        return world.probability(free.score(x, s).sigmoid(), s, time_step).logit()
+
+    train = world.evaluated(training.data.train, time_step)
+    policies["oracle_parity"].choose_thresholds(score(train.x, train.s), train.s)
+    return score
+
+
+def _measure(
+    series: Mapping[str, _Series], policies: Mapping[str, Oracle], training: Training, time_step: int
+) -> None:
+    """Add the measures on the evaluation people of a time step."""
+    evaluation = training.evaluation
+    evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
+    for name, p in CONSTANT.items():
+        series[name].measures.append(evaluation.measure_constant(p))
+    if policies:
+        score = _score_of_day(policies, training, time_step)
+        for name, policy in policies.items():
+            measured = evaluation.measure_by(
+                lambda x, s, policy=policy: policy.accepted(score(x, s), s).to(x.dtype)
+            )
+            series[name].measures.append(measured)
+
+
+def _constant(people: People, p: float) -> Decisions:
+    """Decisions that accept everybody, or nobody."""
+    propensity = torch.full_like(people.s, p)
+    if people.counterfactual_x is None:
+        return Decisions(propensity, propensity > 0)
+    return Decisions(propensity, propensity > 0, propensity, propensity > 0)
+
+
+def _decisions(policy: Oracle, score: Score, world: World, people: People, uniform: Tensor) -> Decisions:
+    """Decisions of an oracle; of those it accepts, people of greatest score have the places."""
+
+    def wanted(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        own = score(x, s)
+        return own, uniform < policy.accepted(own, s)
+
+    s, capacity = people.s, world.capacity
+    value, wants = wanted(people.x, s)
+    accepted = wants if capacity is None else wants & capacity.finds_place(s, value, s, wants, value)
+    if people.counterfactual_x is None:
+        return Decisions(accepted.float(), accepted)
+    other_value, other = wanted(people.counterfactual_x, -s)
+    if capacity is not None:
+        other &= capacity.finds_place(-s, other_value, s, wants, value)
+    return Decisions(accepted.float(), accepted, other.float(), other)

@@ -1,0 +1,1 @@
+"""Worlds other than the paper's: few places, late or false labels, people who change."""

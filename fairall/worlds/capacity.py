@@ -1,0 +1,183 @@
+"""Few places: at most C of a time step's applicants are accepted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from fairall.config.checks import require
+from fairall.config.world import CapacityConfig, PlacesRule
+from fairall.data.people import Decisions, People
+from fairall.randomness import SeedStreams
+from fairall.worlds.measures import UTILITY_PER_PLACE
+from fairall.worlds.part import Part, WorldSetting
+
+CHUNK = 2**22  # complex numbers at once
+ROUNDING = 1e-9
+
+
+class Capacity(Part):
+    """Accepts the policy's choice where it finds places, and by a rule a part of it where it does not.
+
+    The policy wants a person with probability π, independently of the others. With the rule `lottery` places
+    are drawn among the people it wants, with `top` they go to the greatest π, equal ones by position. With
+    quotas each group has its places, and the rule is for each group. The propensity of a decision is the
+    probability of both, to be wanted and to find a place, given the π of all applicants:
+
+        lottery: π_i E[min(1, C / (1 + Σ_{j≠i} B_j))],    top: π_i P(Σ_{j before i} B_j < C),
+
+    with independent B_j ~ Bernoulli(π_j), so that 1/propensity weights are unbiased. They are exact, by the
+    discrete Fourier transform of the Poisson binomial distribution (Hong 2013). Where π is 0 or 1, `top`
+    leaves no chance, and propensities are 0 or 1.
+
+    A counterfactual is decided on with the others as they are.
+
+    References:
+        Hong, Y. (2013). On computing the distribution function for the Poisson binomial distribution.
+        Computational Statistics & Data Analysis 59.
+    """
+
+    measures = (UTILITY_PER_PLACE,)
+    config: CapacityConfig
+
+    def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:
+        super().__init__(config, setting)
+        n = setting.applicants
+        key, value = "share", config.share
+        if config.share is None:
+            key, value = "number", config.number
+            assert config.number is not None
+            self.places = min(config.number, n)
+        else:
+            self.places = math.floor(config.share * n + ROUNDING)
+        require(
+            self.places >= 1, f"world.capacity.{key}", value, f"a place for one of {n} applicants at least"
+        )
+        quotas = config.quotas
+        self.by_group: tuple[int, int] | None = None  # places of S = −1 and of S = +1
+        if quotas.advantaged is not None and quotas.disadvantaged is not None:
+            self.by_group = (
+                math.floor(quotas.disadvantaged * self.places + ROUNDING),
+                math.floor(quotas.advantaged * self.places + ROUNDING),
+            )
+        self.streams = SeedStreams(setting.seeds, "places")
+
+    def admit(self, people: People, wanted: Decisions) -> Decisions:
+        """See `Part.admit`."""
+        pi, wants = wanted.propensity, wanted.accepted
+        lot = self.streams.uniform(pi.shape[1])
+        # Of greater rank is who has the greater value, then the earlier position.
+        value = lot if self.config.rule is PlacesRule.lottery else pi
+        inclusion = torch.zeros_like(pi)
+        for rows, places in self._queues(people.s):
+            own = torch.where(rows, pi, 0.0)
+            share = lottery(own, places) if self.config.rule is PlacesRule.lottery else top(own, places)
+            inclusion = torch.where(rows, share, inclusion)
+        admitted = replace(
+            wanted,
+            propensity=inclusion,
+            accepted=wants & self.finds_place(people.s, value, people.s, wants, value),
+        )
+        if wanted.counterfactually_accepted is None:
+            return admitted
+        other_value = value if self.config.rule is PlacesRule.lottery else wanted.counterfactual_propensity
+        assert other_value is not None
+        finds = self.finds_place(-people.s, other_value, people.s, wants, value)
+        return replace(admitted, counterfactually_accepted=wanted.counterfactually_accepted & finds)
+
+    def observed(self) -> dict[str, Tensor]:
+        """`places` of the time step, shape (E,)."""
+        return {"places": torch.full((len(self.setting.seeds),), float(self.places))}
+
+    def notes(self, decision: str | None) -> list[str]:
+        """A note where propensities are 0 and 1."""
+        if self.config.rule is not PlacesRule.top or decision != "deterministic":
+            return []
+        return [
+            "world.capacity.rule=top with model.decision=deterministic leaves nothing to chance: propensities"
+            " are 0 and 1, and weighting by 1/propensity corrects for nothing"
+        ]
+
+    def finds_place(
+        self, s: Tensor, value: Tensor, others_s: Tensor, wants: Tensor, others: Tensor
+    ) -> Tensor:
+        """Who of people of given s and value finds a place, (E, N), bool.
+
+        Args:
+            s: of each person, shape (E, N).
+            value: places go to the greatest, shape (E, N).
+            others_s: s of the applicants, shape (E, N), of whom each is everyone else's rival.
+            wants: whom of them the policy wants, shape (E, N), bool.
+            others: their values, shape (E, N).
+        """
+        position = torch.arange(s.shape[1])
+        before = (others.unsqueeze(1) > value.unsqueeze(2)) | (
+            (others.unsqueeze(1) == value.unsqueeze(2)) & (position < position.unsqueeze(1))
+        )
+        before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
+        if self.by_group is None:
+            return before.sum(2) < self.places
+        before &= others_s.unsqueeze(1) == s.unsqueeze(2)
+        places = torch.where(s > 0, self.by_group[1], self.by_group[0])
+        return before.sum(2) < places
+
+    def _queues(self, s: Tensor) -> list[tuple[Tensor, int]]:
+        """Who share places (E, N), and how many places."""
+        if self.by_group is None:
+            return [(torch.ones_like(s, dtype=torch.bool), self.places)]
+        return [(s < 0, self.by_group[0]), (s > 0, self.by_group[1])]
+
+
+def lottery(pi: Tensor, places: int) -> Tensor:
+    """π_i E[min(1, C / (1 + Σ_{j≠i} B_j))], B_j ~ Bernoulli(π_j): wanted, and drawn for one of C places.
+
+    Args:
+        pi: π, shape (E, N).
+        places: C.
+
+    Returns:
+        Shape (E, N).
+
+    Examples:
+        >>> lottery(torch.tensor([[1.0, 1.0, 0.5]]), 1)
+        tensor([[0.4167, 0.4167, 0.1667]])
+    """
+    n = pi.shape[1]
+    k = n + 1 + n % 2  # odd, so that no characteristic function is 0
+    unit = torch.exp(torch.arange(k, dtype=torch.float64) * (2j * math.pi / k))
+    chance = torch.clamp(places / (1.0 + torch.arange(k, dtype=torch.float64)), max=1.0)
+    transformed = torch.fft.fft(chance.to(torch.complex128)) / k  # Σ_s g(s) ω^(−ms), m = 0..K−1
+    shares = []
+    for own in pi.double():
+        factors = [1.0 + part.unsqueeze(1) * (unit - 1.0) for part in own.split(max(1, CHUNK // k))]
+        everybody = torch.stack([part.prod(0) for part in factors]).prod(0) * transformed
+        shares.append(torch.cat([(everybody / part).sum(1).real for part in factors]))
+    return (pi * torch.stack(shares).clamp(0.0, 1.0)).to(pi.dtype)
+
+
+def top(pi: Tensor, places: int) -> Tensor:
+    """π_i P(Σ_{j before i} B_j < C): wanted, and among the C wanted of greatest π, the earlier of equals.
+
+    Arguments and result as for `lottery`.
+
+    Examples:
+        >>> top(torch.tensor([[0.5, 1.0, 0.25]]), 1)
+        tensor([[0.0000, 1.0000, 0.0000]])
+    """
+    order = pi.argsort(dim=1, descending=True, stable=True)
+    ranked = pi.double().gather(1, order)
+    taken = torch.zeros(
+        len(pi), places + 1, dtype=torch.float64
+    )  # P(so many places are taken), C or more last
+    taken[:, 0] = 1.0
+    free = []
+    for p in ranked.T:
+        free.append(taken[:, :-1].sum(1))
+        moved = taken[:, :-1] * p.unsqueeze(1)
+        taken[:, :-1] -= moved
+        taken[:, 1:] += moved
+    share = (ranked * torch.stack(free, dim=1)).clamp(0.0, 1.0)
+    return torch.zeros_like(pi).scatter(1, order, share.to(pi.dtype))

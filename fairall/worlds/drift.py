@@ -1,0 +1,192 @@
+"""A population that moves: shares of groups, features, and labels given features."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fairall.config.checks import one_of, require
+from fairall.config.world import Course, DriftConfig
+from fairall.data.applicants import ApplicantStream
+from fairall.data.people import People, take
+from fairall.errors import FairAllError
+from fairall.randomness import SeedStreams
+from fairall.worlds.part import Part, WorldSetting
+
+FURTHEST = 3.0  # standard deviations from the mean, beyond which a feature changes the weight no more
+LARGEST_WEIGHT = 100.0  # so many candidates may be needed for one applicant
+
+
+class Drift(Part):
+    """Moves the population by an extent e(t) from 0 to 1 (`Course`), and the evaluation people with it.
+
+    A person of features x and group s comes with the weight
+
+        w(x, s) = P_t(s) / P(s) · exp(e(t) Σ_j b_j x_j) / E[exp(e(t) Σ_j b_j x_j) | s],
+
+    P_t(s) going from P(s) to the target, x_j standardised and cut off at `FURTHEST`, E and P of the training
+    rows. So the share of the groups and the features within groups move separately, and P(ỹ | x, s) does not.
+    The last is moved by labels: with probability e(t)|d| a label 0 becomes 1 (d > 0), or 1 becomes 0 (d < 0).
+    Ground truth stays as it is.
+
+    Applicants are candidates of the stream at rest, accepted with probability w / max w; evaluation people
+    are drawn systematically, so that the same ones come unless the weights differ.
+    """
+
+    config: DriftConfig
+
+    def __init__(self, config: DriftConfig, setting: WorldSetting) -> None:
+        super().__init__(config, setting)
+        data, last = setting.data, setting.time_steps
+        require(config.start < last, "world.drift.start", config.start, f"below schedule.time_steps={last}")
+        names = data.schema.names
+        self.slope = torch.zeros(len(names))
+        for name, slope in config.features.items():
+            one_of("world.drift.features", name, names)
+            self.slope[names.index(name)] = slope
+        train = data.train
+        self.mean, self.scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)
+        self.advantaged = float((train.s > 0).double().mean())
+        if not 0 < self.advantaged < 1:
+            raise FairAllError("world.drift: all training rows are of one group")
+        largest = float(self.weight(train.x, train.s, 1.0).max())
+        if largest > LARGEST_WEIGHT:
+            raise FairAllError(
+                f"world.drift: some people would be {largest:.0f} times as frequent as before, and "
+                f"{LARGEST_WEIGHT:g} is the most: choose smaller numbers in world.drift.features, or a share "
+                "of groups nearer to that of the data"
+            )
+        labels = config.label
+        self.change = torch.tensor([labels.disadvantaged, labels.advantaged])
+
+    def extent(self, time_step: int) -> float:
+        """e(t) in [0, 1] (`Course`)."""
+        since, config = time_step - self.config.start, self.config
+        if since < 0:
+            return 0.0
+        if config.course is Course.step:
+            return 1.0
+        if config.course is Course.linear:
+            return since / (self.setting.time_steps - config.start)
+        return 0.5 * (1.0 - math.cos(2.0 * math.pi * since / config.period))
+
+    def weight(self, x: Tensor, s: Tensor, extent: float) -> Tensor:
+        """Weights w of people x (..., D) and s (...), shape (...)."""
+        train = self.setting.data.train
+        tilt = extent * self._score(train.x)
+        log_mean = torch.stack(
+            [tilt[own].logsumexp(0) - math.log(int(own.sum())) for own in (train.s < 0, train.s > 0)]
+        )
+        target = self.config.advantaged_share
+        share = self.advantaged if target is None else target
+        ratio = 1.0 + extent * (
+            torch.tensor([1.0 - share, share]) / torch.tensor([1.0 - self.advantaged, self.advantaged]) - 1.0
+        )
+        group = (s > 0).long()
+        return ratio[group] * torch.exp(extent * self._score(x) - log_mean[group])
+
+    def relabelled(self, people: People, uniform: Tensor, extent: float) -> People:
+        """The people with labels that moved; `uniform` on [0, 1) of the shape of their labels."""
+        change = extent * self.change[(people.s > 0).long()]
+        label = torch.where(uniform < change, 1.0, people.label)
+        return replace(people, label=torch.where(uniform < -change, 0.0, label))
+
+    def arriving(self, stream: ApplicantStream) -> ApplicantStream:
+        """See `Part.arriving`."""
+        return DriftingApplicants(stream, self)
+
+    def evaluated(self, people: People, time_step: int) -> People:
+        """See `Part.evaluated`."""
+        extent, n = self.extent(time_step), len(people)
+        if extent == 0:
+            return people
+        uniform = SeedStreams([0], "drift of evaluation people").uniform(n + 1)[0]
+        moved = self.relabelled(people, uniform[1:], extent)
+        if not self.moves_people:
+            return moved
+        share = self.weight(people.x, people.s, extent).double().cumsum(0)
+        points = (torch.arange(n) + uniform[0].double()) / n * share[-1]
+        return moved.rows(torch.searchsorted(share, points, right=True).clamp(max=n - 1))
+
+    def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:
+        """See `Part.probability`."""
+        change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
+        return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
+
+    @property
+    def moves_people(self) -> bool:
+        """Whether other people come, and not only other labels."""
+        return self.config.advantaged_share is not None or bool((self.slope != 0).any())
+
+    def _score(self, x: Tensor) -> Tensor:
+        """Σ_j b_j x_j, shape (...)."""
+        return ((x - self.mean) / self.scale).clamp(-FURTHEST, FURTHEST) @ self.slope
+
+
+class DriftingApplicants(ApplicantStream):
+    """Candidates of another stream, thinned to the population of the time step.
+
+    The number of candidates does not depend on their weights, so that the draws of a seed do not depend on
+    other seeds. It makes fewer than N accepted candidates as likely as a deviation of six standard
+    deviations; then the others follow in the order of their uniform numbers divided by their weights.
+    """
+
+    def __init__(self, stream: ApplicantStream, drift: Drift) -> None:
+        super().__init__(stream.size, drift.setting.seeds, "drift")
+        self.stream = stream
+        self.drift = drift
+        self.time_step = 0
+
+    def next(self) -> People:
+        """See `ApplicantStream.next`."""
+        self.time_step += 1
+        drift, size = self.drift, self.size
+        extent = drift.extent(self.time_step)
+        people = self.stream.next()
+        if drift.moves_people:
+            train = drift.setting.data.train
+            most = float(drift.weight(train.x, train.s, extent).max())
+            enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
+            people = _joined([people, *(self.stream.next() for _ in range(enough - 1))])
+            weight = drift.weight(people.x, people.s, extent).clamp(max=most) / most
+            uniform = self.streams.uniform(people.s.shape[1])
+            rejected = torch.where(uniform < weight, 0.0, uniform / weight)
+            people = _taken(people, rejected.argsort(dim=1, stable=True)[:, :size])
+        return drift.relabelled(people, self.streams.uniform(size), extent)
+
+    def observe(self, people: People, accepted: Tensor) -> None:
+        """See `ApplicantStream.observe`."""
+        self.stream.observe(people, accepted)
+
+    def observed(self) -> dict[str, Tensor]:
+        """See `ApplicantStream.observed`."""
+        return self.stream.observed()
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `ApplicantStream.state_dict`."""
+        return super().state_dict() | {"time_step": self.time_step, "stream": self.stream.state_dict()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `ApplicantStream.load_state_dict`."""
+        super().load_state_dict(state)
+        self.time_step = state["time_step"]
+        self.stream.load_state_dict(state["stream"])
+
+
+def _joined(blocks: list[People]) -> People:
+    """Applicants (E, n, ...) of several blocks, side by side."""
+    return _each(lambda name: torch.cat([getattr(block, name) for block in blocks], dim=1), blocks[0])
+
+
+def _taken(people: People, rows: Tensor) -> People:
+    """The applicants at `rows` (E, n) of each seed."""
+    return _each(lambda name: take(getattr(people, name), rows), people)
+
+
+def _each(values: Any, like: People) -> People:
+    known = [field.name for field in fields(People) if getattr(like, field.name) is not None]
+    return People(**{name: values(name) for name in known})

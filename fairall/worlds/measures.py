@@ -1,0 +1,158 @@
+"""Measures of runs in worlds other than the static one."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairall.metrics import effective_utility, measure, registered
+
+WITHIN = 0.1  # of the way from the utility at a shift to that of the end
+SMOOTHED = 5  # time steps
+
+
+@measure(label="utility per place", unit="gain per place", higher_is_better=True, cumulative=True)
+def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tensor) -> Tensor:
+    """Utility realised up to each step by place, Σ over accepted of (ỹ − c) / Σ of places.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        label: ỹ of the applicants, shape (T, E, N).
+        cost: c in (0, 1).
+        places: of each step, shape (T, E).
+
+    Returns:
+        Shape (T, E).
+
+    Examples:
+        >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]])
+        >>> utility_per_place(accepted, label, 0.5, torch.tensor([[1.0]]))
+        tensor([[0.5000]])
+    """
+    return (accepted * (label - cost)).sum(-1).cumsum(0) / places.cumsum(0)
+
+
+@measure(
+    label="effective utility by revealed labels",
+    unit="gain per applicant",
+    higher_is_better=True,
+    cumulative=True,
+)
+def effective_revealed_utility(accepted: Tensor, revealed_label: Tensor, cost: float) -> Tensor:
+    """`effective_utility` as the decision maker sees it, by the labels that decisions reveal, false or not.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        revealed_label: of the applicants, shape (T, E, N).
+        cost: c in (0, 1).
+
+    Returns:
+        Shape (T, E).
+
+    Examples:
+        >>> effective_revealed_utility(torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]]), 0.5)
+        tensor([[-0.2500]])
+    """
+    return effective_utility(accepted, revealed_label, cost)
+
+
+@measure(label="regret", unit="gain per applicant", higher_is_better=False, cumulative=True)
+def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor) -> Tensor:
+    """Effective utility of the oracle of the day on the same applicants, less that of the decisions taken.
+
+    The oracle knows P(ỹ | x, s) as a logistic model of all training labels (`models.oracle.Oracle`), moved as
+    the labels have moved by the time step, and gives the places to those of greatest P.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        label: ỹ of the applicants, shape (T, E, N).
+        cost: c in (0, 1).
+        oracle_accepted: decisions of the oracle, shape (T, E, N), bool.
+
+    Returns:
+        Shape (T, E).
+
+    Examples:
+        >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]])
+        >>> regret(accepted, label, 0.5, ~accepted)
+        tensor([[0.5000]])
+    """
+    return effective_utility(oracle_accepted, label, cost) - effective_utility(accepted, label, cost)
+
+
+@measure(label="mean score, S = +1", unit="points", higher_is_better=True, cumulative=True)
+def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
+    """Mean score after each step of the people with S = +1 who come again and again.
+
+    Args:
+        accepted: decisions taken, shape (T, E, N), bool.
+        group_score: mean scores of the groups S = −1 and S = +1, shape (T, E, 2).
+
+    Returns:
+        Shape (T, E).
+
+    Examples:
+        >>> mean_score_advantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
+        tensor([[50.]])
+    """
+    return group_score[..., 1]
+
+
+@measure(label="mean score, S = −1", unit="points", higher_is_better=True, cumulative=True)
+def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
+    """The same of the people with S = −1; arguments and result as for `mean_score_advantaged`.
+
+    Examples:
+        >>> mean_score_disadvantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
+        tensor([[40.]])
+    """
+    return group_score[..., 0]
+
+
+@measure(label="score gap", unit="points", higher_is_better=None, cumulative=True)
+def score_gap(accepted: Tensor, group_score: Tensor) -> Tensor:
+    """Mean score of the advantaged less that of the disadvantaged; arguments as for `mean_score_advantaged`.
+
+    Examples:
+        >>> score_gap(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
+        tensor([[10.]])
+    """
+    return group_score[..., 1] - group_score[..., 0]
+
+
+UTILITY_PER_PLACE = (registered(utility_per_place),)
+EFFECTIVE_REVEALED_UTILITY = (registered(effective_revealed_utility),)
+REGRET = (registered(regret),)
+MEAN_SCORES = tuple(map(registered, (mean_score_advantaged, mean_score_disadvantaged, score_gap)))
+
+
+def adaptation_time(utility: np.ndarray, start: int) -> np.ndarray:
+    """Time steps from a shift until the utility has made up nine tenths of what it will make up.
+
+    The utility is averaged over `SMOOTHED` steps from each on. What it will make up is the difference between
+    its mean over the last tenth of the steps after the shift and its value right after it.
+
+    Args:
+        utility: of the policy at time steps 0..T, shape (T + 1, E).
+        start: the first time step after the shift.
+
+    Returns:
+        Shape (E,); 0 where nothing is made up, NaN where less than `SMOOTHED` steps follow.
+
+    Examples:
+        >>> adaptation_time(np.array([[9.0]] * 10 + [[1.0]] * 10 + [[5.0]] * 80), 10)
+        array([10.])
+    """
+    after = torch.from_numpy(utility[start:].T.copy()).unsqueeze(1)
+    if after.shape[-1] < SMOOTHED:
+        return np.full(utility.shape[1], np.nan)
+    smooth = torch.nn.functional.avg_pool1d(after, SMOOTHED, stride=1)[:, 0]
+    final = after[:, 0, -max(1, after.shape[-1] // 10) :].mean(1)
+    first = smooth[:, 0]
+    made_up = smooth >= (final - WITHIN * (final - first)).unsqueeze(1)
+    steps = made_up.int().argmax(1).double()
+    steps[~made_up.any(1)] = torch.nan
+    steps[final <= first] = 0.0
+    steps[~after.isfinite().all(-1)[:, 0]] = torch.nan
+    return steps.numpy()

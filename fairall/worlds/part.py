@@ -1,0 +1,111 @@
+"""The interface of the parts of a world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from fairall.config.world import PartConfig
+from fairall.data.applicants import ApplicantStream
+from fairall.data.people import Decided, Decisions, People
+from fairall.data.prepared import PreparedData
+from fairall.metrics import Measure
+
+
+@dataclass(frozen=True)
+class WorldSetting:
+    """What the parts of a world are made for.
+
+    Attributes:
+        data: the people of the run.
+        seeds: the E seeds.
+        applicants: N, of each time step.
+        time_steps: T.
+    """
+
+    data: PreparedData
+    seeds: Sequence[int]
+    applicants: int
+    time_steps: int
+
+
+class Part:
+    """One way in which a world departs from the paper's; each method leaves things as they are by default.
+
+    In a time step the methods are called once each, in this order: `next` of the stream of `arriving`,
+    `admit`, `revealed`, `due`, `observe` of the stream, `evaluated`, `observed`. A part of your own derives
+    from it and is chosen by `world.further.NAME._target_`.
+
+    Attributes:
+        config_type: dataclass of the node of a part of your own.
+        measures: that runs in such a world report besides the standard ones.
+
+    Args:
+        config: the node of the part.
+        setting: of the run.
+
+    Raises:
+        FairAllError: where the data do not allow such a world.
+    """
+
+    config_type: ClassVar[type[PartConfig]] = PartConfig
+    measures: ClassVar[tuple[Measure, ...]] = ()
+
+    def __init__(self, config: Any, setting: WorldSetting) -> None:
+        self.config = config
+        self.setting = setting
+
+    def arriving(self, stream: ApplicantStream) -> ApplicantStream:
+        """The stream of applicants, given that of a world without this part."""
+        return stream
+
+    def admit(self, people: People, wanted: Decisions) -> Decisions:
+        """Decisions on the applicants (E, N), given those that would be taken without this part.
+
+        `propensity` of the result is the probability of being accepted given all applicants.
+        """
+        return wanted
+
+    def revealed(self, people: People) -> People:
+        """The applicants (E, N) with the labels that an acceptance reveals."""
+        return people
+
+    def due(self, decided: Decided) -> list[Decided]:
+        """What learners get at this time step, given what they would get without this part."""
+        return [decided]
+
+    def evaluated(self, people: People, time_step: int) -> People:
+        """The evaluation people of a time step, as many as `people` (N,) of a population at rest."""
+        return people
+
+    def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:
+        """P(ỹ = 1 | x, s) at a time step of people (...), given that of the data, p (...)."""
+        return p
+
+    def observed(self) -> dict[str, Tensor]:
+        """Values of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...)."""
+        return {}
+
+    def notes(self, decision: str | None) -> list[str]:
+        """Remarks for the user, one sentence each.
+
+        Args:
+            decision: `sample` or `deterministic`, of the method; None for one without the key.
+        """
+        return []
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that later steps depend on, as plain containers of tensors.
+
+        By default the state of the attributes that have a `state_dict`, such as `SeedStreams`.
+        """
+        return {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        for name, own in vars(self).items():
+            if hasattr(own, "state_dict"):
+                own.load_state_dict(state[name])
