@@ -52,7 +52,8 @@ def _choices(own: str | None = None) -> dict[str, list[str]]:
     choices = defaultdict(list)
     for folder in (configuration_root() / "conf", *([] if own is None else [Path(own)])):
         for path in sorted(folder.glob("*/**/*.yaml")):
-            if not path.is_relative_to(folder / "fewer"):  # chosen by preset=fast
+            # conf/fewer is chosen by preset=fast.
+            if not (path.is_relative_to(folder / "fewer") or path.stem.startswith("_")):
                 choices[path.parent.relative_to(folder).as_posix()].append(path.stem)
     choices["sweeps"] += sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
     return choices

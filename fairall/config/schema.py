@@ -14,8 +14,6 @@ from typing import Any
 
 from omegaconf import MISSING, OmegaConf
 
-from fairall.config.world import WorldConfig
-
 
 @dataclass
 class LogisticWeightsConfig:
@@ -270,7 +268,7 @@ class Config:
     dataset: Any = MISSING
     model: Any = MISSING
     initial_policy: Any = MISSING
-    world: WorldConfig = field(default_factory=WorldConfig)
+    world: Any = MISSING
     cost: CostConfig = field(default_factory=CostConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
@@ -300,13 +298,13 @@ GROUPS = {"model": ModelConfig, "dataset": DatasetConfig, "initial_policy": Init
 def register_schema() -> None:
     """Register the type of the configuration with Hydra.
 
-    The nodes of `GROUPS` accept any key here, so that entries can be added to their mappings on the command
-    line; `fairall.config.target.with_types` refuses the unknown ones after composition.
+    The nodes of `GROUPS` and `world` accept any key here, so that entries can be added to their mappings on
+    the command line; `fairall.config.target.with_types` refuses the unknown ones after composition.
     """
     from hydra.core.config_store import ConfigStore
 
     schema = OmegaConf.structured(Config)
-    for group in GROUPS:
+    for group in (*GROUPS, "world"):
         schema[group] = {}
         OmegaConf.set_struct(schema[group], False)
     ConfigStore.instance().store(name="schema", node=schema)

@@ -14,7 +14,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from fairall.config.schema import GROUPS, Config
 from fairall.config.words import nearest_key
-from fairall.config.world import PartConfig
+from fairall.config.world import PartConfig, WorldConfig
 from fairall.errors import FairAllError
 
 # By group the base class of its classes, imported by name when needed, and the arguments they are made from.
@@ -43,6 +43,7 @@ def with_types(composed: DictConfig, groups: Collection[str] = tuple(GROUPS)) ->
         if field.name not in plain or plain[field.name] == {}:
             raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
     nodes = {group: typed_node(plain.pop(group), group) for group in groups}
+    nodes["world"] = _merged(WorldConfig, plain.pop("world"), "world.")
     whole = _merged(Config, plain)
     for group, node in nodes.items():
         whole[group] = node

@@ -49,4 +49,4 @@ class Dynamics(ABC):
 
     @abstractmethod
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Score, in the units of `DynamicsConfig`, and s of people, shapes (E, n)."""
+        """Score and s of people, shapes (E, n)."""

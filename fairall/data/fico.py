@@ -171,8 +171,8 @@ class ScoreDynamics(Dynamics):
         return torch.stack([(state[..., 0] + by).clamp(least, greatest), state[..., 1]], dim=-1)
 
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Dynamics.score`."""
-        return state[..., 0], state[..., 1]
+        """See `Dynamics.score`; the score from 0 to 1."""
+        return state[..., 0] / float(self.scores.score[-1]), state[..., 1]
 
 
 class Fico(Dataset):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -133,10 +134,11 @@ def _measure(
     if policies:
         score = _score_of_day(policies, training, time_step)
         for name, policy in policies.items():
-            measured = evaluation.measure_by(
-                lambda x, s, policy=policy: policy.accepted(score(x, s), s).to(x.dtype)
-            )
-            series[name].measures.append(measured)
+            series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
+
+
+def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
+    return policy.accepted(score(x, s), s).to(x.dtype)
 
 
 def _constant(people: People, p: float) -> Decisions:

@@ -40,7 +40,7 @@ class Capacity(Part):
         Computational Statistics & Data Analysis 59.
     """
 
-    measures = (UTILITY_PER_PLACE,)
+    measures = UTILITY_PER_PLACE
     config: CapacityConfig
 
     def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:

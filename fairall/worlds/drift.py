@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fairall.config.checks import one_of, require
+from fairall.config.checks import one_of
 from fairall.config.world import Course, DriftConfig
 from fairall.data.applicants import ApplicantStream
 from fairall.data.people import People, take
@@ -41,8 +41,7 @@ class Drift(Part):
 
     def __init__(self, config: DriftConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
-        data, last = setting.data, setting.time_steps
-        require(config.start < last, "world.drift.start", config.start, f"below schedule.time_steps={last}")
+        data = setting.data
         names = data.schema.names
         self.slope = torch.zeros(len(names))
         for name, slope in config.features.items():
@@ -71,7 +70,7 @@ class Drift(Part):
         if config.course is Course.step:
             return 1.0
         if config.course is Course.linear:
-            return since / (self.setting.time_steps - config.start)
+            return since / max(self.setting.time_steps - config.start, 1)
         return 0.5 * (1.0 - math.cos(2.0 * math.pi * since / config.period))
 
     def weight(self, x: Tensor, s: Tensor, extent: float) -> Tensor:
@@ -116,6 +115,13 @@ class Drift(Part):
         """See `Part.probability`."""
         change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
         return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
+
+    def notes(self, decision: str | None) -> list[str]:
+        """A note where the run ends before the drift begins."""
+        start, last = self.config.start, self.setting.time_steps
+        if start < last:
+            return []
+        return [f"nothing drifts until time step {last}, the last one, since world.drift.start={start}"]
 
     @property
     def moves_people(self) -> bool:

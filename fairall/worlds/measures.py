@@ -81,7 +81,7 @@ def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor
     return effective_utility(oracle_accepted, label, cost) - effective_utility(accepted, label, cost)
 
 
-@measure(label="mean score, S = +1", unit="points", higher_is_better=True, cumulative=True)
+@measure(label="mean score, S = +1", unit="score", higher_is_better=True, cumulative=True)
 def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     """Mean score after each step of the people with S = +1 who come again and again.
 
@@ -99,7 +99,7 @@ def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     return group_score[..., 1]
 
 
-@measure(label="mean score, S = −1", unit="points", higher_is_better=True, cumulative=True)
+@measure(label="mean score, S = −1", unit="score", higher_is_better=True, cumulative=True)
 def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     """The same of the people with S = −1; arguments and result as for `mean_score_advantaged`.
 
@@ -110,7 +110,7 @@ def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     return group_score[..., 0]
 
 
-@measure(label="score gap", unit="points", higher_is_better=None, cumulative=True)
+@measure(label="score gap", unit="score", higher_is_better=None, cumulative=True)
 def score_gap(accepted: Tensor, group_score: Tensor) -> Tensor:
     """Mean score of the advantaged less that of the disadvantaged; arguments as for `mean_score_advantaged`.
 

@@ -21,7 +21,7 @@ class Noise(Part):
     `effective_revealed_utility`.
     """
 
-    measures = (EFFECTIVE_REVEALED_UTILITY,)
+    measures = EFFECTIVE_REVEALED_UTILITY
     config: NoiseConfig
 
     def __init__(self, config: NoiseConfig, setting: WorldSetting) -> None:
