@@ -13,7 +13,7 @@ import fairall
 PACKAGE = Path(__file__).parents[1] / "fairall"
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = (
-    "errors", "runtime", "storage", "randomness", "metrics", "config", "data", "nn", "models", "worlds",
+    "errors", "runtime", "randomness", "metrics", "config", "storage", "data", "nn", "models", "worlds",
     "online", "policy", "results", "tracking", "experiment", "tuning", "evaluate", "report", "main",
     "__main__",
 )  # fmt: skip

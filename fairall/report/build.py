@@ -15,7 +15,7 @@ from fairall.report import labels
 from fairall.report.contents import SECTIONS, Contents, contents
 from fairall.report.durations import read
 from fairall.results.finished import Collection
-from fairall.results.page import rendered, write, write_page
+from fairall.results.page import PageFigure, rendered, write, write_page
 from fairall.results.table import Item, Table
 from fairall.results.time_left import in_words
 
@@ -77,10 +77,7 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
         outputs: folder of reproduction.csv.
     """
     figures = [item for item in shown.shown if item.key in IN_DOCUMENTATION]
-    for figure in figures:
-        (path.parent / "figures").mkdir(parents=True, exist_ok=True)
-        name = f"figures/{figure.key}.png"
-        shutil.copyfile(folder / name, path.parent / name)
+    copy_figures(figures, folder, path)
     setting = [made(), f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"]
     measured = read(outputs / "reproduction.csv")
     if len(measured):
@@ -94,6 +91,15 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
         "not_run": [item.title for item in shown.not_run],
     }
     write(path, rendered("results.md.jinja", values, "fairall.report").rstrip() + "\n")
+
+
+def copy_figures(items: Sequence[Item], folder: Path, page: Path) -> None:
+    """Copy the figures among some items from the folder of a page of `write_page` to `figures` beside `page`."""
+    for item in items:
+        if isinstance(item, PageFigure):
+            (page.parent / "figures").mkdir(parents=True, exist_ok=True)
+            name = f"figures/{item.key}.png"
+            shutil.copyfile(folder / name, page.parent / name)
 
 
 def made() -> str:

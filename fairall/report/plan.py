@@ -1,4 +1,4 @@
-"""Runs that the paper's tables and figures need: the points of sweeps/paper_*.yaml as single commands."""
+"""Runs that tables and figures need: the points of sweeps/paper_*.yaml and worlds_*.yaml as single commands."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fairall.results.paper import paper_seeds
 from fairall.results.table import Lacking
 from fairall.storage.identity import configuration_key
 
-PREFIX = "paper_"
+PREFIX = "paper_"  # of the files of the paper's sweeps
 # Parts of `reproduce`, and their sweeps.
 PARTS = {
     "tables": ("harsh", "lenient", "published_code"),
@@ -29,7 +29,12 @@ PARTS = {
     "alignment": ("alignment",),
 }
 EVERY = tuple(itertools.chain(*PARTS.values()))
-SINGLE_VALUES = ("cost.value=", "model.policy=")  # axes that set a value, not a group of the configuration
+WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
+SINGLE_VALUES = (
+    "cost.value=",
+    "model.policy=",
+    "world.",
+)  # axes that set a value, not a group of the configuration
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ def sweeps_of(parts: Iterable[str]) -> list[str]:
     Raises:
         FairAllError: where there is no such part.
     """
-    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in EVERY}
+    choices = {"all": EVERY} | PARTS | {"worlds": WORLDS} | {sweep: (sweep,) for sweep in (*EVERY, *WORLDS)}
     wrong = [part for part in parts if part not in choices]
     if wrong:
         raise FairAllError(f"there is no part {wrong[0]!r}; there are {', '.join(choices)}")
@@ -138,12 +143,14 @@ def _key_but_seeds(config: dict[str, Any]) -> str:
 
 def added(overrides: Iterable[str]) -> list[str]:
     """The words that change every run: neither a choice on an axis nor one of `PLACES`."""
-    axes = {str(key) for sweep in EVERY for key in _grid(sweep)}
+    axes = {str(key) for sweep in (*EVERY, *WORLDS) for key in _grid(sweep)}
     return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
 
 
 def _file(sweep: str) -> DictConfig:
-    return cast(DictConfig, OmegaConf.load(sweeps_folder() / f"{PREFIX}{sweep}.yaml"))
+    return cast(
+        DictConfig, OmegaConf.load(sweeps_folder() / f"{'' if sweep in WORLDS else PREFIX}{sweep}.yaml")
+    )
 
 
 def _grid(sweep: str) -> DictConfig:

@@ -1,0 +1,235 @@
+"""How methods fare in other worlds: the runs of sweeps/worlds_*.yaml as tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairall.config.compose import places
+from fairall.report import labels
+from fairall.report.build import copy_figures, made
+from fairall.report.figures import COLOURS, COLUMN, LINES, MARKS, REFERENCE_LINES, handles_of
+from fairall.report.plan import Planned, missing_runs, plan, with_runs
+from fairall.report.reproduce import reproduce
+from fairall.results.figures import GREY
+from fairall.results.finished import Run, collect
+from fairall.results.page import PageFigure, legend_below, rendered, write, write_page
+from fairall.results.references import REFERENCES
+from fairall.results.table import Cell, Item, Row, Table, plus_minus
+
+SHOWN = ("accept_all", "oracle", "oracle_parity")  # references beside the methods
+SMOOTH = 10  # time steps of the moving average after a shift
+MEASURES = {  # headings of a table's columns
+    "effective_utility": "effective utility ↑", "regret": "regret ↓", "effective_dpu_pooled": "DPU ↓",
+    "utility_per_place": "utility per place ↑", "effective_revealed_utility": "by revealed labels",
+    "adaptation_time": "adaptation time, steps ↓", "mean_score_advantaged": "mean score, S = +1",
+    "mean_score_disadvantaged": "mean score, S = −1", "score_gap": "gap of scores",
+}  # fmt: skip
+COMMON = ("effective_utility", "regret", "effective_dpu_pooled")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A part of the world, and its effect on methods.
+
+    Attributes:
+        sweep: its runs.
+        title: of table and figure.
+        key: of the configuration that varies; empty where nothing does.
+        axis: label of that key.
+        further: measures besides `COMMON`.
+    """
+
+    sweep: str
+    title: str
+    key: str
+    axis: str
+    further: tuple[str, ...] = ()
+
+    def value(self, run: Run) -> float:
+        """The value of the key in a run, 0 in the static world."""
+        node: Any = run.config
+        for part in self.key.split(".") if self.key else ():
+            node = node.get(part, {}) if isinstance(node, dict) else {}
+        return float(node) if isinstance(node, int | float) else 0.0
+
+
+STUDIES = (
+    Study("worlds_capacity", "Few places", "world.capacity.share", "places per applicant", ("utility_per_place",)),
+    Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps"),
+    Study(
+        "worlds_noise", "False labels of the disadvantaged", "world.noise.disadvantaged.positive",
+        "share of their good labels revealed as bad", ("effective_revealed_utility",),
+    ),
+    Study("worlds_shift", "A shift of the labels at time step 100", "", "", ("adaptation_time",)),
+    Study(
+        "worlds_feedback", "What groups become, by credit scores", "", "",
+        ("mean_score_advantaged", "mean_score_disadvantaged", "score_gap"),
+    ),
+)  # fmt: skip
+
+
+def worlds(overrides: Sequence[str], folder: Path | None, page: Path | None, jobs: int | None) -> bool:
+    """Make the runs that are missing, and write a page of them; return whether all runs are there.
+
+    Args:
+        overrides: words added to every command.
+        folder: of the page; None: `worlds` in outputs_dir.
+        page: Markdown file to write too, with its figures in the folder `figures` beside it.
+        jobs: number of runs at once; None: one per core.
+    """
+    finished = reproduce(["worlds"], overrides, jobs=jobs, dry_run=False)
+    outputs = Path(places(overrides)["outputs_dir"])
+    folder = folder or outputs / "worlds"
+    runs = collect(outputs / "runs").runs
+    items: list[Item] = []
+    found = {study.sweep: with_runs(plan([study.sweep], overrides, once=False), runs) for study in STUDIES}
+    items.append(_figure(found))
+    items += [_table(study, found[study.sweep]) for study in STUDIES]
+    shown = [item for item in items if item.shown]
+    write_page(folder, "FairAll: other worlds", {"": shown}, made=made())
+    print(f"Page: {folder / 'index.html'}")
+    if page is not None:
+        copy_figures(shown, folder, page)
+        tables = [item for item in shown if isinstance(item, Table)]
+        write(page, rendered("worlds.md.jinja", {"tables": tables, "made": made()}, "fairall.report"))
+        print(f"Results: {page}")
+    return finished
+
+
+def _table(study: Study, planned: Sequence[Planned]) -> Table:
+    """A row per value and policy: mean (standard deviation) over seeds, ×100 but for times."""
+    measures = (*COMMON, *study.further)
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    own = [one.run for one in planned if one.run is not None]
+    for value in sorted({study.value(run) for run in own}):
+        runs = [run for run in own if study.value(run) == value]
+        group = f"{study.axis}: {value:g}" if study.key else ""
+        policies = {labels.method(run.name("model")): _of_run(run, measures) for run in runs}
+        if study.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
+            policies |= {REFERENCES[name]: _of_reference(runs[0], name, measures) for name in SHOWN}
+        for name, values in policies.items():
+            cells = [Cell(_shown(measure, values.get(measure))) for measure in measures]
+            rows.append(Row(group, name, cells))
+            for measure, spread in values.items():
+                records.append({"value": value, "policy": name, "measure": measure} | spread)
+    note = (
+        "Mean (standard deviation) over seeds on the applicants, ×100 but for times. Regret: against the oracle "
+        "of the time step on the same applicants, whose utility differs between runs by their luck."
+    )
+    return Table(
+        key=study.sweep, title=study.title, note=note, section="", columns=[MEASURES[name] for name in measures],
+        rows=rows, records=records, lacking=missing_runs(planned),
+    )  # fmt: skip
+
+
+def _of_run(run: Run, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Mean and deviation over seeds of a run's measures; without those that it does not have."""
+    values = {name: run.per_seed(name) for name in measures}
+    return {
+        name: {"mean": float(some.mean()), "std": float(some.std())}
+        for name, some in values.items()
+        if len(some)
+    }
+
+
+def _of_reference(run: Run, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+    found = {name: run.reference(policy, name) for name in measures}
+    return {name: {"mean": one["mean"], "std": one["std"]} for name, one in found.items() if one}
+
+
+def _shown(measure: str, spread: Mapping[str, float] | None) -> str:
+    if spread is None:
+        return ""
+    if measure == "adaptation_time":
+        return f"{spread['mean']:.0f} ({spread['std']:.0f})"
+    return plus_minus(spread["mean"], spread["std"])
+
+
+def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
+    """One panel per study."""
+    runs = {sweep: [one.run for one in planned if one.run is not None] for sweep, planned in found.items()}
+    note = (
+        "Above: effective utility in worlds of German Credit, mean and standard deviation over seeds; thin "
+        f"lines are references on the same applicants. Below: utility of the policy on test people of the time "
+        f"step, averaged over {SMOOTH} steps, and its standard deviation over seeds; mean credit scores of the "
+        "groups whose members apply again and again, solid S = +1, dashed S = −1."
+    )
+    return PageFigure(
+        key="worlds", title="Methods in other worlds", note=note, section="", wide=True,
+        draw=(lambda: _draw(runs)) if all(runs.values()) else None,
+        lacking=missing_runs([one for planned in found.values() for one in planned]),
+    )  # fmt: skip
+
+
+def _draw(runs: Mapping[str, Sequence[Run]]) -> Figure:
+    figure = Figure(figsize=(2 * COLUMN, 4.2), layout="constrained")
+    above, below = figure.subfigures(2, 1)
+    panels = above.subplots(1, 3, sharey=True)
+    for axes, study in zip(panels, STUDIES, strict=False):
+        _against(axes, study, runs[study.sweep])
+    panels[0].set_ylabel("effective utility ×100")
+    shift, feedback = below.subplots(1, 2)
+    _over_time(shift, runs["worlds_shift"])
+    _scores(feedback, runs["worlds_feedback"])
+    legend_below(figure, handles_of([panels[0], feedback]), 4)
+    return figure
+
+
+def _look(run: Run) -> dict[str, Any]:
+    name = run.name("model")
+    if name in COLOURS:
+        return {"color": COLOURS[name], "label": labels.method(name)}
+    return {"color": GREY, "label": labels.method(name)}
+
+
+def _against(axes: Axes, study: Study, runs: Sequence[Run]) -> None:
+    """Effective utility against the value of a study's key."""
+    for name in dict.fromkeys(run.name("model") for run in runs):
+        own = sorted((run for run in runs if run.name("model") == name), key=study.value)
+        values = [100 * run.per_seed("effective_utility") for run in own]
+        axes.errorbar(
+            [study.value(run) for run in own], [one.mean() for one in values], [one.std() for one in values],
+            capsize=1.5, marker=MARKS[name], ms=3, ls=LINES[name], **_look(own[0]),
+        )  # fmt: skip
+    for policy in SHOWN:
+        levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}
+        known = {value: 100 * one["mean"] for value, one in sorted(levels.items()) if one}
+        axes.plot(
+            [*known],
+            [*known.values()],
+            color=GREY,
+            lw=0.6,
+            ls=REFERENCE_LINES[policy],
+            label=REFERENCES[policy],
+        )
+    axes.set(title=study.title, xlabel=study.axis)
+
+
+def _over_time(axes: Axes, runs: Sequence[Run]) -> None:
+    for run in runs:
+        curve = 100 * run.curve("utility").rolling(SMOOTH, center=True, min_periods=1).mean()
+        mean, std = curve.mean(axis=1), curve.std(axis=1)
+        look = _look(run)
+        axes.plot(mean.index, mean, ls=LINES[run.name("model")], **look)
+        axes.fill_between(mean.index, mean - std, mean + std, color=look["color"], alpha=0.15, lw=0)
+    axes.set(title=STUDIES[3].title, xlabel="time step t", ylabel="utility ×100")
+
+
+def _scores(axes: Axes, runs: Sequence[Run]) -> None:
+    references = {"accept_all": GREY, "oracle": "black", "oracle_parity": "black"}
+    for run in runs:
+        name = run.name("model")
+        look = {"color": COLOURS.get(name, references.get(name)), "label": labels.method(name)}
+        look["lw"] = 1.1 if name in COLOURS else 0.8
+        for group, ls in (("advantaged", "-"), ("disadvantaged", "--")):
+            mean = 100 * run.curve(f"mean_score_{group}").mean(axis=1)
+            axes.plot(mean.index, mean, ls=ls, alpha=0.5 if name == "oracle_parity" else 1.0, **look)
+            look = {key: value for key, value in look.items() if key != "label"}
+    axes.set(title=STUDIES[4].title, xlabel="time step t", ylabel="mean score, percentile")
