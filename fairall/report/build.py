@@ -94,7 +94,7 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
 
 
 def copy_figures(items: Sequence[Item], folder: Path, page: Path) -> None:
-    """Copy the figures among some items from the folder of a page of `write_page` to `figures` beside `page`."""
+    """Copy the figures among some items from the folder of a page to `figures` beside another page."""
     for item in items:
         if isinstance(item, PageFigure):
             (page.parent / "figures").mkdir(parents=True, exist_ok=True)
