@@ -1,4 +1,4 @@
-"""Runs that tables and figures need: the points of sweeps/paper_*.yaml and worlds_*.yaml as single commands."""
+"""Runs that tables and figures need: points of sweeps/paper_*.yaml and worlds_*.yaml as single commands."""
 
 from __future__ import annotations
 

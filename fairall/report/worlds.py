@@ -60,7 +60,10 @@ class Study:
 
 
 STUDIES = (
-    Study("worlds_capacity", "Few places", "world.capacity.share", "places per applicant", ("utility_per_place",)),
+    Study(
+        "worlds_capacity", "Few places", "world.capacity.share", "places per applicant",
+        ("utility_per_place",),
+    ),
     Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps"),
     Study(
         "worlds_noise", "False labels of the disadvantaged", "world.noise.disadvantaged.positive",
@@ -120,23 +123,21 @@ def _table(study: Study, planned: Sequence[Planned]) -> Table:
             for measure, spread in values.items():
                 records.append({"value": value, "policy": name, "measure": measure} | spread)
     note = (
-        "Mean (standard deviation) over seeds on the applicants, ×100 but for times. Regret: against the oracle "
-        "of the time step on the same applicants, whose utility differs between runs by their luck."
+        "Mean (standard deviation) over seeds on the applicants, ×100 but for times. Regret: against the "
+        "oracle of the time step on the same applicants."
     )
     return Table(
-        key=study.sweep, title=study.title, note=note, section="", columns=[MEASURES[name] for name in measures],
-        rows=rows, records=records, lacking=missing_runs(planned),
+        key=study.sweep, title=study.title, note=note, section="",
+        columns=[MEASURES[name] for name in measures], rows=rows, records=records,
+        lacking=missing_runs(planned),
     )  # fmt: skip
 
 
 def _of_run(run: Run, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     """Mean and deviation over seeds of a run's measures; without those that it does not have."""
     values = {name: run.per_seed(name) for name in measures}
-    return {
-        name: {"mean": float(some.mean()), "std": float(some.std())}
-        for name, some in values.items()
-        if len(some)
-    }
+    known = {name: some for name, some in values.items() if len(some)}
+    return {name: {"mean": float(some.mean()), "std": float(some.std())} for name, some in known.items()}
 
 
 def _of_reference(run: Run, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -157,9 +158,9 @@ def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
     runs = {sweep: [one.run for one in planned if one.run is not None] for sweep, planned in found.items()}
     note = (
         "Above: effective utility in worlds of German Credit, mean and standard deviation over seeds; thin "
-        f"lines are references on the same applicants. Below: utility of the policy on test people of the time "
-        f"step, averaged over {SMOOTH} steps, and its standard deviation over seeds; mean credit scores of the "
-        "groups whose members apply again and again, solid S = +1, dashed S = −1."
+        "lines are references on the same applicants. Below: utility of the policy on test people of the time "
+        f"step, averaged over {SMOOTH} steps, and its standard deviation over seeds; mean credit scores of "
+        "the groups whose members apply again and again, thick S = +1, thin S = −1."
     )
     return PageFigure(
         key="worlds", title="Methods in other worlds", note=note, section="", wide=True,
@@ -170,19 +171,18 @@ def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
 
 def _draw(runs: Mapping[str, Sequence[Run]]) -> Figure:
     figure = Figure(figsize=(2 * COLUMN, 4.2), layout="constrained")
-    above, below = figure.subfigures(2, 1)
-    panels = above.subplots(1, 3, sharey=True)
-    for axes, study in zip(panels, STUDIES, strict=False):
-        _against(axes, study, runs[study.sweep])
-    panels[0].set_ylabel("effective utility ×100")
-    shift, feedback = below.subplots(1, 2)
-    _over_time(shift, runs["worlds_shift"])
-    _scores(feedback, runs["worlds_feedback"])
-    legend_below(figure, handles_of([panels[0], feedback]), 4)
+    panels = figure.subplot_mosaic([["a", "a", "b", "b", "c", "c"], ["d", "d", "d", "e", "e", "e"]])
+    for name, study in zip("abc", STUDIES, strict=False):
+        _against(panels[name], study, runs[study.sweep])
+    panels["a"].set_ylabel("effective utility ×100")
+    _over_time(panels["d"], runs["worlds_shift"])
+    _scores(panels["e"], runs["worlds_feedback"])
+    legend_below(figure, handles_of([panels["a"], panels["e"]]), 4)
     return figure
 
 
 def _look(run: Run) -> dict[str, Any]:
+    """Colour and label of a policy."""
     name = run.name("model")
     if name in COLOURS:
         return {"color": COLOURS[name], "label": labels.method(name)}
@@ -201,18 +201,13 @@ def _against(axes: Axes, study: Study, runs: Sequence[Run]) -> None:
     for policy in SHOWN:
         levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}
         known = {value: 100 * one["mean"] for value, one in sorted(levels.items()) if one}
-        axes.plot(
-            [*known],
-            [*known.values()],
-            color=GREY,
-            lw=0.6,
-            ls=REFERENCE_LINES[policy],
-            label=REFERENCES[policy],
-        )
+        look: dict[str, Any] = {"color": GREY, "lw": 0.6, "ls": REFERENCE_LINES[policy]}
+        axes.plot([*known], [*known.values()], label=REFERENCES[policy], **look)
     axes.set(title=study.title, xlabel=study.axis)
 
 
 def _over_time(axes: Axes, runs: Sequence[Run]) -> None:
+    """Utility on the people of the time step."""
     for run in runs:
         curve = 100 * run.curve("utility").rolling(SMOOTH, center=True, min_periods=1).mean()
         mean, std = curve.mean(axis=1), curve.std(axis=1)
@@ -223,13 +218,13 @@ def _over_time(axes: Axes, runs: Sequence[Run]) -> None:
 
 
 def _scores(axes: Axes, runs: Sequence[Run]) -> None:
-    references = {"accept_all": GREY, "oracle": "black", "oracle_parity": "black"}
+    """Mean scores of both groups over time by policy."""
     for run in runs:
         name = run.name("model")
-        look = {"color": COLOURS.get(name, references.get(name)), "label": labels.method(name)}
-        look["lw"] = 1.1 if name in COLOURS else 0.8
-        for group, ls in (("advantaged", "-"), ("disadvantaged", "--")):
+        for group, width in (("advantaged", 1.1), ("disadvantaged", 0.6)):
             mean = 100 * run.curve(f"mean_score_{group}").mean(axis=1)
-            axes.plot(mean.index, mean, ls=ls, alpha=0.5 if name == "oracle_parity" else 1.0, **look)
-            look = {key: value for key, value in look.items() if key != "label"}
+            line = LINES[name] if name in LINES else REFERENCE_LINES[name]
+            (drawn,) = axes.plot(mean.index, mean, ls=line, lw=width, **_look(run))
+            if group == "disadvantaged":
+                drawn.set_label("")
     axes.set(title=STUDIES[4].title, xlabel="time step t", ylabel="mean score, percentile")
