@@ -30,11 +30,7 @@ PARTS = {
 }
 EVERY = tuple(itertools.chain(*PARTS.values()))
 WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
-SINGLE_VALUES = (
-    "cost.value=",
-    "model.policy=",
-    "world.",
-)  # axes that set a value, not a group of the configuration
+SINGLE_VALUES = ("cost.value=", "model.policy=", "world.")  # axes that set a value, not a group
 
 
 @dataclass(frozen=True)
@@ -148,9 +144,8 @@ def added(overrides: Iterable[str]) -> list[str]:
 
 
 def _file(sweep: str) -> DictConfig:
-    return cast(
-        DictConfig, OmegaConf.load(sweeps_folder() / f"{'' if sweep in WORLDS else PREFIX}{sweep}.yaml")
-    )
+    name = sweep if sweep in WORLDS else PREFIX + sweep
+    return cast(DictConfig, OmegaConf.load(sweeps_folder() / f"{name}.yaml"))
 
 
 def _grid(sweep: str) -> DictConfig:

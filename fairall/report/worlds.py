@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.config.compose import places
+from fairall.config.world import world_parts
 from fairall.report import labels
 from fairall.report.build import copy_figures, made
 from fairall.report.figures import COLOURS, COLUMN, LINES, MARKS, REFERENCE_LINES, handles_of
@@ -26,10 +27,11 @@ SHOWN = ("accept_all", "oracle", "oracle_parity")  # references beside the metho
 SMOOTH = 10  # time steps of the moving average after a shift
 MEASURES = {  # headings of a table's columns
     "effective_utility": "effective utility ↑", "regret": "regret ↓", "effective_dpu_pooled": "DPU ↓",
-    "utility_per_place": "utility per place ↑", "effective_revealed_utility": "by revealed labels",
+    "lost_to_waiting": "utility lost to waiting ↓", "utility_per_place": "utility per place ↑", "effective_revealed_utility": "by revealed labels",
     "adaptation_time": "adaptation time, steps ↓", "mean_score_advantaged": "mean score, S = +1",
     "mean_score_disadvantaged": "mean score, S = −1", "score_gap": "gap of scores",
 }  # fmt: skip
+LOST = "lost_to_waiting"
 COMMON = ("effective_utility", "regret", "effective_dpu_pooled")
 
 
@@ -64,10 +66,10 @@ STUDIES = (
         "worlds_capacity", "Few places", "world.capacity.share", "places per applicant",
         ("utility_per_place",),
     ),
-    Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps"),
+    Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps", (LOST,)),
     Study(
         "worlds_noise", "False labels of the disadvantaged", "world.noise.disadvantaged.positive",
-        "share of their good labels revealed as bad", ("effective_revealed_utility",),
+        "share of their good labels that are", ("effective_revealed_utility",),
     ),
     Study("worlds_shift", "A shift of the labels at time step 100", "", "", ("adaptation_time",)),
     Study(
@@ -114,7 +116,11 @@ def _table(study: Study, planned: Sequence[Planned]) -> Table:
     for value in sorted({study.value(run) for run in own}):
         runs = [run for run in own if study.value(run) == value]
         group = f"{study.axis}: {value:g}" if study.key else ""
-        policies = {labels.method(run.name("model")): _of_run(run, measures) for run in runs}
+        policies = {
+            labels.method(run.name("model")): _of_run(run, measures)
+            | (_lost(run, own) if study.further == (LOST,) else {})
+            for run in runs
+        }
         if study.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
             policies |= {REFERENCES[name]: _of_reference(runs[0], name, measures) for name in SHOWN}
         for name, values in policies.items():
@@ -140,6 +146,15 @@ def _of_run(run: Run, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     return {name: {"mean": float(some.mean()), "std": float(some.std())} for name, some in known.items()}
 
 
+def _lost(late: Run, runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+    """Effective utility of the same method without a delay, less that of a run, paired by seed."""
+    for prompt in runs:
+        if prompt.name("model") == late.name("model") and not world_parts(prompt.config.get("world")):
+            lost = prompt.per_seed("effective_utility") - late.per_seed("effective_utility")
+            return {LOST: {"mean": float(lost.mean()), "std": float(lost.std())}}
+    return {}
+
+
 def _of_reference(run: Run, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     found = {name: run.reference(policy, name) for name in measures}
     return {name: {"mean": one["mean"], "std": one["std"]} for name, one in found.items() if one}
@@ -158,9 +173,9 @@ def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
     runs = {sweep: [one.run for one in planned if one.run is not None] for sweep, planned in found.items()}
     note = (
         "Above: effective utility in worlds of German Credit, mean and standard deviation over seeds; thin "
-        "lines are references on the same applicants. Below: utility of the policy on test people of the time "
-        f"step, averaged over {SMOOTH} steps, and its standard deviation over seeds; mean credit scores of "
-        "the groups whose members apply again and again, thick S = +1, thin S = −1."
+        "lines are references on the same applicants. Below: utility of the policy on test people of the "
+        f"time step, averaged over {SMOOTH} steps, and its standard deviation over seeds; change of the mean "
+        "credit scores of groups whose members apply again and again, thick S = +1, thin S = −1."
     )
     return PageFigure(
         key="worlds", title="Methods in other worlds", note=note, section="", wide=True,
@@ -171,7 +186,9 @@ def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
 
 def _draw(runs: Mapping[str, Sequence[Run]]) -> Figure:
     figure = Figure(figsize=(2 * COLUMN, 4.2), layout="constrained")
-    panels = figure.subplot_mosaic([["a", "a", "b", "b", "c", "c"], ["d", "d", "d", "e", "e", "e"]])
+    panels: dict[str, Axes] = figure.subplot_mosaic(
+        [["a", "a", "b", "b", "c", "c"], ["d", "d", "d", "e", "e", "e"]]
+    )
     for name, study in zip("abc", STUDIES, strict=False):
         _against(panels[name], study, runs[study.sweep])
     panels["a"].set_ylabel("effective utility ×100")
@@ -218,13 +235,14 @@ def _over_time(axes: Axes, runs: Sequence[Run]) -> None:
 
 
 def _scores(axes: Axes, runs: Sequence[Run]) -> None:
-    """Mean scores of both groups over time by policy."""
+    """Change of the mean scores of both groups over time by policy."""
     for run in runs:
         name = run.name("model")
         for group, width in (("advantaged", 1.1), ("disadvantaged", 0.6)):
             mean = 100 * run.curve(f"mean_score_{group}").mean(axis=1)
+            mean -= mean.iloc[0]
             line = LINES[name] if name in LINES else REFERENCE_LINES[name]
             (drawn,) = axes.plot(mean.index, mean, ls=line, lw=width, **_look(run))
             if group == "disadvantaged":
                 drawn.set_label("")
-    axes.set(title=STUDIES[4].title, xlabel="time step t", ylabel="mean score, percentile")
+    axes.set(title=STUDIES[4].title, xlabel="time step t", ylabel="change of mean score ×100")

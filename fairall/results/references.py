@@ -150,18 +150,30 @@ def _constant(people: People, p: float) -> Decisions:
 
 
 def _decisions(policy: Oracle, score: Score, world: World, people: People, uniform: Tensor) -> Decisions:
-    """Decisions of an oracle; of those it accepts, people of greatest score have the places."""
+    """Decisions of an oracle.
 
-    def wanted(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
-        own = score(x, s)
-        return own, uniform < policy.accepted(own, s)
+    Of the people whom it accepts, those of greatest score have the places, or, with parity, those with the
+    smallest share of their group ahead of them.
+    """
+    s, capacity, own = people.s, world.capacity, score(people.x, people.s)
 
-    s, capacity = people.s, world.capacity
-    value, wants = wanted(people.x, s)
+    def wanted(own_score: Tensor, own_s: Tensor) -> tuple[Tensor, Tensor]:
+        """Value for a place, and acceptance without a limit."""
+        value = -_share_ahead(own_score, own_s, own, s) if policy.config.parity else own_score
+        return value, uniform < policy.accepted(own_score, own_s)
+
+    value, wants = wanted(own, s)
     accepted = wants if capacity is None else wants & capacity.finds_place(s, value, s, wants, value)
     if people.counterfactual_x is None:
         return Decisions(accepted.float(), accepted)
-    other_value, other = wanted(people.counterfactual_x, -s)
+    other_value, other = wanted(score(people.counterfactual_x, -s), -s)
     if capacity is not None:
         other &= capacity.finds_place(-s, other_value, s, wants, value)
     return Decisions(accepted.float(), accepted, other.float(), other)
+
+
+def _share_ahead(score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:
+    """Share of the others of the same group with a greater score, shape (E, N)."""
+    same = others_s.unsqueeze(1) == s.unsqueeze(2)
+    greater = others.unsqueeze(1) > score.unsqueeze(2)
+    return (same & greater).sum(2) / same.sum(2).clamp(min=1)
