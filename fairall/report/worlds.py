@@ -27,7 +27,8 @@ SHOWN = ("accept_all", "oracle", "oracle_parity")  # references beside the metho
 SMOOTH = 10  # time steps of the moving average after a shift
 MEASURES = {  # headings of a table's columns
     "effective_utility": "effective utility ↑", "regret": "regret ↓", "effective_dpu_pooled": "DPU ↓",
-    "lost_to_waiting": "utility lost to waiting ↓", "utility_per_place": "utility per place ↑", "effective_revealed_utility": "by revealed labels",
+    "lost_to_waiting": "utility lost to waiting ↓", "utility_per_place": "utility per place ↑",
+    "effective_revealed_utility": "by revealed labels",
     "adaptation_time": "adaptation time, steps ↓", "mean_score_advantaged": "mean score, S = +1",
     "mean_score_disadvantaged": "mean score, S = −1", "score_gap": "gap of scores",
 }  # fmt: skip
