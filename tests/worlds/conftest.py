@@ -63,7 +63,9 @@ def setting_of(data: Any, seeds: list[int], applicants: int = 64, time_steps: in
     return WorldSetting(data, seeds, applicants, time_steps)
 
 
-def close(found: Tensor, expected: Tensor | float, standard_error: Tensor | float, times: float = 3.0) -> bool:
+def close(
+    found: Tensor, expected: Tensor | float, standard_error: Tensor | float, times: float = 3.0
+) -> bool:
     """Whether all of `found` are within some standard errors of what is expected."""
     return bool(((found - expected).abs() <= times * torch.as_tensor(standard_error)).all())
 

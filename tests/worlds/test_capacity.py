@@ -20,9 +20,7 @@ BOTH = pytest.mark.parametrize("rule", PlacesRule)
 QUOTAS = QuotasConfig(advantaged=0.25, disadvantaged=0.75)
 
 
-def capacity(
-    n: int, seeds: int = 1, quotas: QuotasConfig | None = None, **values: Any
-) -> Capacity:
+def capacity(n: int, seeds: int = 1, quotas: QuotasConfig | None = None, **values: Any) -> Capacity:
     values = {"share": None, "number": None, "rule": PlacesRule.lottery} | values
     config = CapacityConfig(quotas=quotas or QuotasConfig(None, None), **values)
     config.validate()

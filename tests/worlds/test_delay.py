@@ -116,9 +116,7 @@ def test_learners_get_propensities_and_labels_of_the_day_of_the_decision(
     learner = Fixed()
     process = online(learner, compose_config("dataset=fico", part, "world.capacity.share=0.3"), fico, [0, 1])
     history = run(process, 30)
-    of_day = {
-        tuple(propensity.flatten().tolist()): t for t, propensity in enumerate(history.propensity)
-    }
+    of_day = {tuple(propensity.flatten().tolist()): t for t, propensity in enumerate(history.propensity)}
     days = [of_day.pop(tuple(decided.propensity.flatten().tolist())) for decided in learner.seen]
     assert len(days) == 25 if "steps" in part else 15 < len(days) < 30
     for t, decided in zip(days, learner.seen, strict=True):

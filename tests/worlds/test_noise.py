@@ -56,9 +56,7 @@ def test_learners_see_false_labels_and_measures_true_ones(
     static = run(online(Fixed(), compose_config("dataset=fico"), fico, [0, 1]), 20)
     assert torch.equal(torch.stack(static.label), truth)
     assert torch.equal(torch.stack(static.accepted), accepted)
-    table = measure_table(
-        history, [0, 1], 0.4, (*process.evaluation.measures, *process.world.measures)
-    )
+    table = measure_table(history, [0, 1], 0.4, (*process.evaluation.measures, *process.world.measures))
     of_static = measure_table(static, [0, 1], 0.4)
     pd.testing.assert_frame_equal(table[of_static.columns], of_static)
     last = table[table.time_step == 20]["effective_revealed_utility"].to_numpy()
