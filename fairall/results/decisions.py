@@ -26,7 +26,8 @@ def decision_table(training: Training) -> pd.DataFrame:
     The columns are `seed`, `time_step`, the features and the sensitive attribute as in the raw data,
     `propensity` (float32) and `decision` (0 or 1) of the policy that decided, and the revealed `label` (0 or
     1, missing for rejected applicants and where it never comes); see `column_names`. The sensitive attribute
-    is the column `s` of −1 and 1 where several raw values mean the same group. A seed that has diverged has no propensities.
+    is the column `s` of −1 and 1 where several raw values mean the same group. A seed that has diverged has
+    no propensities.
 
     Args:
         training: after the last time step, with `evaluation.decisions`.

@@ -188,5 +188,5 @@ def test_people_of_a_seed_do_not_depend_on_other_seeds(name: str, data: Prepared
 
 
 def test_data_that_know_no_dynamics_are_refused(credit: PreparedData) -> None:
-    with pytest.raises(FairAllError, match="world.feedback: the data set does not know how people change"):
+    with pytest.raises(FairAllError, match=r"world.feedback: the data set does not know how people change"):
         Feedback(FeedbackConfig(10), setting_of(credit, [0]))
