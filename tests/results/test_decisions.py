@@ -156,8 +156,7 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     """Check that the file gives every tensor of the run back, and return its cells as text."""
     RunFolder(folder).write_decisions(decision_table(training))
     text = pd.read_csv(folder / "decisions.csv", dtype=str, keep_default_na=False)
-    stream, history = training.applicants(), training.history
-    people = [stream.next() for _ in range(history.steps_done)]
+    history, people = training.history, [people for _, people in training.replayed()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x, s = PeopleReader.of(training.data).read(text, strict=True)

@@ -24,7 +24,13 @@ def drift(data: PreparedData, seeds: list[int], *, time_steps: int = 100, **valu
     labels = LabelDriftConfig(
         advantaged=values.pop("advantaged", 0.0), disadvantaged=values.pop("disadvantaged", 0.0)
     )
-    usual = {"course": Course.step, "start": 0, "period": 50, "advantaged_share": None, "features": {}}
+    usual: dict[str, Any] = {
+        "course": Course.step,
+        "start": 0,
+        "period": 50,
+        "advantaged_share": None,
+        "features": {},
+    }
     config = DriftConfig(**(usual | values), label=labels)
     config.validate()
     return Drift(config, setting_of(data, seeds, 64, time_steps))
