@@ -25,7 +25,7 @@ SHARE = (0.0, 1.0)
 # What a measure can take, by the name of its parameter.
 POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
 # The last are known in worlds other than the static one.
-WORLD_DATA = ("revealed_label", "places", "group_score", "oracle_accepted")
+WORLD_DATA = ("revealed_label", "censored", "places", "group_score", "oracle_accepted")
 APPLICANTS_DATA = (
     "accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost", *WORLD_DATA,
 )  # fmt: skip

@@ -50,10 +50,14 @@ def with_types(composed: DictConfig, groups: Collection[str] = tuple(GROUPS)) ->
     return whole
 
 
-def typed_node(node: Any, group: str) -> DictConfig:
-    """The node of a group with the type that its class declares; raises as `with_types`."""
-    declared = target_class(node, group).config_type
-    return _merged(declared, OmegaConf.to_container(OmegaConf.create(node)), f"{group}.")
+def typed_node(node: Any, group: str, place: str = "") -> DictConfig:
+    """The node of a group with the type that its class declares; raises as `with_types`.
+
+    `place` is the key of the node where that is not the group.
+    """
+    place = place or group
+    declared = target_class(node, group, place).config_type
+    return _merged(declared, OmegaConf.to_container(OmegaConf.create(node)), f"{place}.")
 
 
 def _merged(declared: Any, plain: Any, prefix: str = "") -> DictConfig:
@@ -86,22 +90,24 @@ def keys(plain: Any, prefix: str = "") -> Iterator[str]:
             yield from keys(value, f"{prefix}{key}.")
 
 
-def target_class(node: Any, group: str) -> Any:
+def target_class(node: Any, group: str, place: str = "") -> Any:
     """The class that `node._target_` names, by module and name.
 
     Args:
         node: a dataclass, a DictConfig or a dict.
         group: model, dataset, initial_policy or world.further.
+        place: key of the node where that is not the group.
 
     Raises:
         FairAllError: where there is no such class, or it is not of the group.
     """
     target = node.get("_target_") if isinstance(node, dict | DictConfig) else getattr(node, "_target_", None)
+    place = place or group
     if not target or target == "???":
         raise FairAllError(
-            f"{group}._target_ has no value: it names the class, as {group}._target_=module.Class"
+            f"{place}._target_ has no value: it names the class, as {place}._target_=module.Class"
         )
-    key = f"{group}._target_={target}"
+    key = f"{place}._target_={target}"
     module, _, name = str(target).rpartition(".")
     if not module:
         raise FairAllError(f"{key}: it names the class with its module, as module.Class")

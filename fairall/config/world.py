@@ -10,6 +10,8 @@ from omegaconf import MISSING, OmegaConf
 
 from fairall.config.checks import at_least, not_negative, open_unit, positive, require
 
+PARTS = ("feedback", "drift", "capacity", "noise", "delay")  # in the order in which they act
+
 
 class PlacesRule(Enum):
     """Who is accepted where the policy wants more people than there are places."""
@@ -199,13 +201,14 @@ class WorldConfig:
     @property
     def parts(self) -> list[str]:
         """Names of the parts that depart from the static world, in the order in which they act."""
-        known = ("feedback", "drift", "capacity", "noise", "delay")
-        return [name for name in known if getattr(self, name).active] + list(self.further)
+        return [name for name in PARTS if getattr(self, name).active] + list(self.further)
 
     def validate(self) -> None:
         """Raise as `CapacityConfig.validate`."""
-        for part in (self.capacity, self.delay, self.noise, self.drift, self.feedback):
-            part.validate()
+        for name in PARTS:
+            getattr(self, name).validate()
+        for name in self.further:
+            require(name not in PARTS, "world.further", name, f"another name than {', '.join(PARTS)}")
 
 
 def world_parts(plain: dict[str, Any] | None) -> list[str]:

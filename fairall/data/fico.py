@@ -166,7 +166,7 @@ class ScoreDynamics(Dynamics):
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
         """See `Dynamics.changed`."""
-        by = torch.where(good, self.config.rise, -self.config.fall)
+        by = torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         least, greatest = float(self.scores.score[0]), float(self.scores.score[-1])
         return torch.stack([(state[..., 0] + by).clamp(least, greatest), state[..., 1]], dim=-1)
 

@@ -202,7 +202,7 @@ class TalentDynamics(Dynamics):
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
         """See `Dynamics.changed`."""
         moved = state.clone()
-        moved[..., 2] += torch.where(good, self.config.rise, -self.config.fall)
+        moved[..., 2] += torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         return moved
 
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -103,7 +103,8 @@ class History:
         other = History(len(self.largest_weight))
         other.measures = measures
         other.s, other.label, other.ground_truth = self.s, self.label, self.ground_truth
-        other.observed = self.observed
+        # Scores of groups are what the decisions of this history have made of them.
+        other.observed = {name: of for name, of in self.observed.items() if name != "group_score"}
         other.accepted = other.counted = accepted
         other.counterfactually_counted = counterfactually
         return other

@@ -24,9 +24,10 @@ def decision_table(training: Training) -> pd.DataFrame:
     """One row per seed, time step 1..T and applicant.
 
     The columns are `seed`, `time_step`, the features and the sensitive attribute as in the raw data,
-    `propensity` (float32) and `decision` (0 or 1) of the policy that decided, and `label` (0 or 1, missing
-    for rejected applicants); see `column_names`. The sensitive attribute is the column `s` of −1 and 1 where
-    several raw values mean the same group. A seed that has diverged has no propensities.
+    `propensity` (float32) and `decision` (0 or 1) of the policy that decided, and the revealed `label` (0 or
+    1, missing for rejected applicants and where it never comes); see `column_names`. The sensitive attribute
+    is the column `s` of −1 and 1 where several raw values mean the same group. A seed that has diverged has
+    no propensities.
 
     Args:
         training: after the last time step, with `evaluation.decisions`.
@@ -35,8 +36,11 @@ def decision_table(training: Training) -> pd.DataFrame:
     names = column_names(data)
     time_steps = np.repeat(np.arange(1, history.steps_done + 1), training.config.schedule.applicants)
     accepted = _in_rows(history.accepted)
-    label = pd.array(_in_rows(history.label), dtype="Int8")
-    label[~accepted] = pd.NA
+    known = accepted
+    if "censored" in history.observed:
+        known = accepted & ~_in_rows(history.observed["censored"])
+    label = pd.array(_in_rows(history.observed.get("revealed_label", history.label)), dtype="Int8")
+    label[~known] = pd.NA
     columns = {
         names["seed"]: np.repeat(np.array(seeds), len(time_steps)),
         names["time_step"]: np.tile(time_steps, len(seeds)),

@@ -105,6 +105,8 @@ class _Series:
             self.counterfactually.append(decisions.counterfactually_accepted)
 
 
+SURE = 1e-12  # P no nearer to 0 and 1, where log odds are infinite
+
 Score = Callable[[Tensor, Tensor], Tensor]
 """Log odds of P(ỹ = 1 | x, s) at a time step."""
 
@@ -116,7 +118,7 @@ def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step:
         return free.score
 
     def score(x: Tensor, s: Tensor) -> Tensor:
-        return world.probability(free.score(x, s).sigmoid(), s, time_step).logit()
+        return world.probability(free.score(x, s).sigmoid(), s, time_step).logit(eps=SURE)
 
     train = world.evaluated(training.data.train, time_step)
     policies["oracle_parity"].choose_thresholds(score(train.x, train.s), train.s)

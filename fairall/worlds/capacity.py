@@ -152,9 +152,11 @@ def lottery(pi: Tensor, places: int) -> Tensor:
     transformed = torch.fft.fft(chance.to(torch.complex128)) / k  # Σ_s g(s) ω^(−ms), m = 0..K−1
     shares = []
     for own in pi.double():
-        factors = [1.0 + part.unsqueeze(1) * (unit - 1.0) for part in own.split(max(1, CHUNK // k))]
-        everybody = torch.stack([part.prod(0) for part in factors]).prod(0) * transformed
-        shares.append(torch.cat([(everybody / part).sum(1).real for part in factors]))
+        everybody, parts = transformed, own.split(max(1, CHUNK // k))
+        for part in parts:
+            everybody = everybody * (1.0 + part.unsqueeze(1) * (unit - 1.0)).prod(0)
+        others = [(everybody / (1.0 + part.unsqueeze(1) * (unit - 1.0))).sum(1).real for part in parts]
+        shares.append(torch.cat(others))
     return (pi * torch.stack(shares).clamp(0.0, 1.0)).to(pi.dtype)
 
 

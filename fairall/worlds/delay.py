@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from fairall.config.world import DelayConfig
 from fairall.data.people import Decided
@@ -30,12 +31,14 @@ class Delay(Part):
         self.streams = SeedStreams(setting.seeds, "censored labels")
         self.clock = SeedStreams([0], "delay of labels")
         self.waiting: list[tuple[int, Decided]] = []  # with the number of steps to wait
+        self._lost: Tensor | None = None
 
     def due(self, decided: Decided) -> list[Decided]:
         """See `Part.due`; the oldest first."""
         share = 1.0 - self.config.censored
         comes = self.streams.uniform(decided.s.shape[1]) < share
         accepted = decided.accepted & comes
+        self._lost = decided.accepted & ~comes
         kept = replace(
             decided,
             propensity=decided.propensity * share,
@@ -45,6 +48,13 @@ class Delay(Part):
         waiting = [*self.waiting, (self._steps(), kept)]
         self.waiting = [(steps - 1, one) for steps, one in waiting if steps > 0]
         return [one for steps, one in waiting if steps == 0]
+
+    def observed(self) -> dict[str, Tensor]:
+        """`censored`: who was accepted and whose label never comes, shape (E, N), bool."""
+        if self.config.censored == 0:
+            return {}
+        assert self._lost is not None
+        return {"censored": self._lost}
 
     def _steps(self) -> int:
         """Steps until the labels of the current time step come."""

@@ -153,6 +153,8 @@ class DriftingApplicants(ApplicantStream):
         drift, size = self.drift, self.size
         extent = drift.extent(self.time_step)
         people = self.stream.next()
+        if extent == 0:
+            return people
         if drift.moves_people:
             train = drift.setting.data.train
             most = float(drift.weight(train.x, train.s, extent).max())

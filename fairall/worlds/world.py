@@ -56,7 +56,7 @@ class World:
         parts = {
             name: PARTS[name](getattr(world, name), setting)
             if name in PARTS
-            else _own_part(world.further[name], setting)
+            else _own_part(name, world.further[name], setting)
             for name in world.parts
         }
         one_order = config.protocol.decision_luck is DecisionLuck.fixed
@@ -137,10 +137,11 @@ class World:
             part.load_state_dict(state["parts"][name])
 
 
-def _own_part(node: Any, setting: WorldSetting) -> Part:
+def _own_part(name: str, node: Any, setting: WorldSetting) -> Part:
     """A part of `world.further`; raises as `target_class`."""
-    config = OmegaConf.to_object(typed_node(node, "world.further"))
+    place = f"world.further.{name}"
+    config = OmegaConf.to_object(typed_node(node, "world.further", place))
     assert isinstance(config, PartConfig)
     config.validate()
-    part: Part = target_class(node, "world.further")(config, setting)
+    part: Part = target_class(node, "world.further", place)(config, setting)
     return part

@@ -40,7 +40,7 @@ from tests.conftest import typed
         (["model=fairall"], "no such model, did you mean fairall_I_II?"),
         (["model=FairLog"], "no such model, did you mean fairlog?"),
         (["dataset=german"], "no such dataset, did you mean credit?"),
-        (["dataset=law"], "dataset=law: no such dataset; there are"),
+        (["dataset=laws"], "dataset=laws: no such dataset"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -21,6 +21,7 @@ from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import no_cache, run_folder, typed
+from tests.worlds.conftest import ALL_PARTS
 
 LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
 QUICK = [
@@ -129,12 +130,33 @@ def trained(folder: Path, *words: str) -> Training:
     return training
 
 
+def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
+    training = trained(
+        tmp_path, "dataset=fico", *ALL_PARTS, "world.noise.disadvantaged={positive: 1, negative: 0}"
+    )
+    table, history = decision_table(training), training.history
+    revealed, truth, accepted, lost, propensity, s = (
+        torch.stack(values, dim=1).flatten().numpy()
+        for values in (
+            history.observed["revealed_label"], history.label, history.accepted,
+            history.observed["censored"], history.propensity, history.s,
+        )
+    )  # fmt: skip
+    told = table["label"].notna().to_numpy()
+    assert (told == (accepted & ~lost)).all()
+    assert 0.1 < lost[accepted].mean() < 0.3
+    assert (table["label"][told].to_numpy(dtype=float) == revealed[told]).all()
+    assert (table["label"][told & (s < 0)] == 0).all()
+    assert (truth[told & (s < 0)] == 1).any()
+    assert (table["propensity"].to_numpy() == propensity).all()
+    assert (table.groupby(["seed", "time_step"])["decision"].sum() <= 32).all()
+
+
 def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     """Check that the file gives every tensor of the run back, and return its cells as text."""
     RunFolder(folder).write_decisions(decision_table(training))
     text = pd.read_csv(folder / "decisions.csv", dtype=str, keep_default_na=False)
-    stream, history = training.applicants(), training.history
-    people = [stream.next() for _ in range(history.steps_done)]
+    history, people = training.history, [people for _, people in training.replayed()]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x, s = PeopleReader.of(training.data).read(text, strict=True)

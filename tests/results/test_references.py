@@ -2,21 +2,29 @@
 
 import io
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from matplotlib.figure import Figure
 from rich.console import Console
 
 from fairall.config.compose import compose_config
-from fairall.experiment import run
+from fairall.experiment import job, run
+from fairall.models.oracle import Oracle, oracles
+from fairall.online.history import History
+from fairall.online.training import Training
 from fairall.results import figures
 from fairall.results import terminal as display_module
+from fairall.results.references import reference_histories, references
 from fairall.results.terminal import Display
+from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import undrawn
+from tests.conftest import no_cache, undrawn
+from tests.worlds.conftest import ALL_PARTS
 
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
@@ -177,3 +185,106 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
     # Nobody knows every label there.
     assert summary["references"].keys() == {"accept_all", "reject_all"}
     assert "every training label" not in shown
+
+
+def trained(*words: str) -> Training:
+    """A run of random decisions."""
+    made = job(compose_config("preset=quick", "model=random", "seeds=3", "schedule.time_steps=40", *words))
+    training = Training(made.learner, made.initial_policy, made.config, made.data, made.measures)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", "none", seconds=float("inf"))
+        training.run(checkpoint, no_cache(), Display(progress_only=True))
+    return training
+
+
+def first_day(training: Training) -> dict[str, Oracle]:
+    return oracles(training.data.train, training.learner.setting)
+
+
+SHIFT = ["world.drift.course=step", "world.drift.start=20"]
+
+
+def utilities(history: History, label: list[torch.Tensor], cost: float) -> torch.Tensor:
+    """Σ (ỹ − c) over the accepted of each time step, shape (T, E)."""
+    return (torch.stack(history.accepted) * (torch.stack(label) - cost)).sum(-1)
+
+
+@pytest.mark.parametrize("dataset", ["fico", "synthetic"])
+def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
+    training = trained(f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
+    histories, cost, label = reference_histories(training), training.evaluation.cost, training.history.label
+    of_day = utilities(histories["oracle"], label, cost)
+    first = first_day(training)["oracle"]
+    uniform = torch.rand(3, 64)
+    still = torch.stack(
+        [
+            ((uniform < first.propensity(people.x, people.s, None)) * (people.label - cost)).sum(-1)  # type: ignore[arg-type]
+            for _, people in training.replayed()
+        ]
+    )
+    torch.testing.assert_close(of_day[:19], still[:19])
+    assert (of_day[19:].sum(0) > still[19:].sum(0) + 10).all()
+    measured = torch.stack([one["utility"] for one in histories["oracle"].measures])
+    assert len(measured) == 41
+    assert (measured[:20] == measured[0]).all()
+    assert (measured[20:] == measured[20]).all()
+    assert (measured[20] < measured[0]).all()
+    gap = torch.stack([one["dpu"] for one in histories["oracle_parity"].measures])
+    assert (gap < 0.05).all()
+
+
+@pytest.mark.parametrize("change", [-1.0, 1.0])
+def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
+    training = trained("dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
+    histories = reference_histories(training)
+    s = torch.stack(training.history.s)[20:]
+    accepted = torch.stack(histories["oracle"].accepted)[20:]
+    assert (accepted[s > 0] == (change > 0)).all()
+    for name in ("oracle", "oracle_parity"):
+        assert all(one["utility"].isfinite().all() for one in histories[name].measures)
+
+
+@pytest.mark.parametrize("rule", ["lottery", "top"])
+@pytest.mark.parametrize("quotas", ["", "world.capacity.quotas={advantaged: 0.25, disadvantaged: 0.75}"])
+def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None:
+    words = ["dataset=synthetic", "world.capacity.number=8", f"world.capacity.rule={rule}"]
+    training = trained(*words, *filter(None, [quotas]))
+    histories, s = reference_histories(training), torch.stack(training.history.s)
+    for name, history in histories.items():
+        accepted = torch.stack(history.accepted)
+        assert accepted.sum(-1).max() == (0 if name == "reject_all" else 8)
+        if quotas and name != "reject_all":
+            assert (accepted & (s > 0)).sum(-1).max() == 2
+            assert (accepted & (s < 0)).sum(-1).max() == 6
+        assert len(history.counterfactually_counted) == 40
+    oracle = first_day(training)["oracle"]
+    for t, (_, people) in enumerate(training.replayed()):
+        score = oracle.score(people.x, people.s)
+        wanted = score > oracle.threshold[0]
+        chosen = histories["oracle"].accepted[t]
+        for k in range(3):
+            queues = [s[t, k] < 0, s[t, k] > 0] if quotas else [torch.ones(64, dtype=torch.bool)]
+            for queue, places in zip(queues, [6, 2] if quotas else [8], strict=True):
+                best = torch.where(queue & wanted[k], score[k], -torch.inf).argsort(descending=True)[:places]
+                expected = torch.zeros(64, dtype=torch.bool)
+                expected[best[(queue & wanted[k])[best]]] = True
+                assert torch.equal(chosen[k] & queue, expected)
+
+
+def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
+    training = trained("dataset=fico", *ALL_PARTS)
+    history = training.history
+    for t, (world, people) in enumerate(training.replayed()):
+        assert world.time_step == t + 1
+        assert torch.equal(people.s, history.s[t])
+        assert torch.equal(people.label, history.label[t])
+    found = references(reference_histories(training), training, (10, 40))
+    assert found["oracle"]["regret"]["mean"] == 0.0
+    assert found["accept_all"]["regret"]["mean"] > 0.0
+    assert found["reject_all"]["utility_per_place"]["mean"] == 0.0
+
+
+def test_what_groups_become_is_of_the_run_and_not_of_references() -> None:
+    training = trained("dataset=fico", "world.feedback.people=200")
+    found = references(reference_histories(training), training, (10, 40))
+    assert all(values["score_gap"] is None for values in found.values())

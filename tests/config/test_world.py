@@ -1,0 +1,134 @@
+"""The node `world`: its choices, several at once, and values that are not possible."""
+
+from pathlib import Path
+
+import pytest
+
+from fairall.config.compose import compose_config as composed
+from fairall.config.validation import checked
+from fairall.config.world import Course, PlacesRule, WorldConfig, world_parts
+from fairall.data.load import load_dataset
+from fairall.errors import FairAllError
+from fairall.worlds.world import World
+from tests.config.test_config import choices
+from tests.conftest import typed
+
+CHOICES = [name for name in choices("world") if not name.startswith("_")]
+WRONG = [
+    ("world.capacity.share=0", "world.capacity.share=0.0", "above 0 and at most 1"),
+    ("world.capacity.share=1.2", "world.capacity.share=1.2", "above 0 and at most 1"),
+    ("world.capacity.share=nan", "world.capacity.share=nan", "a finite number"),
+    ("world.capacity.number=0", "world.capacity.number=0", "at least 1"),
+    ("world=capacity world.capacity.number=5", "world.capacity.number=5", "null beside world.capacity.share"),
+    (
+        "world=capacity world.capacity.quotas={advantaged: 0.7, disadvantaged: 0.4}",
+        "world.capacity.quotas=[0.7, 0.4]", "1 in sum at most",
+    ),
+    ("world=capacity world.capacity.quotas.advantaged=0.7", "world.capacity.quotas=[0.7, None]", "for both"),
+    (
+        "world=capacity world.capacity.quotas={advantaged: -0.1, disadvantaged: 0.4}",
+        "world.capacity.quotas.advantaged=-0.1", "0 or more",
+    ),
+    (
+        "world.capacity.quotas={advantaged: 0.5, disadvantaged: 0.4}",
+        "world.capacity.quotas=[0.5, 0.4]", "null without world.capacity.share or world.capacity.number",
+    ),
+    ("world.delay.steps=-1", "world.delay.steps=-1", "at least 0"),
+    ("world.delay.mean=0", "world.delay.mean=0.0", "positive"),
+    ("world=delay world.delay.mean=3", "world.delay.mean=3.0", "null beside world.delay.steps=10"),
+    ("world.delay.censored=1", "world.delay.censored=1.0", "at least 0 and below 1"),
+    ("world.delay.censored=-0.1", "world.delay.censored=-0.1", "at least 0 and below 1"),
+    ("world.noise.advantaged.positive=1.1", "world.noise.advantaged.positive=1.1", "from 0 to 1"),
+    ("world.noise.disadvantaged.negative=-0.1", "world.noise.disadvantaged.negative=-0.1", "from 0 to 1"),
+    ("world.drift.start=-1", "world.drift.start=-1", "at least 0"),
+    ("world.drift.period=1", "world.drift.period=1", "at least 2"),
+    ("world.drift.advantaged_share=0", "world.drift.advantaged_share=0.0", "between 0 and 1"),
+    ("world.drift.advantaged_share=1", "world.drift.advantaged_share=1.0", "between 0 and 1"),
+    ("world.drift.features={age: inf}", "world.drift.features.age=inf", "a finite number"),
+    ("world.drift.label.advantaged=-1.5", "world.drift.label.advantaged=-1.5", "from -1 to 1"),
+    ("world.feedback.people=0", "world.feedback.people=0", "at least 1"),
+]  # fmt: skip
+
+
+def words(line: str) -> list[str]:
+    """A line of overrides, mappings with blanks among them."""
+    parts: list[str] = []
+    for word in line.split():
+        if "=" in word or not parts:
+            parts.append(word)
+        else:
+            parts[-1] += f" {word}"
+    return parts
+
+
+def test_every_choice_has_its_part_and_static_has_none() -> None:
+    parts = {name: checked(composed(f"world={name}"))[0].world.parts for name in CHOICES}
+    assert parts == {name: [] if name == "static" else [name] for name in CHOICES}
+    assert set(CHOICES) == {"static", "capacity", "delay", "noise", "drift", "feedback"}
+    assert checked(composed())[0].world == checked(composed("world=static"))[0].world
+
+
+def test_several_worlds_are_one_with_all_their_parts() -> None:
+    world = checked(composed("world=[capacity,delay]"))[0].world
+    assert isinstance(world, WorldConfig)
+    assert world.parts == ["capacity", "delay"]
+    assert (world.capacity.share, world.delay.steps) == (0.3, 10)
+    assert checked(composed("world=[delay,capacity]"))[0].world == world
+    every = checked(composed("world=[delay,noise,capacity,drift,feedback]"))[0].world
+    assert every.parts == ["feedback", "drift", "capacity", "noise", "delay"]
+
+
+def test_keys_of_a_part_can_be_set_in_every_world() -> None:
+    world = checked(composed("world=delay", "world.capacity.number=7", "world.capacity.rule=top"))[0].world
+    assert world.parts == ["capacity", "delay"]
+    assert (world.capacity.number, world.capacity.rule) == (7, PlacesRule.top)
+    other = checked(composed("world.drift.features={age: 0.5}", "world.drift.course=seasonal"))[0].world
+    assert other.parts == ["drift"]
+    assert (other.drift.course, other.drift.features) == (Course.seasonal, {"age": 0.5})
+    assert checked(composed("world.drift.features={age: 0}"))[0].world.parts == []
+
+
+def test_parts_of_a_plain_node_are_those_of_the_typed_one() -> None:
+    config, plain = checked(composed("world=[capacity,noise]", "world.delay.mean=2"))
+    assert world_parts(plain["world"]) == config.world.parts == ["capacity", "noise", "delay"]
+    assert world_parts(None) == []
+
+
+@pytest.mark.parametrize(("line", "key", "allowed"), WRONG, ids=[key for _, key, _ in WRONG])
+def test_a_value_that_is_not_possible_is_named_with_what_is(line: str, key: str, allowed: str) -> None:
+    with pytest.raises(FairAllError) as refused:
+        checked(composed(*words(line)))
+    said = str(refused.value)
+    assert said.startswith(f"{key} is not possible: it must be ")
+    assert allowed in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("world.capacity.share=0", "world.capacity.share=0.0 is not possible: it must be above 0"),
+        (
+            "world.capacity.share=0.01",
+            "world.capacity.share=0.01 is not possible: it must be a place for one of",
+        ),
+        ("world.capacity.rule=best", "world.capacity.rule"),
+        ("world.capacity.share=some", "world.capacity.share"),
+        ("world=capcity", "no such world, did you mean capacity?"),
+        ("world.capcity.share=0.3", "world.capcity: no such key, did you mean world.capacity?"),
+        ("world.drift.features={agee: 1}", "world.drift.features=agee is not possible: it must be"),
+        ("world=feedback", "world.feedback: the data set does not know how people change"),
+    ],
+)
+def test_the_command_says_it_in_one_line(line: str, said: str, tmp_path: Path) -> None:
+    ended = typed(*words(line), "preset=quick", "tracking.enabled=false", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
+    assert said in ended.stderr
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_choice_is_a_world_of_fico(name: str) -> None:
+    config, _ = checked(composed("dataset=fico", f"world={name}"))
+    world = World.of(config, load_dataset("fico").prepare(), [0])
+    assert [*world.parts] == config.world.parts
+    assert world.next().x.shape == (1, 64, 1)

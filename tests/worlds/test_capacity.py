@@ -1,0 +1,187 @@
+"""Places: inclusion probabilities against enumeration, and decisions against them."""
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairall.config.world import CapacityConfig, PlacesRule, QuotasConfig
+from fairall.data.people import Decisions, People
+from fairall.errors import FairAllError
+from fairall.worlds import capacity as module
+from fairall.worlds.capacity import Capacity, lottery, top
+from tests.worlds.conftest import close, sampled, setting_of
+
+RULES = {PlacesRule.lottery: lottery, PlacesRule.top: top}
+BOTH = pytest.mark.parametrize("rule", PlacesRule)
+QUOTAS = QuotasConfig(advantaged=0.25, disadvantaged=0.75)
+
+
+def capacity(n: int, seeds: int = 1, quotas: QuotasConfig | None = None, **values: Any) -> Capacity:
+    values = {"share": None, "number": None, "rule": PlacesRule.lottery} | values
+    config = CapacityConfig(quotas=quotas or QuotasConfig(None, None), **values)
+    config.validate()
+    return Capacity(config, setting_of(None, list(range(seeds)), n))
+
+
+def enumerated(pi: list[float], places: int, rule: PlacesRule) -> list[float]:
+    """Inclusion probabilities by all wishes of a policy."""
+    n = len(pi)
+    inclusion = [0.0] * n
+    for wants in itertools.product((False, True), repeat=n):
+        chance = float(np.prod([p if wanted else 1.0 - p for p, wanted in zip(pi, wants, strict=True)]))
+        wanted = [i for i in range(n) if wants[i]]
+        first = sorted(wanted, key=lambda i: (-pi[i], i))[:places]
+        for i in wanted:
+            if rule is PlacesRule.lottery:
+                inclusion[i] += chance * min(1.0, places / len(wanted))
+            else:
+                inclusion[i] += chance * (i in first)
+    return inclusion
+
+
+def poisson_binomial(pi: np.ndarray) -> np.ndarray:
+    """P(number of wanted people = 0..n)."""
+    chance = np.ones(1)
+    for p in pi:
+        chance = np.convolve(chance, [1.0 - p, p])
+    return chance
+
+
+@BOTH
+@pytest.mark.parametrize("n", range(1, 9))
+def test_inclusion_is_that_of_all_wishes(n: int, rule: PlacesRule) -> None:
+    random = np.random.default_rng(n)
+    some = [0.0, 1.0, 0.5, 0.5, 0.25]  # ties, and those without luck
+    for places in range(n + 2):
+        drawn = np.where(random.random(n) < 0.5, random.random(n), random.choice(some, n))
+        for pi in (drawn.tolist(), [0.5] * n, [1.0] * n, [0.0] * n):
+            found = RULES[rule](torch.tensor([pi], dtype=torch.float64), places)[0]
+            assert found.tolist() == pytest.approx(enumerated(pi, places, rule), abs=1e-12)
+
+
+@BOTH
+def test_inclusion_of_many_is_exact_and_of_the_policy_s_seeds_alone(rule: PlacesRule) -> None:
+    random = np.random.default_rng(0)
+    pi = torch.tensor(np.stack([random.random(2000), np.full(2000, 0.5), random.integers(0, 2, 2000)]))
+    found = RULES[rule](pi, 600)
+    assert ((found >= 0) & (found <= pi + 1e-15)).all()
+    for own, of_seed in zip(pi.numpy(), found, strict=True):
+        expected = poisson_binomial(own) @ np.minimum(np.arange(2001), 600)
+        assert of_seed.sum().item() == pytest.approx(expected, rel=1e-9)
+    assert torch.equal(RULES[rule](pi[1:2], 600)[0], found[1])
+    assert RULES[rule](pi.float(), 600).dtype == torch.float32
+    diverged = torch.cat([pi[:2, :64], torch.full((1, 64), torch.nan)])
+    assert torch.equal(RULES[rule](diverged, 20)[:2], RULES[rule](pi[:2, :64], 20))
+
+
+def test_the_lottery_in_chunks_is_that_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pi = torch.rand(2, 50, dtype=torch.float64)
+    at_once = lottery(pi, 10)
+    monkeypatch.setattr(module, "CHUNK", 51 * 7)
+    torch.testing.assert_close(lottery(pi, 10), at_once, rtol=1e-12, atol=0)
+
+
+def wanted_by(pi: Tensor, uniform: Tensor, other: Tensor | None = None) -> Decisions:
+    if other is None:
+        return Decisions(pi, uniform < pi)
+    return Decisions(pi, uniform < pi, other, uniform < other)
+
+
+@BOTH
+@pytest.mark.parametrize("quotas", [None, QUOTAS], ids=["one queue", "quotas"])
+def test_people_are_accepted_as_often_as_recorded(rule: PlacesRule, quotas: QuotasConfig | None) -> None:
+    n, seeds, times = 12, 60, 60
+    own = capacity(n, seeds, quotas, number=4, rule=rule)
+    s = torch.tensor([1.0, -1.0, 1.0] * 4).expand(seeds, -1)
+    pi = torch.tensor([0.9, 0.9, 0.2, 0.5, 0.5, 0.5, 0.5, 0.8, 1.0, 0.0, 0.3, 0.4]).expand(seeds, -1)
+    people = People(torch.zeros(seeds, n, 1), s, torch.zeros(seeds, n))
+    taken = [own.admit(people, wanted_by(pi, torch.rand(seeds, n))) for _ in range(times)]
+    inclusion = taken[0].propensity
+    assert all(torch.equal(one.propensity, inclusion.expand(seeds, -1)) for one in taken)
+    accepted = torch.stack([one.accepted for one in taken])
+    often = accepted.float().mean((0, 1))
+    error = (inclusion[0] * (1 - inclusion[0]) / (seeds * times)).sqrt()
+    assert close(often, inclusion[0], error + 1e-6, 4.0)
+    assert (inclusion < pi - 0.01).any()
+    assert accepted.sum(-1).max() == 4
+    if quotas is not None:
+        assert accepted[..., s[0] > 0].sum(-1).max() == 1
+        assert accepted[..., s[0] < 0].sum(-1).max() == 3
+        # What is recorded of a group is that of the group alone.
+        group = s[0] > 0
+        torch.testing.assert_close(inclusion[0, group], RULES[rule](pi[:1, group], 1)[0])
+
+
+@BOTH
+@pytest.mark.parametrize("quotas", [None, QUOTAS], ids=["one queue", "quotas"])
+def test_places_and_those_of_counterfactuals_go_as_stated(
+    rule: PlacesRule, quotas: QuotasConfig | None
+) -> None:
+    n, seeds = 20, 5
+    own, twin = (capacity(n, seeds, quotas, share=0.4, rule=rule) for _ in range(2))
+    people, levels = sampled(n, seeds), torch.tensor([0.25, 0.5, 0.75, 1.0])
+    pi, other = (levels[torch.randint(4, (seeds, n))] for _ in range(2))
+    wanted = wanted_by(pi, torch.rand(seeds, n), other)
+    taken, lot = own.admit(people, wanted), twin.streams.uniform(n)
+    value, other_value = (lot, lot) if rule is PlacesRule.lottery else (pi, other)
+
+    def finds(k: int, i: int, mine: float, s: float) -> bool:
+        places = 8 if quotas is None else 2 if s > 0 else 6
+        rivals = [
+            j
+            for j in range(n)
+            if j != i and wanted.accepted[k, j] and (quotas is None or people.s[k, j] == s)
+        ]
+        return sum((value[k, j].item(), -j) > (mine, -i) for j in rivals) < places
+
+    assert wanted.counterfactually_accepted is not None
+    assert taken.counterfactually_accepted is not None
+    assert torch.equal(taken.counterfactual_propensity, other)  # type: ignore[arg-type]
+    for k, i in itertools.product(range(seeds), range(n)):
+        s = people.s[k, i].item()
+        real = wanted.accepted[k, i].item() and finds(k, i, value[k, i].item(), s)
+        imagined = wanted.counterfactually_accepted[k, i].item() and finds(k, i, other_value[k, i].item(), -s)
+        assert taken.accepted[k, i] == real
+        assert taken.counterfactually_accepted[k, i] == imagined
+    assert (wanted.accepted & ~taken.accepted).any()
+
+
+@BOTH
+def test_where_s_does_not_matter_a_counterfactual_is_decided_alike(rule: PlacesRule) -> None:
+    people, pi = sampled(30, 20), torch.rand(20, 30)
+    taken = capacity(30, 20, share=0.2, rule=rule).admit(people, wanted_by(pi, torch.rand(20, 30), pi))
+    assert torch.equal(taken.accepted, taken.counterfactually_accepted)  # type: ignore[arg-type]
+    assert (taken.accepted.sum(1) <= 6).all()
+    assert taken.accepted.any()
+
+
+def test_places_are_a_share_or_a_number() -> None:
+    assert capacity(64, share=0.3).places == 19
+    assert capacity(100, share=0.29).places == 29
+    assert capacity(64, share=1.0).places == 64
+    assert capacity(64, number=5).places == 5
+    assert capacity(64, number=500).places == 64
+    assert capacity(64, quotas=QUOTAS, number=8).by_group == (6, 2)
+    assert capacity(10, 3, number=4).observed()["places"].tolist() == [4.0] * 3
+    with pytest.raises(FairAllError, match=r"world.capacity.share=0.01 is not possible: it must be a place"):
+        capacity(64, share=0.01)
+
+
+def test_places_for_all_change_nothing() -> None:
+    people, pi = sampled(16, 3), torch.rand(3, 16)
+    wanted = wanted_by(pi, torch.rand(3, 16))
+    for rule in PlacesRule:
+        taken = capacity(16, 3, share=1.0, rule=rule).admit(people, wanted)
+        assert torch.equal(taken.accepted, wanted.accepted)
+        torch.testing.assert_close(taken.propensity, pi)
+
+
+def test_only_top_of_a_deterministic_policy_has_a_note() -> None:
+    (note,) = capacity(8, share=0.5, rule=PlacesRule.top).notes("deterministic")
+    assert "nothing to chance" in note
+    assert capacity(8, share=0.5, rule=PlacesRule.top).notes("sample") == []
+    assert capacity(8, share=0.5).notes("deterministic") == []

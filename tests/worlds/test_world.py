@@ -1,0 +1,268 @@
+"""Worlds as wholes: unbiased weights, seeds, checkpoints, parts of one's own."""
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairall.config.compose import compose_config as composed
+from fairall.config.schema import Config
+from fairall.config.validation import checked
+from fairall.data.people import Decided, Decisions
+from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
+from fairall.models.fairlog import FairLog
+from fairall.models.learner import Setting
+from fairall.online.history import History
+from fairall.worlds.world import World
+from tests.conftest import ComposeConfig
+from tests.worlds.conftest import ALL_PARTS, Fixed, close, online, run
+
+COST = 0.4
+# Of `top`, about as many places as the policy wants people: with fewer, some weights are very large.
+PARTS = {
+    "lottery": ["world.capacity.share=0.3"],
+    "top": ["world.capacity.share=0.52", "world.capacity.rule=top"],
+    "quotas": ["world.capacity.number=20", "world.capacity.quotas={advantaged: 0.4, disadvantaged: 0.5}"],
+    "delay": ["world.delay.steps=10"],
+    "geometric": ["world.delay.mean=5"],
+    "censored": ["world.delay.censored=0.4"],
+    "noise": ["world.noise.disadvantaged={positive: 0.3, negative: 0.2}"],
+    "drift": ["world.drift.advantaged_share=0.7", "world.drift.label={advantaged: -0.3, disadvantaged: 0.3}"],
+    "feedback": ["world.feedback.people=300"],
+    "all": [*ALL_PARTS],
+    "all, top": [*ALL_PARTS, "world.capacity.rule=top", "world.capacity.share=0.52"],
+}
+
+
+class Summing(Fixed):
+    """Sums d/π and d(ỹ − c)/π of each batch that it is shown, by the x of its people."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sums: dict[bytes, tuple[Tensor, Tensor]] = {}
+
+    def update(self, decided: Decided) -> None:
+        weight = torch.where(decided.accepted, 1.0 / decided.propensity.double(), 0.0)
+        self.sums[decided.x.numpy().tobytes()] = (weight.sum(1), (weight * (decided.label - COST)).sum(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"), [*(("fico", part) for part in PARTS), ("synthetic", "feedback"), ("synthetic", "all")]
+)
+def test_weighted_sums_are_those_of_all_applicants(
+    name: str, parts: str, request: pytest.FixtureRequest, compose_config: ComposeConfig
+) -> None:
+    data, seeds, learner = request.getfixturevalue(name), list(range(100, 140)), Summing()
+    config = compose_config(f"dataset={name}", "schedule.time_steps=50", *PARTS[parts])
+    process = online(learner, config, data, seeds)
+    applicants: list[bytes] = []
+    admitted = process.world.next
+
+    def noted() -> Any:
+        people = admitted()
+        applicants.append(people.x.numpy().tobytes())
+        return people
+
+    process.world.next = noted  # type: ignore[method-assign]
+    history = run(process, 50)  # of 40 seeds: 2,000 time steps
+    labels = history.observed.get("revealed_label", history.label)
+    of_day = {x: (label - COST).sum(1) for x, label in zip(applicants, labels, strict=True)}
+    assert len(of_day) == 50
+    assert learner.sums.keys() <= of_day.keys()
+    assert len(learner.sums) >= 35
+    number = torch.stack([weights - 64.0 for weights, _ in learner.sums.values()])
+    gain = torch.stack([own - of_day[x] for x, (_, own) in learner.sums.items()])
+    for error in (number, gain):
+        mean, standard_error = error.mean(), error.std() / error.numel() ** 0.5
+        assert close(mean, 0.0, standard_error), f"{mean:.3f} ± {standard_error:.3f}"
+        assert standard_error < 1.0
+    shown = torch.stack(history.accepted).float().mean()
+    assert 0.05 < shown < 0.7
+
+
+def test_a_world_without_parts_hands_everything_through(
+    synthetic: PreparedData, compose_config: ComposeConfig
+) -> None:
+    world = World.of(compose_config("dataset=synthetic"), synthetic, [0, 1])
+    assert (world.parts, world.measures, world.moves, world.capacity) == ({}, (), False, None)
+    people, still = world.next(), synthetic.applicants(64, [0, 1]).next()
+    assert torch.equal(people.x, still.x)
+    wanted = Decisions(torch.full((2, 64), 0.5), torch.rand(2, 64) < 0.5)
+    assert world.admit(people, wanted) is wanted
+    (decided,) = world.reveal(people, wanted)
+    for name, values in vars(Decided.reveal(people, wanted.propensity, wanted.accepted)).items():
+        assert torch.equal(getattr(decided, name), values)
+    assert world.evaluated(synthetic.test) is synthetic.test
+    p = torch.rand(3)
+    assert world.probability(p, torch.ones(3), 5) is p
+    assert world.observed() == {}
+    assert world.notes("sample") == []
+    assert world.state_dict()["parts"] == {}
+
+
+def small(compose_config: ComposeConfig, *words: str) -> Config:
+    return compose_config(
+        "preset=quick", "dataset=fico", "model=fairlog", "schedule.time_steps=20", "schedule.applicants=48",
+        "world.drift.features={score: 0.5}", *ALL_PARTS, *words,
+    )  # fmt: skip
+
+
+def learning(config: Config, data: PreparedData, seeds: list[int]) -> Any:
+    learner = FairLog(
+        config.model, Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
+    )
+    return online(learner, config, data, seeds)
+
+
+RECORDED = ("s", "label", "accepted", "counted", "propensity")
+
+
+def assert_same(a: History, b: History) -> None:
+    assert vars(a).keys() == vars(b).keys()
+    for name, values in vars(a).items():
+        torch.testing.assert_close(getattr(b, name), values, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("rule", ["lottery", "top"])
+def test_going_on_from_a_saved_state_changes_nothing(
+    rule: str, fico: PreparedData, compose_config: ComposeConfig
+) -> None:
+    config = small(compose_config, f"world.capacity.rule={rule}")
+    whole, resumed = (learning(config, fico, [0, 1, 2]) for _ in range(2))
+    assert [*whole.world.parts] == ["feedback", "drift", "capacity", "noise", "delay"]
+    run(whole, 10)
+    assert whole.world.parts["delay"].waiting
+    buffer = io.BytesIO()
+    torch.save(whole.state_dict(), buffer)
+    buffer.seek(0)
+    run(whole, 20)
+    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    run(resumed, 20)
+    assert {*whole.history.observed} == {"revealed_label", "censored", "places", "group_score"}
+    assert all(len(values) == 20 for values in whole.history.observed.values())
+    assert_same(whole.history, resumed.history)
+    assert torch.equal(whole.world.stream.stream.state, resumed.world.stream.stream.state)
+
+
+def test_a_seed_alone_is_as_among_others(fico: PreparedData, compose_config: ComposeConfig) -> None:
+    config = small(compose_config)
+    together, alone = (learning(config, fico, seeds) for seeds in ([0, 1, 2], [1]))
+    run(together, 20)
+    run(alone, 20)
+    for name in RECORDED:
+        for both, one in zip(getattr(together.history, name), getattr(alone.history, name), strict=True):
+            torch.testing.assert_close(both[1:2], one, rtol=1e-4, atol=1e-5)
+    for name, values in together.history.observed.items():
+        for both, one in zip(values, alone.history.observed[name], strict=True):
+            torch.testing.assert_close(both[1:2], one)
+    for both, one in zip(together.history.measures, alone.history.measures, strict=True):
+        for name, values in one.items():
+            torch.testing.assert_close(both[name][1:2], values, rtol=1e-3, atol=1e-4, equal_nan=True)
+
+
+OWN = """\
+from dataclasses import dataclass
+import torch
+from fairall.config.checks import require
+from fairall.config.world import PartConfig
+from fairall.data.people import Decisions
+from fairall.randomness import SeedStreams
+from fairall.worlds.part import Part
+
+@dataclass
+class StrikeConfig(PartConfig):
+    share: float = 0.5
+    def validate(self):
+        require(0 <= self.share <= 1, "share", self.share, "from 0 to 1")
+
+class Strike(Part):
+    config_type = StrikeConfig
+    def __init__(self, config, setting):
+        super().__init__(config, setting)
+        self.streams = SeedStreams(setting.seeds, "strike")
+        self.closed = 0
+    def admit(self, people, wanted):
+        share = self.config.share
+        opened = self.streams.uniform(people.s.shape[1]) >= share
+        self.closed += int((~opened).sum())
+        return Decisions(wanted.propensity * (1 - share), wanted.accepted & opened)
+    def notes(self, decision):
+        return ["on strike"]
+    def state_dict(self):
+        return super().state_dict() | {"closed": self.closed}
+    def load_state_dict(self, state):
+        super().load_state_dict(state)
+        self.closed = state["closed"]
+
+class Bare(Part):
+    pass
+
+class Other:
+    pass
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "of_mine.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "of_mine", raising=False)
+
+
+@pytest.mark.usefixtures("own")
+def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedData) -> None:
+    words = ["dataset=fico", "world.capacity.number=30", "world.further.strike._target_=of_mine.Strike"]
+    config, plain = checked(composed(*words, "+world.further.strike.share=0.25"))
+    assert plain["world"]["further"]["strike"]["share"] == 0.25
+    whole, resumed = (online(Fixed(), config, fico, [0, 1]) for _ in range(2))
+    assert [*whole.world.parts] == ["capacity", "strike"]
+    assert whole.world.notes(None) == ["on strike"]
+    run(whole, 10)
+    buffer = io.BytesIO()
+    torch.save(whole.state_dict(), buffer)
+    buffer.seek(0)
+    run(whole, 25)
+    resumed.load_state_dict(torch.load(buffer, weights_only=True))
+    run(resumed, 25)
+    assert_same(whole.history, resumed.history)
+    closed: Any = [process.world.parts["strike"] for process in (whole, resumed)]
+    assert closed[0].closed == closed[1].closed
+    assert closed[0].closed == pytest.approx(0.25 * 25 * 2 * 64, rel=0.1)
+    without, _ = checked(composed("dataset=fico", "world.capacity.number=30"))
+    plainly = run(online(Fixed(), without, fico, [0, 1]), 1)
+    torch.testing.assert_close(whole.history.propensity[0], 0.75 * plainly.propensity[0])
+
+
+@pytest.mark.usefixtures("own")
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["world.further.strike.share=2"], "world.further.strike._target_ has no value: it names the class"),
+        (
+            ["world.further.strike._target_=of_mine.Absent"],
+            "world.further.strike._target_=of_mine.Absent: there is no such class",
+        ),
+        (["world.further.strike._target_=of_mine.Other"], "not a fairall.worlds.part.Part; derive the class"),
+        (
+            ["world.further.strike={_target_: of_mine.Strike, shrae: 0.5}"],
+            "world.further.strike.shrae: no such key, did you mean world.further.strike.share?",
+        ),
+        (["world.further.strike={_target_: of_mine.Strike, share: 2}"], "share=2.0 is not possible"),
+        (
+            ["world.further.delay._target_=of_mine.Bare"],
+            "world.further=delay is not possible: it must be another name",
+        ),
+    ],
+    ids=["no class", "absent", "other", "key", "value", "name"],
+)
+def test_a_wrong_part_of_ones_own_is_refused(words: list[str], said: str, fico: PreparedData) -> None:
+    with pytest.raises(FairAllError) as refused:  # noqa: PT012
+        config, _ = checked(composed("dataset=fico", *(f"+{word}" for word in words)))
+        World.of(config, fico, [0])
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
