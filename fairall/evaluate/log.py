@@ -217,7 +217,8 @@ def _log(
     others = text.drop(
         columns=[*with_role, *(name for name in not_features if name not in with_role)], errors="ignore"
     )
-    features, left_out = infer_features(others, np.arange(len(text)), config)
+    numbers = {name: numbers_of(others[name]) for name in others}  # parsed once, which takes long
+    features, left_out = infer_features(others, np.arange(len(text)), config, numbers)
     if not features and propensity is None:
         raise FairAllError(
             f"{config.path}: no propensity is recorded, and no feature is left to estimate it from; give "
@@ -226,7 +227,9 @@ def _log(
     known, who = (~np.isnan(label), "has a label") if config.label else (accepted, "was accepted")
     told = leaks(others[[feature.name for feature in features]], known, config, who=who)
     schema = Schema(features)
-    x = pd.DataFrame({one.name: _values(one, text[one.name]) for one in features}, index=text.index)
+    x = pd.DataFrame(
+        {one.name: _values(one, text[one.name], numbers[one.name]) for one in features}, index=text.index
+    )
     group, names = _groups(text, grouping)
     maker = None
     if decision_maker is not None:
@@ -311,11 +314,10 @@ def _groups(text: pd.DataFrame, grouping: Sequence[str]) -> tuple[np.ndarray, tu
     return group, tuple(names)
 
 
-def _values(feature: Feature, column: pd.Series) -> np.ndarray:
+def _values(feature: Feature, column: pd.Series, numbers: np.ndarray) -> np.ndarray:
     """Numbers or codes of a column that the feature was inferred from, shape (N,)."""
     if feature.kind in DISCRETE:
         return feature.encode(column)
-    numbers = numbers_of(column)
     return np.where(np.isnan(numbers), feature.fill, numbers) if feature.fill is not None else numbers
 
 

@@ -25,6 +25,7 @@ PENALTY = 1.0  # of squared coefficients, halved
 MOST_ROWS = 100_000
 LEAST_PROBABILITY = 1e-6
 MOST_VARIANCE = 1.0  # of log odds
+TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
 CHUNK = 65_536  # rows of the information matrix at once, which bounds its memory
 
 
@@ -161,7 +162,7 @@ class _CrossFit:
         return gain.mean() > gain.std() / np.sqrt(len(gain))
 
     def _logistic(self) -> Fitted:
-        model = LogisticRegression(C=1 / PENALTY, tol=1e-6, solver="newton-cholesky")
+        model = LogisticRegression(C=1 / PENALTY, tol=TOLERANCE, solver="newton-cholesky")
         probability = np.empty(len(self.target))
         for fold in range(self.folds):
             train, rows = self._train(fold), self.fold == fold

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -30,7 +32,9 @@ class LeftOut:
     reason: str
 
 
-def infer_feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Feature | LeftOut:
+def infer_feature(
+    column: pd.Series, train: np.ndarray, config: CsvConfig, numbers: np.ndarray | None = None
+) -> Feature | LeftOut:
     """Infer the feature that a column of text holds.
 
     The kind depends on all rows, levels and imputed value on the training rows.
@@ -39,12 +43,13 @@ def infer_feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Fe
         column: text, None where missing; its name becomes the feature's.
         train: indices of the training rows, shape (M,).
         config: declared kinds, and the limits of inferred ones.
+        numbers: `numbers_of` the column, if known.
 
     Raises:
         FairAllError: with column and row of a value that no feature can hold.
     """
     declared = Kind(config.kinds[column.name]) if column.name in config.kinds else None
-    numbers = numbers_of(column)
+    numbers = numbers_of(column) if numbers is None else numbers
     present = column.notna().to_numpy()
     kind = declared or _infer_kind(column, numbers, present, config)
     if isinstance(kind, LeftOut):
@@ -55,13 +60,19 @@ def infer_feature(column: pd.Series, train: np.ndarray, config: CsvConfig) -> Fe
 
 
 def infer_features(
-    raw: pd.DataFrame, train: np.ndarray, config: CsvConfig
+    raw: pd.DataFrame,
+    train: np.ndarray,
+    config: CsvConfig,
+    numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> tuple[list[Feature], list[str]]:
-    """Features of the columns, and a note on each column left out; arguments as for `infer_feature`."""
+    """Features of the columns, and a note on each column left out; arguments as for `infer_feature`.
+
+    `numbers` are by column.
+    """
     features: list[Feature] = []
     notes = []
     for name in raw:
-        feature = infer_feature(raw[name], train, config)
+        feature = infer_feature(raw[name], train, config, numbers.get(name))
         if isinstance(feature, LeftOut):
             notes.append(f"column {name!r} is left out: {feature.reason}")
         else:
