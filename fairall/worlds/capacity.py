@@ -64,11 +64,12 @@ class Capacity(Part):
                 math.floor(quotas.advantaged * self.places + ROUNDING),
             )
         self.streams = SeedStreams(setting.seeds, "places")
+        self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
 
     def admit(self, people: People, wanted: Decisions) -> Decisions:
         """See `Part.admit`."""
         pi, wants = wanted.propensity, wanted.accepted
-        lot = self.streams.uniform(pi.shape[1])
+        lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
         # Of greater rank is who has the greater value, then the earlier position.
         value = lot if self.config.rule is PlacesRule.lottery else pi
         inclusion = torch.zeros_like(pi)

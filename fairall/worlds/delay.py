@@ -33,21 +33,13 @@ class Delay(Part):
         self.waiting: list[tuple[int, Decided]] = []  # with the number of steps to wait
         self._lost: Tensor | None = None
 
-    def due(self, decided: Decided) -> list[Decided]:
+    def due(self, decided: list[Decided]) -> list[Decided]:
         """See `Part.due`; the oldest first."""
-        share = 1.0 - self.config.censored
-        comes = self.streams.uniform(decided.s.shape[1]) < share
-        accepted = decided.accepted & comes
-        self._lost = decided.accepted & ~comes
-        kept = replace(
-            decided,
-            propensity=decided.propensity * share,
-            accepted=accepted,
-            label=torch.where(accepted, decided.label, 0.0),
-        )
-        waiting = [*self.waiting, (self._steps(), kept)]
-        self.waiting = [(steps - 1, one) for steps, one in waiting if steps > 0]
-        return [one for steps, one in waiting if steps == 0]
+        steps = self._steps()
+        self.waiting += [(steps, self._with_known(one)) for one in decided]
+        due = [one for left, one in self.waiting if left == 0]
+        self.waiting = [(left - 1, one) for left, one in self.waiting if left > 0]
+        return due
 
     def observed(self) -> dict[str, Tensor]:
         """`censored`: who was accepted and whose label never comes, shape (E, N), bool."""
@@ -55,6 +47,19 @@ class Delay(Part):
             return {}
         assert self._lost is not None
         return {"censored": self._lost}
+
+    def _with_known(self, decided: Decided) -> Decided:
+        """The decisions with censored people as rejected ones."""
+        share = 1.0 - self.config.censored
+        comes = self.streams.uniform(decided.s.shape[1]) < share
+        accepted = decided.accepted & comes
+        self._lost = decided.accepted & ~comes
+        return replace(
+            decided,
+            propensity=decided.propensity * share,
+            accepted=accepted,
+            label=torch.where(accepted, decided.label, 0.0),
+        )
 
     def _steps(self) -> int:
         """Steps until the labels of the current time step come."""

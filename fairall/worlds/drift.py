@@ -121,7 +121,7 @@ class Drift(Part):
         start, last = self.config.start, self.setting.time_steps
         if start < last:
             return []
-        return [f"nothing drifts until time step {last}, the last one, since world.drift.start={start}"]
+        return [f"nothing drifts before time step {start} (world.drift.start), and the run ends at {last}"]
 
     @property
     def moves_people(self) -> bool:

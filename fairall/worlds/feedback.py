@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -46,7 +47,10 @@ class Feedback(Part):
         """See `Part.arriving`."""
         people = self.config.people
         assert people is not None
-        return ReturningApplicants(self.dynamics, people, stream.size, self.setting.seeds)
+        setting = self.setting
+        return ReturningApplicants(
+            self.dynamics, people, stream.size, setting.seeds, one_order=setting.fixed_luck
+        )
 
 
 class ReturningApplicants(InPasses):
@@ -57,10 +61,13 @@ class ReturningApplicants(InPasses):
         people: M, per seed.
         size: applicants per time step.
         seeds: the E seeds.
+        one_order: see `InPasses`.
     """
 
-    def __init__(self, dynamics: Dynamics, people: int, size: int, seeds: Any) -> None:
-        super().__init__(people, size, seeds, "returning applicants")
+    def __init__(
+        self, dynamics: Dynamics, people: int, size: int, seeds: Sequence[int], *, one_order: bool = False
+    ) -> None:
+        super().__init__(people, size, seeds, "returning applicants", one_order=one_order)
         self.dynamics = dynamics
         self.labels = SeedStreams(seeds, "labels of returning applicants")
         self.state = dynamics.draw(SeedStreams(seeds, "people who return"), people)  # (E, M, ...)
@@ -71,11 +78,12 @@ class ReturningApplicants(InPasses):
         return self.dynamics.people(take(self.state, rows), self.labels, rows)
 
     def observe(self, people: People, accepted: Tensor) -> None:
-        """See `ApplicantStream.observe`; who came twice changes once."""
+        """See `ApplicantStream.observe`; who came twice changes by the last visit."""
         assert people.person is not None
         changed = self.dynamics.changed(take(self.state, people.person), people.label > 0)
         seeds = torch.arange(len(accepted)).unsqueeze(1).expand_as(accepted)[accepted]
-        self.state[seeds, people.person[accepted]] = changed[accepted]
+        # numpy, where the last of equal indices wins; torch leaves that open.
+        self.state.numpy()[seeds.numpy(), people.person[accepted].numpy()] = changed[accepted].numpy()
 
     def observed(self) -> dict[str, Tensor]:
         """`group_score`: mean scores of all M people with S = −1 and of those with S = +1, shape (E, 2)."""

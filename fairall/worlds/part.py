@@ -24,12 +24,15 @@ class WorldSetting:
         seeds: the E seeds.
         applicants: N, of each time step.
         time_steps: T.
+        fixed_luck: whether random numbers of decisions are the same at all time steps, as orders of
+            applicants are in all passes (`protocol.decision_luck`).
     """
 
     data: PreparedData
     seeds: Sequence[int]
     applicants: int
     time_steps: int
+    fixed_luck: bool = False
 
 
 class Part:
@@ -73,9 +76,9 @@ class Part:
         """The applicants (E, N) with the labels that an acceptance reveals."""
         return people
 
-    def due(self, decided: Decided) -> list[Decided]:
+    def due(self, decided: list[Decided]) -> list[Decided]:
         """What learners get at this time step, given what they would get without this part."""
-        return [decided]
+        return decided
 
     def evaluated(self, people: People, time_step: int) -> People:
         """The evaluation people of a time step, as many as `people` (N,) of a population at rest."""

@@ -52,15 +52,15 @@ class World:
             FairAllError: where the data do not allow a part, or a class of the user's is none.
         """
         size, world = config.schedule.applicants, config.world
-        setting = WorldSetting(data, seeds, size, config.schedule.time_steps)
+        fixed_luck = config.protocol.decision_luck is DecisionLuck.fixed
+        setting = WorldSetting(data, seeds, size, config.schedule.time_steps, fixed_luck)
         parts = {
             name: PARTS[name](getattr(world, name), setting)
             if name in PARTS
             else _own_part(name, world.further[name], setting)
             for name in world.parts
         }
-        one_order = config.protocol.decision_luck is DecisionLuck.fixed
-        return cls(data.applicants(size, seeds, one_order=one_order), parts)
+        return cls(data.applicants(size, seeds, one_order=fixed_luck), parts)
 
     @property
     def capacity(self) -> Capacity | None:
@@ -97,7 +97,7 @@ class World:
             seen = part.revealed(seen)
         due = [Decided.reveal(seen, taken.propensity, taken.accepted)]
         for part in self.parts.values():
-            due = [late for decided in due for late in part.due(decided)]
+            due = part.due(due)
         self.stream.observe(people, taken.accepted)
         return due
 

@@ -39,7 +39,7 @@ def times(due: list[Decided]) -> list[int]:
 def test_a_constant_delay_gives_what_was_decided_so_many_steps_ago(steps: int) -> None:
     own, decided = delay([0, 1], steps), list(decisions(10))
     for t, one in enumerate(decided):
-        due = own.due(one)
+        due = own.due([one])
         assert times(due) == ([t - steps] if t >= steps else [])
         for late in due:
             for name, values in vars(decided[t - steps]).items():
@@ -49,7 +49,7 @@ def test_a_constant_delay_gives_what_was_decided_so_many_steps_ago(steps: int) -
 def geometric(seeds: list[int], mean: float, time_steps: int) -> tuple[list[list[int]], dict[int, int]]:
     """Time steps that come at each step, and how long each that came has waited."""
     own = delay(seeds, mean=mean)
-    come = [times(own.due(one)) for one in decisions(time_steps, len(seeds), 2)]
+    come = [times(own.due([one])) for one in decisions(time_steps, len(seeds), 2)]
     return come, {t: now - t for now, due in enumerate(come) for t in due}
 
 
@@ -75,7 +75,7 @@ def test_a_geometric_delay_is_the_same_whatever_the_seeds() -> None:
 def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
     own, lost = delay([0, 1], censored=0.3), []
     for decided in decisions(200):
-        (due,) = own.due(decided)
+        (due,) = own.due([decided])
         assert not (due.accepted & ~decided.accepted).any()
         torch.testing.assert_close(due.propensity, 0.7 * decided.propensity)
         assert torch.equal(due.label, torch.where(due.accepted, decided.label, 0.0))
@@ -87,9 +87,9 @@ def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
 def test_who_is_censored_does_not_depend_on_other_seeds() -> None:
     together, alone = delay([3, 4], censored=0.5), delay([4], censored=0.5)
     for decided in decisions(5):
-        (both,) = together.due(decided)
+        (both,) = together.due([decided])
         own = Decided(*(values[1:] for values in vars(decided).values()))
-        (one,) = alone.due(own)
+        (one,) = alone.due([own])
         assert torch.equal(both.accepted[1:], one.accepted)
 
 
@@ -97,14 +97,14 @@ def test_what_waits_is_in_the_checkpoint() -> None:
     whole, resumed = (delay([0, 1], mean=4.0, censored=0.2) for _ in range(2))
     decided = list(decisions(40))
     for one in decided[:20]:
-        whole.due(one)
+        whole.due([one])
     assert whole.waiting
     buffer = io.BytesIO()
     torch.save(whole.state_dict(), buffer)
     buffer.seek(0)
     resumed.load_state_dict(torch.load(buffer, weights_only=True))
     for one in decided[20:]:
-        a, b = whole.due(one), resumed.due(one)
+        a, b = whole.due([one]), resumed.due(one)
         assert len(a) == len(b)
         for mine, its in zip(a, b, strict=True):
             assert all(torch.equal(values, getattr(its, name)) for name, values in vars(mine).items())
