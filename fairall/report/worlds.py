@@ -70,7 +70,7 @@ STUDIES = (
     Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps", (LOST,)),
     Study(
         "worlds_noise", "False labels of the disadvantaged", "world.noise.disadvantaged.positive",
-        "share of their good labels that are", ("effective_revealed_utility",),
+        "share of good labels shown as bad", ("effective_revealed_utility",),
     ),
     Study("worlds_shift", "A shift of the labels at time step 100", "", "", ("adaptation_time",)),
     Study(

@@ -104,7 +104,7 @@ def test_what_waits_is_in_the_checkpoint() -> None:
     buffer.seek(0)
     resumed.load_state_dict(torch.load(buffer, weights_only=True))
     for one in decided[20:]:
-        a, b = whole.due([one]), resumed.due(one)
+        a, b = whole.due([one]), resumed.due([one])
         assert len(a) == len(b)
         for mine, its in zip(a, b, strict=True):
             assert all(torch.equal(values, getattr(its, name)) for name, values in vars(mine).items())
