@@ -66,7 +66,7 @@ def test_commands_of_the_page_on_evaluation(command: str, loans_folder: Path) ->
     said = typed_line(f"{command} tracking.enabled=false", loans_folder)
     assert (said.returncode, said.stderr) == (0, "")
     for section in EVALUATION_PAGE.read_text().split("\n## "):
-        if command.split(" --log")[0] in section and "compare" not in command:
+        if command.split("loans.csv")[0] + "loans.csv" in section and "compare" not in command:
             shown, printed = rows_of(section), rows_of(said.stdout)
             assert len(shown) >= 4
             # To the last digit, which may differ between processors.
