@@ -241,7 +241,7 @@ def _scores(axes: Axes, runs: Sequence[Run]) -> None:
         name = run.name("model")
         for group, width in (("advantaged", 1.1), ("disadvantaged", 0.6)):
             mean = 100 * run.curve(f"mean_score_{group}").mean(axis=1)
-            mean -= mean.iloc[0]
+            mean -= mean.head(1).sum()
             line = LINES[name] if name in LINES else REFERENCE_LINES[name]
             (drawn,) = axes.plot(mean.index, mean, ls=line, lw=width, **_look(run))
             if group == "disadvantaged":

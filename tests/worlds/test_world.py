@@ -1,6 +1,7 @@
 """Worlds as wholes: unbiased weights, seeds, checkpoints, parts of one's own."""
 
 import io
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -266,3 +267,21 @@ def test_a_wrong_part_of_ones_own_is_refused(words: list[str], said: str, fico: 
         World.of(config, fico, [0])
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_the_part_of_the_documentation_takes_everybody_on_strike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fico: PreparedData
+) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (word,) = re.findall(r"world\.further='(.*)'$", page, re.MULTILINE)
+    (tmp_path / "strike.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    config, _ = checked(composed("dataset=fico", f"world.further={word}"))
+    world = World.of(config, fico, [0, 1])
+    days = []
+    for _ in range(10):
+        people = world.next()
+        wanted = Decisions(torch.full_like(people.s, 0.5), torch.ones_like(people.s, dtype=torch.bool))
+        days.append(bool(world.admit(people, wanted).accepted.any()))
+    assert days == 2 * [True, True, True, True, False]
