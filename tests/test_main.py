@@ -223,7 +223,7 @@ def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
     ended = typed("list", "-cd", "conf", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     lines = ended.stdout.splitlines()
-    assert "dataset: compas, credit, csv, meps, synthetic, mine" in lines
+    assert "dataset: adult, compas, credit, csv, fico, law, meps, synthetic, mine" in lines
     assert "preset: fast, quick" in lines
     assert lines[2].startswith("model: ")
     helped = typed("-cd", "conf", "dataset=mine", "--help", cwd=tmp_path)
@@ -311,7 +311,7 @@ def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
     ended = typed("--help", cwd=tmp_path)
     assert ended.returncode == 0
     assert "initial_policy: harsh, lenient, logged, random\n" in ended.stdout
-    assert "dataset: compas, credit, csv, meps, synthetic\n" in ended.stdout
+    assert "dataset: adult, compas, credit, csv, fico, law, meps, synthetic\n" in ended.stdout
     assert "_schema" not in ended.stdout
     assert "sweeps: cost, credit_alpha_beta, " in ended.stdout
     assert "_study" not in ended.stdout

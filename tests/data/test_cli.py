@@ -206,11 +206,14 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     rows = [[cell.strip() for cell in line.split("│")] for line in ended.stdout.splitlines() if "│" in line]
     shown = {row[1]: row[2:4] for row in rows if row[1]}
     assert sorted(shown) == [
+        "adult",
         "broken",
         "compas",
         "credit",
         "csv",
+        "fico",
         "gone",
+        "law",
         "meps",
         "mine",
         "other",

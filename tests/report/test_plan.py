@@ -87,6 +87,7 @@ def test_parts() -> None:
     assert sweeps_of(["tables"]) == ["harsh", "lenient", "published_code"]
     assert sweeps_of(["costs", "costs", "harsh"]) == ["costs", "harsh"]
     with pytest.raises(
-        FairAllError, match="there is no part 'table'; there are all, tables, figures, alignment, harsh"
+        FairAllError,
+        match="there is no part 'table'; there are all, tables, figures, alignment, worlds, harsh",
     ):
         sweeps_of(["table"])

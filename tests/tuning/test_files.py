@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from fairall.config.paths import sweeps_folder
 from fairall.config.schema import SweepConfig
 from fairall.config.validation import checked
-from fairall.report.plan import PREFIX
+from fairall.report.plan import PREFIX, WORLDS
 from fairall.tuning.samplers import is_grid
 from fairall.tuning.space import Space
 from fairall.tuning.sweeper import validated
@@ -38,7 +38,12 @@ GROUPS = {
     "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
 }
 # Those of `fairall.report` are the paper's runs on the test set, not studies.
-NAMES = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml") if not path.stem.startswith(PREFIX))
+# Sweeps that select: not the runs of the paper and of docs/worlds.md.
+NAMES = sorted(
+    path.stem
+    for path in sweeps_folder().glob("[!_]*.yaml")
+    if not path.stem.startswith(PREFIX) and path.stem not in WORLDS
+)
 
 
 def printed(group: str, dataset: str) -> dict[str, list[Any]]:

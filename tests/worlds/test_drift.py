@@ -224,5 +224,5 @@ def test_a_drift_after_the_end_has_a_note(credit: PreparedData) -> None:
     assert drift(credit, [0], start=99, advantaged=0.1).notes(None) == []
     for start in (100, 300):
         (note,) = drift(credit, [0], start=start, advantaged=0.1).notes(None)
-        assert f"world.drift.start={start}" in note
+        assert f"before time step {start} (world.drift.start)" in note
     assert math.isclose(drift(credit, [0], start=100, advantaged=0.1).extent(100), 1.0)
