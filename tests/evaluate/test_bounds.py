@@ -1,4 +1,5 @@
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ class Log:
         self.a = np.clip(0.2 + 0.5 * x + 0.2 * self.group, 0, 1)
 
     @property
-    def columns(self) -> dict[str, np.ndarray]:
+    def columns(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("a", "label", "q", "p", "group")}
 
 
