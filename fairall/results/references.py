@@ -47,18 +47,20 @@ def reference_histories(training: Training) -> dict[str, History]:
     except FairAllError:
         policies = {}
     series = {name: _Series() for name in (*CONSTANT, *policies)}
-    _measure(series, policies, training, 0)
+    score = _score_of_day(policies, training, 0)
+    _measure(series, policies, score, training, 0)
     luck = SeedStreams(evaluation.seeds, "decisions of references")
     for world, people in training.replayed():
         for name, p in CONSTANT.items():
             series[name].add(world.admit(people, _constant(people, p)))
+        if own.moves:
+            score = _score_of_day(policies, training, world.time_step)
+            _measure(series, policies, score, training, world.time_step)
         if policies:
             uniform = luck.uniform(people.s.shape[1])
-            score = _score_of_day(policies, training, world.time_step)
+            scores = _scores(score, people)
             for name, policy in policies.items():
-                series[name].add(_decisions(policy, score, world, people, uniform))
-        if own.moves:
-            _measure(series, policies, training, world.time_step)
+                series[name].add(_decisions(policy, scores, world, people, uniform))
     return {
         name: history.with_decisions(
             of.accepted,
@@ -113,7 +115,9 @@ Score = Callable[[Tensor, Tensor], Tensor]
 
 def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step: int) -> Score:
     """The score at a time step, at which the oracle with parity then has the rates of its training rows."""
-    world, free = training.world, policies["oracle"]
+    world, free = training.world, policies.get("oracle")
+    if free is None:  # no policy asks for scores
+        return lambda x, s: s
     if not world.moves:
         return free.score
 
@@ -126,17 +130,19 @@ def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step:
 
 
 def _measure(
-    series: Mapping[str, _Series], policies: Mapping[str, Oracle], training: Training, time_step: int
+    series: Mapping[str, _Series],
+    policies: Mapping[str, Oracle],
+    score: Score,
+    training: Training,
+    time_step: int,
 ) -> None:
     """Add the measures on the evaluation people of a time step."""
     evaluation = training.evaluation
     evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
     for name, p in CONSTANT.items():
         series[name].measures.append(evaluation.measure_constant(p))
-    if policies:
-        score = _score_of_day(policies, training, time_step)
-        for name, policy in policies.items():
-            series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
+    for name, policy in policies.items():
+        series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
 
 
 def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
@@ -151,27 +157,37 @@ def _constant(people: People, p: float) -> Decisions:
     return Decisions(propensity, propensity > 0, propensity, propensity > 0)
 
 
-def _decisions(policy: Oracle, score: Score, world: World, people: People, uniform: Tensor) -> Decisions:
+def _scores(score: Score, people: People) -> tuple[Tensor, Tensor | None]:
+    """Scores of people, and of their counterfactuals where these are known."""
+    other = people.counterfactual_x
+    return score(people.x, people.s), None if other is None else score(other, -people.s)
+
+
+def _decisions(
+    policy: Oracle, scores: tuple[Tensor, Tensor | None], world: World, people: People, uniform: Tensor
+) -> Decisions:
     """Decisions of an oracle.
 
     Of the people whom it accepts, those of greatest score have the places, or, with parity, those with the
     smallest share of their group ahead of them.
     """
-    s, capacity, own = people.s, world.capacity, score(people.x, people.s)
+    s, capacity, (own, other) = people.s, world.capacity, scores
+    wants = uniform < policy.accepted(own, s)
 
-    def wanted(own_score: Tensor, own_s: Tensor) -> tuple[Tensor, Tensor]:
-        """Value for a place, and acceptance without a limit."""
-        value = -_share_ahead(own_score, own_s, own, s) if policy.config.parity else own_score
-        return value, uniform < policy.accepted(own_score, own_s)
+    def value(score: Tensor, of: Tensor) -> Tensor:
+        return -_share_ahead(score, of, own, s) if policy.config.parity else score
 
-    value, wants = wanted(own, s)
-    accepted = wants if capacity is None else wants & capacity.finds_place(s, value, s, wants, value)
-    if people.counterfactual_x is None:
-        return Decisions(accepted.float(), accepted)
-    other_value, other = wanted(score(people.counterfactual_x, -s), -s)
-    if capacity is not None:
-        other &= capacity.finds_place(-s, other_value, s, wants, value)
-    return Decisions(accepted.float(), accepted, other.float(), other)
+    def accepted(score: Tensor, of: Tensor) -> Tensor:
+        wanted = uniform < policy.accepted(score, of)
+        if capacity is None:
+            return wanted
+        return wanted & capacity.finds_place(of, value(score, of), s, wants, value(own, s))
+
+    taken = accepted(own, s)
+    if other is None:
+        return Decisions(taken.float(), taken)
+    counterfactually = accepted(other, -s)
+    return Decisions(taken.float(), taken, counterfactually.float(), counterfactually)
 
 
 def _share_ahead(score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:
