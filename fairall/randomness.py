@@ -110,7 +110,7 @@ class FixedSamples(SeedStreams):
 
     Args:
         seeds: the E seeds, one per replicate.
-        points: standard normal points, shape (size, n).
+        points: standard normal points of each, shape (E, size, n).
     """
 
     def __init__(self, seeds: Sequence[int], points: Tensor) -> None:
@@ -123,13 +123,14 @@ class FixedSamples(SeedStreams):
         Raises:
             ValueError: if `size` is not that of the points.
         """
-        if size != len(self.points):
-            raise ValueError(f"{size} dimensions are requested; Learner.noise_size() is {len(self.points)}")
-        return self.points.expand(len(self), n, -1, -1)
+        if size != self.points.shape[1]:
+            noise_size = self.points.shape[1]
+            raise ValueError(f"{size} dimensions are requested; Learner.noise_size() is {noise_size}")
+        return self.points.unsqueeze(1).expand(-1, n, -1, -1)
 
 
-def normal_points(size: int, n: int) -> Tensor:
-    """Scrambled Sobol points through the normal quantile function, shape (size, n), with a fixed seed.
+def normal_points(size: int, n: int, seed: int) -> Tensor:
+    """Scrambled Sobol points through the normal quantile function, shape (size, n).
 
     The average of a smooth function over them is closer to its expectation than over as many independent
     draws.
@@ -137,10 +138,11 @@ def normal_points(size: int, n: int) -> Tensor:
     Args:
         size: dimensions; 0 gives no points.
         n: number of points; a power of two, for which Sobol points are balanced.
+        seed: of the scrambling.
     """
     if size == 0:
         return torch.zeros(0, n)
-    uniform = torch.quasirandom.SobolEngine(size, scramble=True, seed=0).draw(n, dtype=torch.float64)
+    uniform = torch.quasirandom.SobolEngine(size, scramble=True, seed=seed).draw(n, dtype=torch.float64)
     return torch.special.ndtri(uniform).T.to(torch.float32).contiguous()
 
 

@@ -157,12 +157,12 @@ def average(theta, sizes, loc, scale, noise, out, columns):
         sizes: of their layers.
         loc: locations of M distributions of each person, shape (E, B, M, Z).
         scale: their scales, same shape.
-        noise: ε, shape (E, B, Z, L).
+        noise: ε, shape (E, B, Z, L), or (E, 1, Z, L) for the same of all people.
         out: where to write the averages, shape (E, B, M).
         columns: samples that are computed at once, if there is room for one person's.
     """
-    n_people, n_latent, n_samples = noise.shape[1:]
-    n_branches = loc.shape[2]
+    n_people, n_branches, n_latent = loc.shape[1:]
+    n_noises, n_samples = noise.shape[1], noise.shape[3]
     of_person = n_branches * n_samples
     at_once = max(1, min(n_people, columns // of_person))
     values = np.empty(sizes.sum() * at_once * of_person, F)
@@ -172,10 +172,11 @@ def average(theta, sizes, loc, scale, noise, out, columns):
             z = values[: n_latent * n * of_person].reshape(n_latent, n, n_branches, n_samples)
             for k in range(n_latent):
                 for i in range(n):
+                    epsilon = noise[e, min(first + i, n_noises - 1), k]
                     for branch in range(n_branches):
                         centre, width = loc[e, first + i, branch, k], scale[e, first + i, branch, k]
                         for j in range(n_samples):
-                            z[k, i, branch, j] = centre + width * noise[e, first + i, k, j]
+                            z[k, i, branch, j] = centre + width * epsilon[j]
             end = forward(theta[e], sizes, values, n * of_person)
             logit = values[end : end + n * of_person]
             for j in range(n * of_person):

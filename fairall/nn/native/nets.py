@@ -49,13 +49,15 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
         layers: weights (E, in, out) and biases (E, 1, out) of the net in turn.
         loc: locations of M distributions for each person, shape (E, B, M, Z).
         scale: their scales, same shape.
-        noise: ε, shape (E, B, Z, L).
+        noise: ε, shape (E, B, Z, L); where people share it (`Tensor.expand`), it is not copied for each.
 
     Returns:
         Shape (E, B, M).
     """
     theta, sizes = _flat(layers)
     averages = loc.new_empty(loc.shape[:3])
+    if noise.stride(1) == 0:
+        noise = noise[:, :1]
     theta_, *rest = (t.detach().contiguous().numpy() for t in (theta, loc, scale, noise, averages))
 
     def some(replicates: slice) -> None:
