@@ -114,8 +114,8 @@ def draw_learning(
             )
             # Legible where it lies on a level.
             axes.legend(fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
-        _title(figure, f"{title}; {split} set")
-        _save(figure, path)
+        set_title(figure, f"{title}; {split} set")
+        save_figure(figure, path)
 
 
 def has_level(policy: str, measure: Quantity) -> bool:
@@ -153,8 +153,8 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         margin = 0.05 * (high - low) or 0.5  # one epoch may have one loss
         axes.set_ylim(low - margin, high + margin)
         axes.legend(fontsize=7)
-        _title(figure, title)
-        _save(figure, path)
+        set_title(figure, title)
+        save_figure(figure, path)
 
 
 def draw_latent(
@@ -190,8 +190,8 @@ def draw_latent(
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
             axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
             axes.legend(fontsize=8)
-        _title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
-        _save(figure, path)
+        set_title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
+        save_figure(figure, path)
 
 
 def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
@@ -204,12 +204,12 @@ def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
     return points, (singular[:2] ** 2).sum() / (singular**2).sum()
 
 
-def _title(figure: Figure, text: str) -> None:
+def set_title(figure: Figure, text: str) -> None:
     """Set a title over the whole figure, wrapped to its width."""
     figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     with atomic(path) as temporary:
         # `savefig` draws a figure with a layout twice.
         FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
