@@ -81,14 +81,7 @@ class Policy:
                 of this package saved it, or the method cannot be imported.
         """
         folder = Path(folder)
-        reader = load_reader(folder)
-        stored = OmegaConf.load(folder / CONFIG)
-        try:
-            typed = OmegaConf.merge(OmegaConf.structured(Config), stored)
-            typed.model = typed_node(typed.model, "model")
-            config = cast(Config, OmegaConf.to_object(typed))
-        except OmegaConfBaseException as error:
-            raise _other_version(folder) from error
+        reader, config = load_reader(folder), load_config(folder)
         learner_class = target_class(config.model, "model")
         learner = learner_class(config.model, Setting.of(reader.schema, config))
         tensors = load_tensors(folder / WEIGHTS)
@@ -124,7 +117,18 @@ class Policy:
             UserWarning: once for all replaced values, see `strict`, and for numbers outside the training
                 range by more than its width.
         """
-        x, s = self.reader.read(people, strict=strict)
+        return self.encoded_propensity(*self.reader.read(people, strict=strict))
+
+    def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
+        """π(d=1 | x, s) of every seed's policy for people that are encoded already.
+
+        Args:
+            x: scaled features as `reader` returns them, shape (N, D).
+            s: sensitive attribute in {−1, +1}, shape (N,).
+
+        Returns:
+            Shape (E, N), in [0, 1].
+        """
         seeds = list(self.learner.setting.seeds)
         streams = FixedSamples(seeds, self.points)
         _, size, n_points = self.points.shape
@@ -152,6 +156,21 @@ def load_reader(folder: Path) -> PeopleReader:
     if plain["format"] != FORMAT:
         raise _other_version(folder)
     return PeopleReader.from_plain(plain)
+
+
+def load_config(folder: Path) -> Config:
+    """The configuration of the run that saved a policy, which `load_reader` has accepted.
+
+    Raises:
+        FairAllError: where another version of this package saved it.
+    """
+    stored = OmegaConf.load(folder / CONFIG)
+    try:
+        typed = OmegaConf.merge(OmegaConf.structured(Config), stored)
+        typed.model = typed_node(typed.model, "model")
+        return cast(Config, OmegaConf.to_object(typed))
+    except OmegaConfBaseException as error:
+        raise _other_version(folder) from error
 
 
 def _other_version(folder: Path) -> FairAllError:
