@@ -9,17 +9,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import torch
+from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
+from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
 from fairall.errors import FairAllError
-from fairall.policy import ONE_SEED, Policy, load_config, load_reader
+from fairall.policy import CONFIG, ONE_SEED, Policy, load_config, load_reader
 from fairall.storage.files import atomic
 
 BACKGROUND = 100  # people whose values stand in for those of the person
@@ -208,14 +210,15 @@ def training_people(folder: Path) -> tuple[Tensor, Tensor]:
     Raises:
         FairAllError: if the data set cannot be read or is not that of the run.
     """
-    config = load_config(folder)
+    scaler = load_config(folder).protocol.scaler
+    config = checked_dataset(cast(DictConfig, OmegaConf.load(folder / CONFIG)))
     try:
-        data = dataset(config.dataset).prepare(scaler=config.protocol.scaler)
+        data = dataset(config).prepare(scaler=scaler)
     except FairAllError as error:
         raise FairAllError(f"no training people to compare with ({error}); give others: --against FILE") from error
     if PeopleReader.of(data).to_plain() != load_reader(folder).to_plain():
         raise FairAllError(
-            f"{config.dataset.name} has changed since the run: give people to compare with: --against FILE"
+            f"{config.name} has changed since the run: give people to compare with: --against FILE"
         )
     return some_of(data.train.x, data.train.s)
 
