@@ -204,6 +204,13 @@ class PeopleReader:
         column, meaning, _ = self._sensitive_column(people)
         return _recognised(people[column], _of_words(meaning))[0]
 
+    def group_name(self, s: float) -> str:
+        """The group S = s, with its words in the raw data if they are known."""
+        sign = "S = +1" if s > 0 else "S = −1"
+        if self.sensitive is None:
+            return sign
+        return f"{sign} ({', '.join(self.sensitive.advantaged if s > 0 else self.sensitive.disadvantaged)})"
+
     def without_doubts(self) -> PeopleReader:
         """The reader for parts of a table that was read before, of which nothing more is to be said."""
         return _WithoutDoubts(**vars(self))
