@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from fairall.config.compose import compose_config
     from fairall.data.dataset import Dataset
     from fairall.data.load import load_dataset
+    from fairall.decide.load import load_policy
     from fairall.models.learner import Learner
-    from fairall.policy import load_policy
 
 # Imported at their first use: torch and Hydra take a second, and `--help` needs neither.
 _MODULES = {
@@ -18,7 +18,7 @@ _MODULES = {
     "Learner": "fairall.models.learner",
     "compose_config": "fairall.config.compose",
     "load_dataset": "fairall.data.load",
-    "load_policy": "fairall.policy",
+    "load_policy": "fairall.decide.load",
 }
 
 __all__ = ["Dataset", "Learner", "compose_config", "load_dataset", "load_policy"]

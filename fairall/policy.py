@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,9 @@ CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.pt", 
 # trained policies with latents of 3 to 20, and that of the mean over ten seeds 0.001 (docs/protocols.md).
 POINTS = 128
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
+DECIMALS = 6  # of combined probabilities: beyond them is rounding of float32, which depends on other rows
+ENSEMBLES = ("mean", "median")  # over seeds
+ONE_SEED = "seed:"  # before its number
 
 
 class Policy:
@@ -39,7 +43,10 @@ class Policy:
         learner: trained, E replicates.
         reader: of tables of people.
         points: standard normal, averaged over instead of draws, shape (E, size, n).
+        classes_: rejection and acceptance, the columns of `predict_proba`.
     """
+
+    classes_: ClassVar[np.ndarray] = np.array([0, 1])
 
     def __init__(self, learner: Learner, reader: PeopleReader, points: Tensor) -> None:
         self.learner = learner
@@ -129,7 +136,7 @@ class Policy:
         Returns:
             Shape (E, N), in [0, 1].
         """
-        seeds = list(self.learner.setting.seeds)
+        seeds = self.seeds
         streams = FixedSamples(seeds, self.points)
         _, size, n_points = self.points.shape
         per_person = 2 * n_points if size else 0  # for each of two ũ
@@ -139,10 +146,104 @@ class Policy:
             propensity = in_chunks(lambda x, s: self.learner.propensity(x, s, streams), *stacked, rows=rows)
         return propensity.numpy()
 
+    def predict_proba(
+        self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
+    ) -> np.ndarray:
+        """Probabilities of rejection and acceptance by the policies of all seeds together.
 
-def load_policy(folder: str | Path) -> Policy:
-    """The saved policy in the folder `policy/` of a finished run; raises as `Policy.load`."""
-    return Policy.load(folder)
+        Args:
+            people: see `propensity`.
+            policy: see `combined`.
+            strict: see `propensity`.
+
+        Returns:
+            Shape (N, 2), float64.
+
+        Raises:
+            FairAllError: as `propensity` and `combined`.
+        """
+        accepted = self.combined(self.propensity(people, strict=strict), policy)
+        return np.stack([1.0 - accepted, accepted], axis=1)
+
+    def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
+        """Decisions, drawn by nobody: 1 where the probability of acceptance is at least `threshold`, else 0.
+
+        Arguments and errors as for `predict_proba`.
+
+        Returns:
+            Shape (N,), int.
+        """
+        accepted = self.predict_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold
+        return accepted.astype(int)
+
+    @property
+    def seeds(self) -> list[int]:
+        """The E seeds."""
+        return list(self.learner.setting.seeds)
+
+    @property
+    def threshold(self) -> float:
+        """Least probability of acceptance at which a decision that is not drawn is positive.
+
+        The learner's `decision_threshold`; ½ where policies are deterministic, of which the probability is
+        the share of seeds that accept.
+        """
+        return 0.5 if self.learner.deterministic else self.learner.decision_threshold
+
+    @cached_property
+    def diverged(self) -> list[int]:
+        """Seeds whose policy has weights or probabilities that are no numbers."""
+        sound = np.isfinite(self.propensity(self.reader.example())).all(axis=1)
+        for weights in self.learner.parameters():
+            if weights.shape[:1] == sound.shape:
+                sound &= torch.isfinite(weights).reshape(len(sound), -1).all(dim=1).numpy()
+        return [seed for seed, is_sound in zip(self.seeds, sound, strict=True) if not is_sound]
+
+    def combined(self, propensity: np.ndarray, policy: str = "mean") -> np.ndarray:
+        """Acceptance probability of one policy made of those of all seeds.
+
+        Args:
+            propensity: of every seed, shape (E, N).
+            policy: `mean` or `median` over the seeds that have not diverged, or one of them, as `seed:3`.
+
+        Returns:
+            Shape (N,), float64, in [0, 1], with `DECIMALS` decimals.
+
+        Raises:
+            FairAllError: if there is no such policy, or it has diverged.
+        """
+        average = np.median if policy == "median" else np.mean
+        combined = average(propensity[self.deciding(policy)].astype(float), axis=0)
+        if not np.isfinite(combined).all():
+            raise FairAllError(f"policy {policy}: for some people its probability is no number")
+        return combined.round(DECIMALS)
+
+    def spread(self, propensity: np.ndarray) -> np.ndarray:
+        """Standard deviation over the seeds that have not diverged, shape (N,); NaN for a single seed.
+
+        Args:
+            propensity: of every seed, shape (E, N).
+        """
+        sound = propensity[self.deciding("mean")].astype(float)
+        if len(sound) < 2:
+            return np.full(sound.shape[1], np.nan)
+        return sound.std(axis=0, ddof=1).round(DECIMALS)
+
+    def deciding(self, policy: str) -> list[int]:
+        """Positions of the seeds that `policy` consists of; arguments and errors as for `combined`."""
+        if policy in ENSEMBLES:
+            sound = [k for k, seed in enumerate(self.seeds) if seed not in self.diverged]
+            if not sound:
+                raise FairAllError("the policies of all seeds have diverged: none is left to decide")
+            return sound
+        number = policy.removeprefix(ONE_SEED)
+        if number == policy or not number.isdecimal():
+            raise FairAllError(f"policy {policy}: no such policy; there are mean, median and seed:NUMBER")
+        if int(number) not in self.seeds:
+            raise FairAllError(f"policy {policy}: no such seed; there are {', '.join(map(str, self.seeds))}")
+        if int(number) in self.diverged:
+            raise FairAllError(f"policy {policy} has diverged: choose another, or the mean of the others")
+        return [self.seeds.index(int(number))]
 
 
 def load_reader(folder: Path) -> PeopleReader:

@@ -37,9 +37,14 @@ def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
     """
     if wrong.any():
         position = int(np.asarray(wrong).argmax())
-        label = column.index[position]
-        row = label if isinstance(label, int | np.integer) else position
-        raise FairAllError(f"column {column.name!r}, row {row + 1}: {_told(column.iloc[position])} {why}")
+        row = row_number(column, position)
+        raise FairAllError(f"column {column.name!r}, row {row}: {_told(column.iloc[position])} {why}")
+
+
+def row_number(column: pd.Series, position: int) -> int:
+    """Number of a row counted from 1, before any filtering; by position where the index has other labels."""
+    label = column.index[position]
+    return int(label if isinstance(label, int | np.integer) else position) + 1
 
 
 def shown(text: str, at_most: int = 40) -> str:

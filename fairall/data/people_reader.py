@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.data.cells import refuse, shown
+from fairall.data.cells import refuse, row_number, shown
 from fairall.data.csv.infer import LARGEST_COUNT, OTHER_LEVEL
 from fairall.data.features import DISCRETE, MISSING_LEVEL, Feature, Kind, Schema, by_spelling, spelling
 from fairall.data.prepared import PreparedData, Scaler
@@ -24,6 +25,58 @@ CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
 CODES = {"-1": -1.0, "1": 1.0}
 Recognise = Callable[[Any], float | None]
 """Map a raw value to its number: NaN for a missing value, None for an unknown one."""
+MOST_SHOWN = 5  # values in a message
+
+
+@dataclass
+class Cells:
+    """Cells of a column that something is to be said about.
+
+    Attributes:
+        n: their number.
+        values: the first `MOST_SHOWN` + 1 of their distinct values, in order.
+        first: row of the first, counted from 1; 0 without any.
+    """
+
+    n: int = 0
+    values: list[str] = field(default_factory=list)
+    first: int = 0
+
+    def add(self, column: pd.Series, rows: np.ndarray) -> None:
+        """Add the cells of a further part of the column that are marked in `rows` (N,)."""
+        if not rows.any():
+            return
+        self.first = self.first or row_number(column, int(rows.argmax()))
+        self.n += int(rows.sum())
+        values = {"no value" if pd.isna(value) else str(value) for value in column[rows].unique()}
+        self.values = sorted(values.union(self.values))[: MOST_SHOWN + 1]
+
+    def told(self, name: str, n_rows: int) -> str:
+        """Message with the number of rows of the column `name` and some of their values."""
+        told = ", ".join(repr(shown(value, 20)) for value in self.values[:MOST_SHOWN])
+        more = ", ..." if len(self.values) > MOST_SHOWN else ""
+        return f"column {name!r}: {self.n} of {n_rows} rows hold {told}{more}"
+
+
+@dataclass
+class Findings:
+    """What was found in the parts of a table read so far.
+
+    Attributes:
+        n_rows: of all parts.
+        columns: names of the columns.
+        no_group: values of the sensitive attribute that are no group.
+        unknown: values of discrete features not known from training, by feature.
+        far: numbers outside the training range by more than its width, by feature.
+        missing: number of missing values by feature.
+    """
+
+    n_rows: int = 0
+    columns: frozenset[str] = frozenset()
+    no_group: Cells = field(default_factory=Cells)
+    unknown: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
+    far: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
+    missing: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -79,20 +132,88 @@ class PeopleReader:
         Raises:
             FairAllError: if a column is missing or holds an invalid value.
         """
+        findings = Findings()
+        x, s = self.read_part(people, findings)
+        doubts = self.doubts(findings, strict=strict)
+        if doubts:
+            warnings.warn("; ".join(doubts), stacklevel=3)
+        return x, s
+
+    def read_part(self, people: pd.DataFrame, findings: Findings) -> tuple[Tensor, Tensor]:
+        """Read a part of a table and add to `findings`, which `doubts` judges when all parts are read.
+
+        Args:
+            people: see `Policy.propensity`; whole numbers in its index are positions in the table.
+            findings: of the parts before.
+
+        Returns:
+            As `read`; s is NaN, and x the value that stands for it, where a value is unknown.
+
+        Raises:
+            FairAllError: if a column is missing or a cell holds an invalid number.
+        """
         if not isinstance(people, pd.DataFrame):
             raise FairAllError(
                 f"people must be a pandas DataFrame, a row per person, not {type(people).__name__}"
             )
         self._require_columns(people)
-        s = self._sensitive(people)
-        x, doubts = [], []
-        for i, feature in enumerate(self.schema):
-            values, doubtful = self._feature(i, people[feature.name], strict)
-            x.append(values)
-            doubts += doubtful
-        if doubts:
-            warnings.warn("; ".join(doubts), stacklevel=3)
+        findings.n_rows += len(people)
+        findings.columns = frozenset(map(str, people.columns))
+        s = self.groups(people)
+        findings.no_group.add(people[self._sensitive_column(people)[0]], np.isnan(s))
+        x = [self._feature(i, people[feature.name], findings) for i, feature in enumerate(self.schema)]
         return self.scaler.transform(np.stack(x, axis=-1)), torch.tensor(s, dtype=torch.float32)
+
+    def doubts(self, findings: Findings, *, strict: bool) -> list[str]:
+        """What a warning should say about a table.
+
+        Args:
+            findings: of all parts of the table.
+            strict: see `Policy.propensity`.
+
+        Raises:
+            FairAllError: if the table cannot be used for values unknown from training.
+        """
+        n_rows, wrong = findings.n_rows, findings.no_group
+        if wrong.n:
+            column, _, allowed = self._sensitive_column(findings.columns)
+            raise FairAllError(
+                f"{wrong.told(column, n_rows)}; it is the sensitive attribute, which must be {allowed} "
+                f"(first in row {wrong.first})"
+            )
+        said = []
+        for feature, low, high in zip(self.schema, self.lowest, self.highest, strict=True):
+            name = feature.name
+            if name in findings.unknown:
+                said.append(_of_unknown(feature, findings, strict))
+            if n_rows and findings.missing[name] == n_rows and MISSING_LEVEL not in feature.levels:
+                if strict:
+                    raise FairAllError(f"column {name!r} has no value in any row")
+                said.append(f"column {name!r} has no value in any row, taken as {_word(feature)!r}")
+            if name in findings.far:
+                told = findings.far[name].told(name, n_rows)
+                said.append(f"{told}, far outside the training range {low:.6g} to {high:.6g}")
+        return said
+
+    def groups(self, people: pd.DataFrame) -> np.ndarray:
+        """The sensitive attribute in {−1, +1} of each row, shape (N,); NaN where it is no group.
+
+        Raises:
+            FairAllError: if the table lacks it.
+        """
+        column, meaning, _ = self._sensitive_column(people)
+        return _recognised(people[column], _of_words(meaning))[0]
+
+    def group_name(self, s: float) -> str:
+        """The group S = s, with its words in the raw data if they are known."""
+        sign = "S = +1" if s > 0 else "S = −1"
+        if self.sensitive is None:
+            return sign
+        return f"{sign} ({', '.join(self.sensitive.advantaged if s > 0 else self.sensitive.disadvantaged)})"
+
+    def without_doubts(self) -> PeopleReader:
+        """The reader for parts of a table that was read before, of which nothing more is to be said."""
+        return _WithoutDoubts(**vars(self))
 
     def example(self) -> pd.DataFrame:
         """Two artificial people, one of each group, as raw values.
@@ -151,32 +272,30 @@ class PeopleReader:
             if name in self.columns:
                 raise FairAllError(f"the table has more than one column {name!r}")
 
-    def _sensitive(self, people: pd.DataFrame) -> np.ndarray:
-        """S in {−1, +1} of each row, from the column `s` or else the raw column."""
+    def _sensitive_column(self, columns: Container[str]) -> tuple[str, Mapping[str, float], str]:
+        """Name of the column with the sensitive attribute, what its words mean, and these in a sentence.
+
+        Raises:
+            FairAllError: if it is not among `columns`.
+        """
         name, meaning, allowed = CODED, CODES, "−1 or +1"
         raw = self.sensitive
-        if raw is not None and (CODED not in people or raw.column == CODED):
+        if raw is not None and (CODED not in columns or raw.column == CODED):
             name, words = raw.column, raw.meaning
             meaning = CODES | words if name == CODED else words
             allowed = ", ".join(f"{word} (S = {'+1' if side > 0 else '−1'})" for word, side in words.items())
-        if name not in people:
+        if name not in columns:
             own = f" or {name!r} of {allowed}" if name != CODED else ""
             raise FairAllError(
                 f"the table lacks the sensitive attribute and needs it: a column {CODED!r} of −1 and +1{own}"
             )
-        s, unknown = _recognised(people[name], _of_words(meaning))
-        unknown |= np.isnan(s)
-        if unknown.any():
-            raise FairAllError(
-                f"{_told(people[name], unknown)}; it is the sensitive attribute, which must be {allowed}"
-            )
-        return s
+        return name, meaning, allowed
 
-    def _feature(self, i: int, column: pd.Series, strict: bool) -> tuple[np.ndarray, list[str]]:
-        """Numbers for the raw values of feature `i`, shape (N,), and warnings about them."""
+    def _feature(self, i: int, column: pd.Series, findings: Findings) -> np.ndarray:
+        """Numbers for the raw values of feature `i`, shape (N,)."""
         feature = self.schema[i]
         if feature.kind in DISCRETE:
-            return _discrete(feature, column, strict)
+            return _discrete(feature, column, findings)
         values, unknown = _recognised(column, _of_numbers(feature.missing))
         refuse(column, unknown, "is not possible; it must be a finite number")
         if feature.kind is Kind.COUNT:
@@ -186,48 +305,56 @@ class PeopleReader:
         low, high = self.lowest[i], self.highest[i]
         margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
         far = (values < low - margin) | (values > high + margin)
-        values, doubts = _completed(feature, column, values, strict)
         if far.any():
-            doubts.append(f"{_told(column, far)}, far outside the training range {low:.6g} to {high:.6g}")
-        return values, doubts
+            findings.far[feature.name].add(column, far)
+        return _completed(feature, column, values, np.isnan(values), findings)
 
 
-def _discrete(feature: Feature, column: pd.Series, strict: bool) -> tuple[np.ndarray, list[str]]:
+class _WithoutDoubts(PeopleReader):
+    """See `PeopleReader.without_doubts`."""
+
+    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
+        """See `PeopleReader.read_part`."""
+        return self.read_part(people, Findings())
+
+
+def _discrete(feature: Feature, column: pd.Series, findings: Findings) -> np.ndarray:
     """`PeopleReader._feature` for a binary or categorical feature."""
     words = words_of(feature)
     codes = dict(zip(words, feature.codes, strict=True))
     values, unknown = _recognised(column, _of_words(codes, feature.missing))
-    doubts = []
     if unknown.any():
-        rest = OTHER_LEVEL in words
-        nobody_known = bool((unknown | np.isnan(values)).all())
-        third = feature.kind is Kind.BINARY
-        told = _told(column, unknown)
-        if strict or feature.fill is None or ((third or nobody_known) and not rest):
-            some = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
-            raise FairAllError(f"{told}, not known from training; it must be one of {some}")
-        doubts.append(f"{told}, not known from training and taken as {_word(feature)!r}")
-        values = np.where(unknown, feature.fill, values)
+        findings.unknown[feature.name].add(column, unknown)
+    missing = np.isnan(values) & ~unknown
     if MISSING_LEVEL in words:
-        values = np.where(np.isnan(values), codes[MISSING_LEVEL], values)
-    values, of_missing = _completed(feature, column, values, strict)
-    return values, doubts + of_missing
+        findings.missing[feature.name] += int(missing.sum())
+        values = np.where(missing, codes[MISSING_LEVEL], values)
+    else:
+        values = _completed(feature, column, values, missing, findings)
+    return values if feature.fill is None else np.where(unknown, feature.fill, values)
 
 
 def _completed(
-    feature: Feature, column: pd.Series, values: np.ndarray, strict: bool
-) -> tuple[np.ndarray, list[str]]:
-    """Values with missing ones imputed, and a warning if all are missing."""
-    missing = np.isnan(values)
+    feature: Feature, column: pd.Series, values: np.ndarray, missing: np.ndarray, findings: Findings
+) -> np.ndarray:
+    """Values (N,) with the `missing` ones (N,) imputed."""
     if feature.fill is None:
         refuse(column, missing, "is not possible; no value may be missing")
-        return values, []
-    doubts = []
-    if len(missing) and missing.all():
-        doubts.append(f"column {feature.name!r} has no value in any row, taken as {_word(feature)!r}")
-        if strict:
-            raise FairAllError(f"column {feature.name!r} has no value in any row")
-    return np.where(missing, feature.fill, values), doubts
+        return values
+    findings.missing[feature.name] += int(missing.sum())
+    return np.where(missing, feature.fill, values)
+
+
+def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
+    """What to say about the unknown levels of a feature; raises FairAllError if none may stand for them."""
+    words, unknown = words_of(feature), findings.unknown[feature.name]
+    rest = OTHER_LEVEL in words
+    nobody_known = unknown.n + findings.missing[feature.name] == findings.n_rows
+    told = f"{unknown.told(feature.name, findings.n_rows)}, not known from training"
+    if strict or feature.fill is None or ((feature.kind is Kind.BINARY or nobody_known) and not rest):
+        some = ", ".join(words[:20]) + (", ..." if len(words) > 20 else "")
+        raise FairAllError(f"{told}; it must be one of {some} (first in row {unknown.first})")
+    return f"{told} and taken as {_word(feature)!r}"
 
 
 def words_of(feature: Feature) -> tuple[str, ...]:
@@ -281,10 +408,3 @@ def _recognised(column: pd.Series, recognise: Recognise) -> tuple[np.ndarray, np
     numbers = np.array([np.nan if number is None else number for number in found] + [np.nan])
     unknown = np.array([number is None for number in found] + [False])
     return numbers[positions], unknown[positions]
-
-
-def _told(column: pd.Series, rows: np.ndarray) -> str:
-    """Message with the number of rows of a column and some of their values."""
-    values = sorted({"no value" if pd.isna(value) else str(value) for value in column[rows].unique()})
-    told = ", ".join(repr(shown(value, 20)) for value in values[:5]) + (", ..." if len(values) > 5 else "")
-    return f"column {column.name!r}: {rows.sum()} of {len(rows)} rows hold {told}"

@@ -163,6 +163,11 @@ class Learner(nn.Module, ABC):
         """See `decision_score`."""
         return 0.5
 
+    @property
+    def deterministic(self) -> bool:
+        """Whether π is 0 or 1, the decision itself; False by default: decisions are drawn from π."""
+        return False
+
     def noise_size(self) -> int:
         """Dimensions of the samples that `propensity` draws with `streams.normal_samples`; 0 without any.
 

@@ -95,6 +95,16 @@ class Optimal(Learner):
         probability = torch.sigmoid(self.logistic(self._inputs(x, s))).squeeze(-1)
         return as_decided(probability, self.config.decision, threshold=self.setting.cost)
 
+    @property
+    def decision_threshold(self) -> float:
+        """The cost c, since π estimates p(y = 1 | x, s)."""
+        return self.setting.cost
+
+    @property
+    def deterministic(self) -> bool:
+        """See `Learner.deterministic`."""
+        return self.config.decision == "deterministic"
+
     def _inputs(self, x: Tensor, s: Tensor) -> Tensor:
         features = self.inputs(x)
         if not self.config.sees_sensitive:

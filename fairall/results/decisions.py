@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -56,20 +56,29 @@ def decision_table(training: Training) -> pd.DataFrame:
 def column_names(data: PreparedData) -> dict[str, str]:
     """Names in the log of the columns `COLUMNS`; one that the data set has too gets `PREFIX`."""
     raw = _group_words(data)
-    taken = {*data.schema.names, CODED if raw is None else raw.column}
-    names = {}
-    for name in COLUMNS:
-        names[name] = name
-        while names[name] in taken:
-            names[name] = PREFIX + names[name]
-    return names
+    return free_names(COLUMNS, {*data.schema.names, CODED if raw is None else raw.column})
+
+
+def free_names(names: Iterable[str], taken: Container[str]) -> dict[str, str]:
+    """A name that is not taken for each of `names`, with `PREFIX` as often as needed."""
+    free = {}
+    for name in names:
+        free[name] = name
+        while free[name] in taken:
+            free[name] = PREFIX + free[name]
+    return free
 
 
 def renamed(data: PreparedData) -> list[str]:
     """A note per renamed column of the log."""
+    return told_of_renamed(column_names(data), "decisions.csv", "the data set")
+
+
+def told_of_renamed(names: Mapping[str, str], log: str, source: str) -> list[str]:
+    """A note per renamed column of `log`, of `free_names`; the name is one of `source`."""
     return [
-        f"decisions.csv has the {name.replace('_', ' ')} in {own!r}, since the data set has a column {name!r}"
-        for name, own in column_names(data).items()
+        f"{log} has the {name.replace('_', ' ')} in {own!r}, since {source} has a column {name!r}"
+        for name, own in names.items()
         if own != name
     ]
 

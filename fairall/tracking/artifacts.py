@@ -9,10 +9,23 @@ from pathlib import Path
 from typing import Any
 
 from fairall.config.checks import plain_name
+from fairall.errors import FairAllError
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import FILES, RunFolder
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, reaching
+from fairall.tracking.client import (
+    ELSEWHERE,
+    KIND_TAG,
+    PROCESS_TAG,
+    Store,
+    allowed,
+    how_to_look,
+    quiet_mlflow,
+    reaching,
+    store_uri,
+)
 from fairall.tracking.run_logger import RUN_TAG
+
+NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
 
 
 def log_report(
@@ -69,6 +82,46 @@ def fetch_runs(config: dict[str, Any], folder: Path) -> None:
         FairAllError: where MLflow cannot be reached.
     """
     reaching(config, lambda: _fetch(Store(config), folder))
+
+
+def download(address: str, folder: Path, config: dict[str, Any]) -> None:
+    """Download what is at an address in a store, which is not changed.
+
+    Args:
+        address: `runs:/ID/PATH` or `models:/...`.
+        folder: to download to.
+        config: with `outputs_dir` and `tracking.uri`.
+
+    Raises:
+        FairAllError: where the store cannot be reached, or has nothing there.
+    """
+    if how_to_look(config) is None:
+        raise FairAllError(
+            f"{address}: {config['outputs_dir']} has no MLflow store; name it with tracking.uri=URI or "
+            "MLFLOW_TRACKING_URI, or give outputs_dir=FOLDER"
+        )
+    missing = reaching(config, lambda: _download(address, folder, config), remedy=ELSEWHERE)
+    if missing is not None:
+        raise FairAllError(f"{address}: not found in {store_uri(config)} ({missing})")
+
+
+def _download(address: str, folder: Path, config: dict[str, Any]) -> str | None:
+    """Download; why not, where the store answers that there is nothing."""
+    mlflow = quiet_mlflow()
+    from mlflow.exceptions import MlflowException
+
+    before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+    mlflow.set_tracking_uri(store_uri(config))  # a logged model is looked for there alone
+    try:
+        mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
+    except MlflowException as error:
+        reason = str(error).strip().split("\n")[0]
+        if error.error_code in NOT_THERE or reason.startswith("Failed to download"):
+            return reason
+        raise
+    finally:
+        mlflow.set_tracking_uri(before)
+    return None
 
 
 def _fetch(store: Store, folder: Path) -> None:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairall.errors import FairAllError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
 KIND_TAG = "fairall.kind"  # of a run: command, seed or report
+ELSEWHERE = "give another with tracking.uri=URI"
 Connected = TypeVar("Connected")
 
 
@@ -43,6 +45,22 @@ def how_to_look(config: dict[str, Any]) -> str | None:
     return f"mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(config)}"
 
 
+def quiet_mlflow() -> ModuleType:
+    """The module, imported so that it reports nothing by itself and gives up on a server in seconds."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    # Notice an unreachable server in seconds; MLflow's defaults are minutes.
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    warnings.filterwarnings("ignore", module="mlflow")
+    import mlflow
+
+    # They log every table created, every model and every retry; errors are reported by this package.
+    for name in ("alembic", "mlflow", "urllib3"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return mlflow
+
+
 class Store:
     """An MLflow store; the experiment is created where it does not exist.
 
@@ -54,19 +72,8 @@ class Store:
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
-        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-        # Notice an unreachable server in seconds; MLflow's defaults are minutes.
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
-        os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
-        os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
-        warnings.filterwarnings("ignore", module="mlflow")
-        import mlflow
-
-        # They log every table created, every model and every retry; errors are reported by this package.
-        for name in ("alembic", "mlflow", "urllib3"):
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self.mlflow = mlflow = quiet_mlflow()
         mlflow.set_tracking_uri(store_uri(config))
-        self.mlflow = mlflow
         outputs = Path(config["outputs_dir"]).resolve()
         # Two processes creating the database at once would corrupt it. A server handles that itself.
         self.database = None if config["tracking"]["uri"] else _database(config)
@@ -117,8 +124,13 @@ class Store:
                 self.client.set_terminated(run.info.run_id, "KILLED")
 
 
-def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connected:
-    """Return `connect()`, with errors of one line.
+def reaching(
+    config: dict[str, Any],
+    connect: Callable[[], Connected],
+    *,
+    remedy: str = f"{ELSEWHERE} or go without: tracking.enabled=false",
+) -> Connected:
+    """Return `connect()`, with errors of one line that end with `remedy`.
 
     Raises:
         UnreachableError: where MLflow cannot be reached, or the connection breaks.
@@ -135,8 +147,7 @@ def reaching(config: dict[str, Any], connect: Callable[[], Connected]) -> Connec
         reason = str(error).strip().split("\n")[0][:200]
         mistaken = isinstance(error, UnsupportedModelRegistryStoreURIException)
         raise (FairAllError if mistaken else UnreachableError)(
-            f"tracking.uri: cannot use {store_uri(config)} ({reason}); "
-            "give another with tracking.uri=URI or go without: tracking.enabled=false"
+            f"tracking.uri: cannot use {store_uri(config)} ({reason}); {remedy}"
         ) from error
 
 

@@ -40,20 +40,34 @@ def of_frame(people: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
     return pd.DataFrame(columns, dtype=object)
 
 
-def of_parquet(path: Path, missing: Collection[str]) -> tuple[list[str], Iterator[np.ndarray]]:
-    """Names of the columns of a Parquet file, and cells as of `of_frame`, an array (N,) for each.
+def parquet_parts(path: Path, rows: int | None) -> Iterator[pa.Table]:
+    """The columns of a Parquet file, in parts of `rows` rows at most, or whole; one part if it has no row.
 
     Raises:
-        FairAllError: if the file is damaged, or a column holds nested or binary values.
+        FairAllError: if the file is damaged.
     """
     try:
-        table = pq.ParquetFile(path).read()
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+        named = [i for i, name in enumerate(names) if not name.startswith(UNNAMED_INDEX)]  # may be repeated
+        if rows is None or not file.metadata.num_rows:
+            yield file.read().select(named)
+            return
+        for batch in file.iter_batches(rows):
+            yield pa.Table.from_batches([batch]).select(named)
     except pa.ArrowException as error:
         reason = str(error).strip().split("\n")[0]
         raise FairAllError(f"dataset.path={path}: cannot be read as Parquet ({reason})") from error
-    chosen = [i for i, name in enumerate(table.column_names) if not name.startswith(UNNAMED_INDEX)]
-    names = [table.column_names[i] for i in chosen]
-    return names, (_of_arrow(table.column(i), table.column_names[i], frozenset(missing)) for i in chosen)
+
+
+def of_arrow(table: pa.Table, missing: Collection[str]) -> Iterator[np.ndarray]:
+    """Cells as of `of_frame`, an array (N,) for each column.
+
+    Raises:
+        FairAllError: if a column holds nested or binary values.
+    """
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        yield _of_arrow(column, name, frozenset(missing))
 
 
 def _of_arrow(column: pa.ChunkedArray, name: str, missing: frozenset[str]) -> np.ndarray:

@@ -7,13 +7,15 @@ import csv
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 import pandas as pd
+import pyarrow as pa
 
 from fairall.data.cells import shown
-from fairall.data.csv.cells_as_text import of_parquet
+from fairall.data.csv.cells_as_text import of_arrow, parquet_parts
 from fairall.errors import FairAllError, count
 from fairall.storage.files import why_no_file
 
@@ -47,13 +49,53 @@ def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[
     Raises:
         FairAllError: if the file cannot be read, has no rows, or has a malformed row.
     """
-    try:
+    return pd.concat(
+        [
+            part
+            for part, _ in _parts(path, separator, encoding, missing, csv_rows=CHUNK_ROWS, parquet_rows=None)
+        ]
+    )
+
+
+def read_parts(
+    path: Path, rows: int, *, separator: str, encoding: str, missing: Collection[str]
+) -> Iterator[tuple[pd.DataFrame, pa.Table | None]]:
+    """The table of `read_text` in parts of `rows` rows at most, of which one is in memory at a time.
+
+    Yields:
+        Cells as text, with the index of the whole table, and, of a Parquet file, the same rows as they are.
+
+    Raises:
+        FairAllError: as `read_text`, when the row is reached.
+    """
+    return _parts(path, separator, encoding, missing, csv_rows=rows, parquet_rows=rows)
+
+
+def _parts(
+    path: Path,
+    separator: str,
+    encoding: str,
+    missing: Collection[str],
+    *,
+    csv_rows: int,
+    parquet_rows: int | None,
+) -> Iterator[tuple[pd.DataFrame, pa.Table | None]]:
+    """See `read_parts`."""
+    with _one_line_errors(path, encoding):
         if wrong := why_no_file(path):
             raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV or Parquet file")
         if path.suffix.lower() in PARQUET_ENDINGS:
-            return _parquet(path, missing)
+            yield from _of_parquet(path, missing, parquet_rows)
+            return
         with _open(path, separator, encoding) as file:
-            return _table(_rows(file, path, separator), path, separator, frozenset(missing))
+            for part in _of_csv(_rows(file, path, separator), path, separator, frozenset(missing), csv_rows):
+                yield part, None
+
+
+@contextmanager
+def _one_line_errors(path: Path, encoding: str) -> Iterator[None]:
+    try:
+        yield
     except UnicodeError as error:
         raise FairAllError(_undecodable(path, encoding)) from error
     except OSError as error:
@@ -78,18 +120,28 @@ def _beginning(path: Path) -> bytes:
         return file.read(4)
 
 
-def _parquet(path: Path, missing: Collection[str]) -> pd.DataFrame:
+def _of_parquet(
+    path: Path, missing: Collection[str], rows: int | None
+) -> Iterator[tuple[pd.DataFrame, pa.Table]]:
     if _beginning(path) != PARQUET:
         raise FairAllError(
             f"dataset.path={path} is no Parquet file: rename it, so that its name ends in .csv, or save it "
             "as Parquet"
         )
-    header, columns = of_parquet(path, missing)
-    table = pd.DataFrame(dict(zip(_names(header, path), columns, strict=True)), dtype=object)
-    filled = table.notna().any(axis=1)  # empty rows are skipped as in a CSV file
-    if not filled.any():
+    n_rows = 0
+    for table in parquet_parts(path, rows):
+        names = _names(table.column_names, path)
+        text = pd.DataFrame(dict(zip(names, of_arrow(table, missing), strict=True)), dtype=object)
+        filled = text.notna().any(axis=1).to_numpy()  # empty rows are skipped as in a CSV file
+        if not filled.all():
+            text, table = text[filled], table.filter(pa.array(filled))
+        if not len(text):
+            continue
+        text.index = pd.RangeIndex(n_rows, n_rows + len(text))
+        n_rows += len(text)
+        yield text, table.rename_columns(names)
+    if n_rows == 0:
         raise FairAllError(f"{path}: there are columns, but no row")
-    return table if filled.all() else table[filled].reset_index(drop=True)
 
 
 def _rows(file: IO[str], path: Path, separator: str) -> Iterator[list[str]]:
@@ -121,29 +173,30 @@ def _lines(file: IO[str], path: Path) -> Iterator[str]:
         yield line.removeprefix("\ufeff") if number == 1 else line
 
 
-def _table(rows: Iterator[list[str]], path: Path, separator: str, missing: frozenset[str]) -> pd.DataFrame:
+def _of_csv(
+    rows: Iterator[list[str]], path: Path, separator: str, missing: frozenset[str], size: int
+) -> Iterator[pd.DataFrame]:
     header = next(rows, None)
     if header is None:
         raise FairAllError(f"{path}: the file is empty")
     names = _names(header, path, separator)
-    parts: list[list[list[str | None]]] = [[] for _ in names]
     n_rows = 0
-    while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
+    while chunk := list(itertools.islice(rows, size)):
         for i, row in enumerate(chunk, start=n_rows + 1):
             if len(row) != len(names):
                 raise FairAllError(
                     f"{path}: row {i} has {count(len(row), 'cell')} where the header has {len(names)}: "
                     "is the file truncated, or a separator unquoted?"
                 )
-        n_rows += len(chunk)
-        for part, column in zip(parts, zip(*chunk, strict=True), strict=True):
+        columns: dict[str, list[str | None]] = {}
+        for name, column in zip(names, zip(*chunk, strict=True), strict=True):
             cells: list[str | None] = list(map(str.strip, column))
             complete = missing.isdisjoint(cells)
-            part.append(cells if complete else [None if cell in missing else cell for cell in cells])
+            columns[name] = cells if complete else [None if cell in missing else cell for cell in cells]
+        yield pd.DataFrame(columns, index=pd.RangeIndex(n_rows, n_rows + len(chunk)), dtype=object)
+        n_rows += len(chunk)
     if n_rows == 0:
         raise FairAllError(f"{path}: there is a header, but no row")
-    columns = {name: list(itertools.chain(*part)) for name, part in zip(names, parts, strict=True)}
-    return pd.DataFrame(columns, dtype=object)
 
 
 def _names(header: list[str], path: Path, separator: str | None = None) -> list[str]:

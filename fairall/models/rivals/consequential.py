@@ -122,6 +122,11 @@ class Consequential(Remembering):
         """One half: the objective contains the cost."""
         return 0.5
 
+    @property
+    def deterministic(self) -> bool:
+        """See `Learner.deterministic`."""
+        return self.config.policy == "threshold"
+
 
 def accepts(probability: Tensor, policy: str) -> Tensor:
     """π(d=1 | x, s) of a class of policies (Kilbertus et al. 2020, section 5).

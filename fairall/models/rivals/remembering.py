@@ -116,6 +116,11 @@ class Remembering(Learner):
         """The cost c."""
         return self.setting.cost
 
+    @property
+    def deterministic(self) -> bool:
+        """See `Learner.deterministic`."""
+        return True
+
 
 def accepted_cross_entropy(logit: Tensor, batch: Decided) -> Tensor:
     """Mean cross-entropy of accepted people, unweighted, shape (E,); 0 for a replicate without any."""

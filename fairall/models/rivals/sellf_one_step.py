@@ -151,6 +151,11 @@ class SellfOneStep(Remembering):
         """½, where the utility of accepting is 0; see `Learner.decision_score`."""
         return 0.5
 
+    @property
+    def deterministic(self) -> bool:
+        """See `Learner.deterministic`."""
+        return False
+
     @torch.no_grad()
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """See `Learner.propensity`; draws nothing."""

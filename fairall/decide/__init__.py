@@ -1,0 +1,1 @@
+"""Decisions on new people by a saved policy."""

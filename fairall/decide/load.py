@@ -1,0 +1,62 @@
+"""Find a saved policy: by the folder or the id of a run, or by an address in MLflow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fairall.errors import FairAllError
+from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
+from fairall.results.finished import read_named, run_folder
+
+IN_MLFLOW = ("runs:/", "models:/")
+
+
+def load_policy(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Policy:
+    """The saved policy of a finished run.
+
+    Args:
+        run: the run's folder, its `policy/` folder, the beginning of its id, or an address in MLflow:
+            `runs:/ID/policy`, `models:/NAME/VERSION` or `models:/m-ID`.
+        outputs_dir: where ids are looked for, in `runs/`; its MLflow store is used unless the environment
+            variable MLFLOW_TRACKING_URI names another.
+
+    Raises:
+        FairAllError: where there is no such run, it is unfinished, or the policy is damaged or of another
+            version of this package.
+    """
+    return find_policy(str(run), {"outputs_dir": str(outputs_dir), "tracking": {"uri": None}})[0]
+
+
+def find_policy(run: str, config: dict[str, Any]) -> tuple[Policy, str]:
+    """The policy as of `load_policy`, and a name of its run.
+
+    Args:
+        run: see `load_policy`.
+        config: with `outputs_dir` and `tracking.uri`, which is preferred to MLFLOW_TRACKING_URI.
+    """
+    if run.startswith(IN_MLFLOW):
+        return _downloaded(run, config), run
+    path = run_folder(run, Path(config["outputs_dir"]) / "runs")
+    if any((path / name).exists() for name in (SUMS, FEATURES, WEIGHTS)):
+        return Policy.load(path), path.parent.name if path.name == "policy" else path.name
+    return Policy.load(read_named(path).path / "policy"), path.name
+
+
+def _downloaded(address: str, config: dict[str, Any]) -> Policy:
+    from fairall.tracking.artifacts import download
+
+    uri = config["tracking"]["uri"] or os.environ.get("MLFLOW_TRACKING_URI")
+    with TemporaryDirectory() as folder:
+        download(address, Path(folder), config | {"tracking": {"uri": uri}})
+        found = [path.parent for path in Path(folder).rglob(SUMS)]
+        if not found:
+            raise FairAllError(
+                f"{address}: no policy of fairall; one has the address runs:/ID/policy or models:/NAME/VERSION"
+            )
+        try:
+            return Policy.load(found[0])
+        except FairAllError as error:
+            raise FairAllError(f"{address}: {error}") from error

@@ -1,0 +1,101 @@
+"""Tables of people in CSV or Parquet files, read and written in parts."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fairall.data.csv.reader import PARQUET_ENDINGS, read_parts
+
+ROWS = 10_000  # in memory at a time
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rows of a table.
+
+    Attributes:
+        text: cells as text, None where empty; the index is the position in the table.
+        typed: of a Parquet file, the same rows as they are.
+    """
+
+    text: pd.DataFrame
+    typed: pa.Table | None
+
+
+Write = Callable[[Part, Mapping[str, np.ndarray]], None]
+"""Writes rows, with further columns of shape (N,) after those of the table; NaN becomes an empty cell."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file of people.
+
+    Attributes:
+        path: CSV or, by its ending, Parquet.
+        separator: between cells of a CSV file, one character.
+        encoding: of a CSV file.
+    """
+
+    path: Path
+    separator: str
+    encoding: str
+
+    def parts(self) -> Iterator[Part]:
+        """The rows, `ROWS` at a time; raises as `read_text`."""
+        read = read_parts(self.path, ROWS, separator=self.separator, encoding=self.encoding, missing=("",))
+        for text, typed in read:
+            yield Part(text, typed)
+
+    @contextmanager
+    def writer(self, path: Path) -> Iterator[Write]:
+        """Write rows of this table to another file: Parquet by its ending, else CSV as this one is."""
+        with ExitStack() as stack:
+            if path.suffix.lower() in PARQUET_ENDINGS:
+                yield _parquet_writer(path, stack)
+            else:
+                encoding = self.encoding if self.path.suffix.lower() not in PARQUET_ENDINGS else "utf-8"
+                file = stack.enter_context(path.open("w", encoding=encoding, newline=""))
+                yield _csv_writer(file, self.separator)
+
+
+def _csv_writer(file: IO[str], separator: str) -> Write:
+    writer = csv.writer(file, delimiter=separator, lineterminator="\n")
+    header_written = False
+
+    def write(part: Part, columns: Mapping[str, np.ndarray]) -> None:
+        nonlocal header_written
+        if not header_written:
+            writer.writerow([*part.text, *columns])
+            header_written = True
+        given = (part.text[name].tolist() for name in part.text)
+        further = ([None if x != x else x for x in values.tolist()] for values in columns.values())
+        writer.writerows(zip(*given, *further, strict=True))
+
+    return write
+
+
+def _parquet_writer(path: Path, stack: ExitStack) -> Write:
+    writer: pq.ParquetWriter | None = None
+
+    def write(part: Part, columns: Mapping[str, np.ndarray]) -> None:
+        nonlocal writer
+        table = part.typed
+        if table is None:
+            table = pa.table({name: pa.array(part.text[name], pa.string()) for name in part.text})
+        for name, values in columns.items():
+            table = table.append_column(name, pa.array(values, from_pandas=True))
+        if writer is None:
+            writer = stack.enter_context(pq.ParquetWriter(path, table.schema))
+        writer.write_table(table)
+
+    return write
