@@ -43,8 +43,8 @@ leaderboard: .venv/installed
 
 # The documentation site, without a network: site/index.html.
 docs: .venv/installed-dev
-	@# Without the theme's notice about MkDocs 2, which setup.cfg excludes.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@# Without the theme's notice about MkDocs 2, which setup.cfg excludes; --quiet would keep --strict from failing.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Keeps what runs have left; `rm -r outputs/*` is yours to type.
 clean:
