@@ -8,7 +8,7 @@ ARGS ?= model=fairall_I_II dataset=credit
 WORDS ?=
 JOBS ?=
 
-.PHONY: run test check ui clean reproduce reproduce-tables reproduce-figures report leaderboard
+.PHONY: run test check ui clean reproduce reproduce-tables reproduce-figures report leaderboard docs
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
@@ -41,9 +41,14 @@ report: .venv/installed
 leaderboard: .venv/installed
 	$(BIN)/python -m fairall.report leaderboard --results docs/leaderboard.md $(JOBS:%=--jobs %) $(WORDS)
 
+# The documentation site, without a network: site/index.html.
+docs: .venv/installed-dev
+	@# Without the theme's notice about MkDocs 2, which setup.cfg excludes; --quiet would keep --strict from failing.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 # Keeps what runs have left; `rm -r outputs/*` is yours to type.
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/installed: setup.cfg pyproject.toml constraints.txt

@@ -20,7 +20,9 @@ EVALUATION_PAGE = CHECKOUT / "docs" / "evaluate.md"
 SWEEPS_PAGE = CHECKOUT / "docs" / "sweeps.md"
 LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
 MARKDOWN = sorted(
-    path for folder in (".", "docs", "docs/methods", "outputs") for path in (CHECKOUT / folder).glob("*.md")
+    path
+    for folder in (".", "docs", "docs/api", "docs/methods", "outputs")
+    for path in (CHECKOUT / folder).glob("*.md")
 )
 
 

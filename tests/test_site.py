@@ -1,0 +1,148 @@
+"""The documentation site: it builds without a warning or a network, and leaves no page of docs/ out."""
+
+import contextlib
+import io
+import os
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from tests.conftest import typed_line
+
+CHECKOUT = Path(__file__).parents[1]
+DOCS = CHECKOUT / "docs"
+NUMBER = re.compile(r"−?\d+(?:\.\d+)?")
+
+
+class Elements(HTMLParser):
+    """Ids, addresses of links, and addresses of what a browser fetches by itself."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.feed(page.read_text())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: value for name, value in attrs if value}
+        self.ids |= {values[name] for name in ("id", "name") if name in values}
+        if tag == "a" and "href" in values:
+            self.links.append(values["href"])
+        elif tag == "link":
+            self.fetched.append(values["href"])
+        elif "src" in values:
+            self.fetched.append(values["src"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of this checkout."""
+    pytest.importorskip("mkdocs", reason="the site needs the extra docs: pip install -e .[docs]")
+    pytest.importorskip("material")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    folder = tmp_path_factory.mktemp("site")
+    with mock.patch("socket.socket.connect", side_effect=OSError("no network")):
+        build(load_config(str(CHECKOUT / "mkdocs.yml"), site_dir=str(folder), strict=True))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Elements]:
+    """Every page by its path."""
+    return {path: Elements(path) for path in site.rglob("*.html")}
+
+
+def test_every_page_of_docs_is_on_the_site_and_in_the_navigation(
+    pages: dict[Path, Elements], site: Path
+) -> None:
+    start = {link.partition("#")[0] for link in pages[site / "index.html"].links}
+    written = {path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")}
+    assert written <= start
+    assert {"CHANGELOG.html", "CONTRIBUTING.html", "outputs/index.html"} <= start
+
+
+def test_links_lead_to_files_and_anchors(pages: dict[Path, Elements], site: Path) -> None:
+    dead = [
+        f"{path.relative_to(site)}: {link}"
+        for path, page in pages.items()
+        for link in broken(path, page, pages)
+    ]
+    assert dead == []
+    assert sum(len(page.links) for page in pages.values()) > 1000
+
+
+def broken(path: Path, page: Elements, pages: dict[Path, Elements]) -> Iterator[str]:
+    for link in (*page.links, *page.fetched):
+        name, _, anchor = link.partition("#")
+        if re.match(r"\w+:", link) or path.name == "404.html":
+            continue
+        target = Path(os.path.normpath(path.parent / name)) if name else path
+        if not target.is_file() or (anchor and anchor not in pages[target].ids):
+            yield link
+
+
+def test_nothing_is_fetched_from_elsewhere(pages: dict[Path, Elements], site: Path) -> None:
+    fetched = [address for page in pages.values() for address in page.fetched]
+    assert not [address for address in fetched if re.match(r"(\w+:)?//", address)]
+    assert any(address.endswith(".png") for address in fetched)
+    styles = "".join(path.read_text() for path in site.rglob("*.css"))
+    assert not re.findall(r"url\([\"']?(?:https?:)?//|@import", styles)
+    # The theme would fetch it from elsewhere to draw such a diagram.
+    assert not [path for path in pages if 'class="mermaid"' in path.read_text()]
+
+
+def test_the_reference_has_what_the_pages_import(pages: dict[Path, Elements], site: Path) -> None:
+    known = set().union(*(page.ids for path, page in pages.items() if path.parent == site / "api"))
+    text = "\n".join(path.read_text() for path in (CHECKOUT / "README.md", *DOCS.glob("*.md")))
+    imports = re.findall(r"^from (fairall[\w.]*) import (.+)$", text, re.MULTILINE)
+    names = {f"{module}.{name}" for module, given in imports for name in given.split(", ")}
+    assert len(names) > 20
+    assert names <= known
+
+
+def numbers(text: str) -> list[list[float]]:
+    """Numbers of each row of Markdown tables of three numbers and more, without its first column."""
+    rows = [line.split("|", 2)[2] for line in text.splitlines() if line.startswith("| ")]
+    found = [[float(number.replace("−", "-")) for number in NUMBER.findall(row)] for row in rows]
+    return [row for row in found if len(row) >= 3]
+
+
+def test_numbers_of_the_page_on_concepts(tmp_path: Path) -> None:
+    script = CHECKOUT / "examples" / "selective_labels.py"
+    out = io.StringIO()
+    with mock.patch.object(sys, "argv", [script.name, str(tmp_path)]), contextlib.redirect_stdout(out):
+        runpy.run_path(str(script), run_name="__main__")
+    page = (DOCS / "concepts.md").read_text()
+    printed = numbers(out.getvalue())
+    assert len(printed) == 11
+    # To the last digit, which may differ between processors.
+    assert numbers(page) == [pytest.approx(row, abs=0.11) for row in printed]
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == set(re.findall(r"figures/(\w+\.png)", page))
+
+
+def test_commands_and_code_of_the_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (DOCS / "first_run.md").read_text()
+    commands = re.findall(r"^    (python -m .*)", page, re.MULTILINE)
+    assert len(commands) == 4
+    for command in commands:
+        words = []
+        for word in command.split():
+            words += [str(path) for path in tmp_path.glob(word)] if "*" in word else [word]
+        quick = ["tracking.enabled=false"] if "preset=quick" in command else []
+        said = typed_line(" ".join(words + quick), tmp_path)
+        assert (said.returncode, said.stderr) == (0, "")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert names["propensity"].shape == (2, 5)  # type: ignore[attr-defined]
