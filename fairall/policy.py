@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
@@ -43,15 +43,19 @@ class Policy:
         learner: trained, E replicates.
         reader: of tables of people.
         points: standard normal, averaged over instead of draws, shape (E, size, n).
+        config: of the run; None for a policy that was not loaded.
         classes_: rejection and acceptance, the columns of `predict_proba`.
     """
 
     classes_: ClassVar[np.ndarray] = np.array([0, 1])
 
-    def __init__(self, learner: Learner, reader: PeopleReader, points: Tensor) -> None:
+    def __init__(
+        self, learner: Learner, reader: PeopleReader, points: Tensor, config: DictConfig | None = None
+    ) -> None:
         self.learner = learner
         self.reader = reader
         self.points = points
+        self.config = config
 
     @classmethod
     def of(cls, learner: Learner, data: PreparedData) -> Policy:
@@ -88,7 +92,14 @@ class Policy:
                 of this package saved it, or the method cannot be imported.
         """
         folder = Path(folder)
-        reader, config = load_reader(folder), load_config(folder)
+        reader = load_reader(folder)
+        stored = cast(DictConfig, OmegaConf.load(folder / CONFIG))
+        try:
+            typed = OmegaConf.merge(OmegaConf.structured(Config), stored)
+            typed.model = typed_node(typed.model, "model")
+            config = cast(Config, OmegaConf.to_object(typed))
+        except OmegaConfBaseException as error:
+            raise _other_version(folder) from error
         learner_class = target_class(config.model, "model")
         learner = learner_class(config.model, Setting.of(reader.schema, config))
         tensors = load_tensors(folder / WEIGHTS)
@@ -98,7 +109,7 @@ class Policy:
             raise FairAllError(
                 f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew"
             ) from error
-        return cls(learner, reader, tensors["points"])
+        return cls(learner, reader, tensors["points"], stored)
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy.
@@ -257,21 +268,6 @@ def load_reader(folder: Path) -> PeopleReader:
     if plain["format"] != FORMAT:
         raise _other_version(folder)
     return PeopleReader.from_plain(plain)
-
-
-def load_config(folder: Path) -> Config:
-    """The configuration of the run that saved a policy, which `load_reader` has accepted.
-
-    Raises:
-        FairAllError: where another version of this package saved it.
-    """
-    stored = OmegaConf.load(folder / CONFIG)
-    try:
-        typed = OmegaConf.merge(OmegaConf.structured(Config), stored)
-        typed.model = typed_node(typed.model, "model")
-        return cast(Config, OmegaConf.to_object(typed))
-    except OmegaConfBaseException as error:
-        raise _other_version(folder) from error
 
 
 def _other_version(folder: Path) -> FairAllError:

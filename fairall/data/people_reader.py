@@ -160,7 +160,7 @@ class PeopleReader:
         findings.n_rows += len(people)
         findings.columns = frozenset(map(str, people.columns))
         s = self.groups(people)
-        findings.no_group.add(people[self._sensitive_column(people)[0]], np.isnan(s))
+        findings.no_group.add(people[self.sensitive_column(people)[0]], np.isnan(s))
         x = [self._feature(i, people[feature.name], findings) for i, feature in enumerate(self.schema)]
         return self.scaler.transform(np.stack(x, axis=-1)), torch.tensor(s, dtype=torch.float32)
 
@@ -176,7 +176,7 @@ class PeopleReader:
         """
         n_rows, wrong = findings.n_rows, findings.no_group
         if wrong.n:
-            column, _, allowed = self._sensitive_column(findings.columns)
+            column, _, allowed = self.sensitive_column(findings.columns)
             raise FairAllError(
                 f"{wrong.told(column, n_rows)}; it is the sensitive attribute, which must be {allowed} "
                 f"(first in row {wrong.first})"
@@ -201,7 +201,7 @@ class PeopleReader:
         Raises:
             FairAllError: if the table lacks it.
         """
-        column, meaning, _ = self._sensitive_column(people)
+        column, meaning, _ = self.sensitive_column(people)
         return _recognised(people[column], _of_words(meaning))[0]
 
     def group_name(self, s: float) -> str:
@@ -272,7 +272,7 @@ class PeopleReader:
             if name in self.columns:
                 raise FairAllError(f"the table has more than one column {name!r}")
 
-    def _sensitive_column(self, columns: Container[str]) -> tuple[str, Mapping[str, float], str]:
+    def sensitive_column(self, columns: Container[str]) -> tuple[str, Mapping[str, float], str]:
         """Name of the column with the sensitive attribute, what its words mean, and these in a sentence.
 
         Raises:

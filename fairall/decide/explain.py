@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import DictConfig, OmegaConf
 from torch import Tensor
 
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
 from fairall.errors import FairAllError
-from fairall.policy import CONFIG, ONE_SEED, Policy, load_config, load_reader
+from fairall.policy import Policy
 from fairall.storage.files import atomic
 
 BACKGROUND = 100  # people whose values stand in for those of the person
@@ -72,8 +71,8 @@ class Explanation:
             `contribution` (a Shapley value), the standard `error` of that over random orders, and the
             `spread`, its standard deviation over seeds (NaN for one seed).
         others: probabilities of N people, for comparison, shape (N,).
-        same_group: which of them are of the person's group, shape (N,), bool.
-        group: the person's value of the sensitive attribute.
+        groups: which of them are of which group, shape (N,) each, bool, by the name of the group.
+        group: name of the person's group.
         position: in the latent; None for a method without one.
     """
 
@@ -83,7 +82,7 @@ class Explanation:
     average: float
     contributions: pd.DataFrame
     others: np.ndarray
-    same_group: np.ndarray
+    groups: dict[str, np.ndarray]
     group: str
     position: Position | None
 
@@ -97,7 +96,7 @@ class Explanation:
     def share_below(self) -> tuple[float, float]:
         """Share of the others with a lower probability: of all, and of the person's group (or NaN)."""
         below = self.others < self.probability
-        of_group = below[self.same_group]
+        of_group = below[self.groups[self.group]]
         return float(below.mean()), float(of_group.mean()) if len(of_group) else float("nan")
 
     def to_plain(self) -> dict[str, Any]:
@@ -168,11 +167,10 @@ def explain(
         """Of the policy, then of every seed that has not diverged, shape (N, 1 + E)."""
         values = torch.tensor(rows, dtype=torch.float32)
         propensity = policy.encoded_propensity(values[:, :-1], values[:, -1])
-        sound = [k for k, seed in enumerate(policy.seeds) if seed not in policy.diverged]
-        return np.column_stack([policy.combined(propensity, by), propensity[sound].T])
+        return np.column_stack([policy.combined(propensity, by), propensity[policy.deciding("mean")].T])
 
     of_others = probabilities(background)[:, 0]
-    names = [*policy.reader.schema.names, policy.reader.sensitive_column(person)]
+    names = [*policy.reader.schema.names, policy.reader.sensitive_column(person)[0]]
     values, errors, average = _shapley(probabilities, own[0], background[:BACKGROUND])
     contributions = pd.DataFrame(
         {
@@ -190,19 +188,16 @@ def explain(
         average=float(average[0]),
         contributions=contributions,
         others=of_others,
-        same_group=background[:, -1] == own[0, -1],
-        group=contributions["value"].iloc[-1],
+        groups={policy.reader.group_name(side): background[:, -1] == side for side in (1.0, -1.0)},
+        group=policy.reader.group_name(own[0, -1]),
         position=_position(policy, own, background, by),
     )
 
 
-def training_people(folder: Path) -> tuple[Tensor, Tensor]:
-    """At most `OTHERS` random people of the training split of a run, always the same.
+def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
+    """At most `OTHERS` random people of the training split of a loaded policy's run, always the same.
 
     They are read again from the data set of the run, since a saved policy holds nobody's data.
-
-    Args:
-        folder: of the saved policy.
 
     Returns:
         Scaled x, shape (N, D), and s in {−1, +1}, shape (N,).
@@ -210,16 +205,15 @@ def training_people(folder: Path) -> tuple[Tensor, Tensor]:
     Raises:
         FairAllError: if the data set cannot be read or is not that of the run.
     """
-    scaler = load_config(folder).protocol.scaler
-    config = checked_dataset(cast(DictConfig, OmegaConf.load(folder / CONFIG)))
+    assert policy.config is not None
+    instead = "give people to compare with: --against FILE"
+    config = checked_dataset(policy.config)
     try:
-        data = dataset(config).prepare(scaler=scaler)
+        data = dataset(config).prepare(scaler=policy.learner.setting.protocol.scaler)
     except FairAllError as error:
-        raise FairAllError(f"no training people to compare with ({error}); give others: --against FILE") from error
-    if PeopleReader.of(data).to_plain() != load_reader(folder).to_plain():
-        raise FairAllError(
-            f"{config.name} has changed since the run: give people to compare with: --against FILE"
-        )
+        raise FairAllError(f"no training people of {config.name} ({error}); {instead}") from error
+    if PeopleReader.of(data).to_plain() != policy.reader.to_plain():
+        raise FairAllError(f"{config.name} has changed since the run; {instead}")
     return some_of(data.train.x, data.train.s)
 
 
@@ -271,14 +265,13 @@ def _quiet_shap() -> Iterator[Any]:
 
 def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> Position | None:
     """The place in the latent of the seed of `by`, or of the first seed that has not diverged."""
-    seeds = [seed for seed in policy.seeds if seed not in policy.diverged]
-    seed = next((seed for seed in seeds if by == f"{ONE_SEED}{seed}"), seeds[0])
+    position = policy.deciding(by)[0]
     values = torch.tensor(np.concatenate([own, others]), dtype=torch.float32).expand(len(policy.seeds), -1, -1)
     latent = policy.learner.representation(values[..., :-1], values[..., -1])
     if latent is None:
         return None
-    z = latent[policy.seeds.index(seed)].numpy()
-    return Position(seed, z[0], z[1:])
+    z = latent[position].numpy()
+    return Position(policy.seeds[position], z[0], z[1:])
 
 
 def _without_nan(value: Any) -> Any:

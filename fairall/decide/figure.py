@@ -23,7 +23,7 @@ def draw_explanation(explanation: Explanation, path: Path) -> None:
         explanation: of one decision.
         path: PNG to write.
     """
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(STYLE | {"axes.titlesize": 9}):
         panels = 2 if explanation.position is None else 3
         height = max(3.4, 0.9 + 0.24 * min(len(explanation.contributions), MOST_BARS + 1))
         figure = Figure(figsize=(4 * panels, height), layout="constrained")
@@ -61,10 +61,8 @@ def _contributions(axes: Axes, explanation: Explanation) -> None:
 
 
 def _among_others(axes: Axes, explanation: Explanation) -> None:
-    same = explanation.same_group
-    kinds = {f"group {explanation.group}": (same, BLUE), "other group": (~same, ORANGE)}
     bins = np.linspace(0.0, 1.0, 21)
-    for name, (rows, colour) in kinds.items():
+    for (name, rows), colour in zip(explanation.groups.items(), (BLUE, ORANGE), strict=True):
         if rows.any():
             shares = np.full(rows.sum(), 1.0 / rows.sum())
             axes.hist(explanation.others[rows], bins, weights=shares, histtype="step", color=colour, label=name)
