@@ -103,7 +103,7 @@ def typed(
         mock.patch.object(sys, "argv", [module, *words]),
         mock.patch.object(sys, "path", [*sys.path]),
         mock.patch.dict(os.environ),
-        contextlib.nullcontext() if drawn else mock.patch.object(figures, "_save", undrawn),
+        contextlib.nullcontext() if drawn else mock.patch.object(figures, "save_figure", undrawn),
     ):
         try:
             code = main()

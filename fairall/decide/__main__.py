@@ -41,6 +41,7 @@ policies of the seeds are themselves decisions, 0 or 1, it is 1/2: at least half
   ... --capacity 200, --capacity 20%       of these the most probable, equal ones by the order of rows; nobody
                                            below the threshold is accepted because a place is left
   ... --draw 7                             accept with the probability, by random numbers of seed 7
+  ... --explain 17                         why row 17 has its probability: Shapley values, a picture
   ... separator=';' text_encoding=latin-1  how the CSV file is written
   ... outputs_dir=FOLDER tracking.uri=URI  where runs are, and another MLflow store"""
 
@@ -69,17 +70,46 @@ def _decide(arguments: argparse.Namespace) -> int:
     from fairall.decide.deciding import decide
     from fairall.decide.load import find_policy
     from fairall.decide.rules import Rule
+    from fairall.errors import FairAllError
+    from fairall.nn.native.calls import use_threads
 
     table = _table(arguments.people, [word for word in arguments.words if not word.startswith(PLACES)])
-    _refuse_out(arguments.out, table.path)
+    if arguments.explain is None:
+        if arguments.against is not None:
+            raise FairAllError("--against is for --explain: it names the people to compare one person with")
+        _refuse_out(arguments.out, table.path)
     policy, run = find_policy(arguments.run, places(arguments.words))
     policy.deciding(arguments.policy)
+    use_threads(None)
+    if arguments.explain is not None:
+        return _explain(arguments, policy, table)
     threshold = policy.threshold if arguments.threshold is None else arguments.threshold
     rule = Rule(threshold, arguments.draw, arguments.capacity)
     decided = decide(policy, table, arguments.out, rule, which=arguments.policy, strict=arguments.strict)
     for line in _report(decided, policy, run, rule, arguments.policy):
         print(line)
     print(f"Decisions: {arguments.out}")
+    return 0
+
+
+def _explain(arguments: argparse.Namespace, policy: Policy, table: Table) -> int:
+    """Explain one decision: on the terminal, and in the folder `-o`."""
+    from dataclasses import replace
+
+    from fairall.decide.explain import explain, read_people, training_people
+    from fairall.errors import FairAllError
+
+    out, against = arguments.out, arguments.against
+    if out.exists() and not out.is_dir():
+        raise FairAllError(f"-o {out}: is a file; --explain writes a folder")
+    person = table.row(arguments.explain)
+    others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
+    explanation = explain(policy, person, others, by=arguments.policy)
+    out.mkdir(parents=True, exist_ok=True)
+    explanation.save(out)
+    for line in explanation.lines():
+        print(line)
+    print(f"Explanation: {out}")
     return 0
 
 
@@ -173,6 +203,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--capacity", type=_capacity, metavar="K|K%", help="most people to accept, a number or a share"
     )
+    parser.add_argument(
+        "--explain", type=_row, metavar="ROW", help="explain the decision on one row, from 1; OUT is a folder"
+    )
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="people to compare with, in place of the training people"
+    )
     parser.add_argument("--strict", action="store_true", help="refuse values unknown from training")
     return parser
 
@@ -186,6 +222,12 @@ def _capacity(word: str) -> int | float:
 
     if word.endswith("%"):
         return _number(word[:-1], 100.0, "a share from 0% to 100%") / 100
+    return whole_number(word)
+
+
+def _row(word: str) -> int:
+    from fairall.config.checks import whole_number
+
     return whole_number(word)
 
 

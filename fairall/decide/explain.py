@@ -1,9 +1,10 @@
-"""Explanation of one decision: Shapley values of the probability, and where the person stands among others."""
+"""Explanation of one decision: Shapley values of the probability, and the person's place among others."""
 
 from __future__ import annotations
 
 import json
 import math
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,12 +20,14 @@ from torch import Tensor
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
-from fairall.errors import FairAllError
+from fairall.decide.tables import Table
+from fairall.errors import FairAllError, count
 from fairall.policy import Policy
 from fairall.storage.files import atomic
 
 BACKGROUND = 100  # people whose values stand in for those of the person
 OTHERS = 1000  # people whom the person is ranked among
+WIDTH = 100  # characters of a line
 ORDERS = 10  # random orders of the features, each forward and backward
 CAUTIONS = (
     "Contributions add up from the mean probability of the people compared with to that of this person. The "
@@ -98,6 +101,35 @@ class Explanation:
         below = self.others < self.probability
         of_group = below[self.groups[self.group]]
         return float(below.mean()), float(of_group.mean()) if len(of_group) else float("nan")
+
+    def lines(self) -> Iterator[str]:
+        """The explanation for a terminal."""
+        of_all, of_group = self.share_below
+        yield f"Probability of acceptance: {self.probability:.3f} (policy {self.policy})"
+        yield f"Threshold of decisions that are not drawn: {self.threshold:g}"
+        yield f"Lower have: {100 * of_all:.0f} % of {count(len(self.others), 'person', 'people')}, " + (
+            f"nobody of group {self.group} is among them"
+            if math.isnan(of_group)
+            else f"{100 * of_group:.0f} % of those of group {self.group}"
+        )
+        ranked = self.ranked
+        sensitive = self.contributions.index[-1]
+        cells = [
+            f"{name} = {value}{' (sensitive attribute)' if name == sensitive else ''}"
+            for name, value in ranked["value"].items()
+        ]
+        width = max(map(len, [*cells, "this person"]))
+        yield f"{'Contributions':<{width}}            ± error   spread over seeds"
+        yield f"  {'mean of the people compared with':<{width}}  {self.average:.3f}"
+        for cell, (_, row) in zip(cells, ranked.iterrows(), strict=True):
+            spread = "" if math.isnan(row["spread"]) else f"   {row['spread']:.3f}"
+            yield f"  {cell:<{width}}  {row['contribution']:+.3f}  ± {row['error']:.3f}{spread}"
+        yield f"  {'this person':<{width}}  {self.probability:.3f}"
+        if self.position is not None:
+            below = ", ".join(f"{100 * share:.0f}" for share in self.position.share_below)
+            yield f"Lower have in each dimension of the latent of seed {self.position.seed} (%): {below}"
+        for caution in CAUTIONS:
+            yield from textwrap.wrap(caution, WIDTH)
 
     def to_plain(self) -> dict[str, Any]:
         """Everything but the other people, as JSON allows it."""
@@ -174,7 +206,7 @@ def explain(
     values, errors, average = _shapley(probabilities, own[0], background[:BACKGROUND])
     contributions = pd.DataFrame(
         {
-            "value": [str(person[name].iloc[0]) for name in names],
+            "value": ["(missing)" if pd.isna(value) else str(value) for value in person[names].iloc[0]],
             "contribution": values[:, 0],
             "error": errors[:, 0],
             "spread": values[:, 1:].std(axis=1, ddof=1) if values.shape[1] > 2 else np.nan,
@@ -214,10 +246,16 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
         raise FairAllError(f"no training people of {config.name} ({error}); {instead}") from error
     if PeopleReader.of(data).to_plain() != policy.reader.to_plain():
         raise FairAllError(f"{config.name} has changed since the run; {instead}")
-    return some_of(data.train.x, data.train.s)
+    return _some_of(data.train.x, data.train.s)
 
 
-def some_of(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+def read_people(policy: Policy, table: Table) -> tuple[Tensor, Tensor]:
+    """At most `OTHERS` random people of a table, as of `training_people`; raises as `Policy.propensity`."""
+    parts = pd.concat([part.text for part in table.parts()])
+    return _some_of(*policy.reader.read(parts))
+
+
+def _some_of(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
     """At most `OTHERS` random rows of x (N, D) and s (N,), always the same."""
     rows = np.random.default_rng(0).permutation(len(x))[:OTHERS]
     return x[rows], s[rows]
@@ -266,7 +304,9 @@ def _quiet_shap() -> Iterator[Any]:
 def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> Position | None:
     """The place in the latent of the seed of `by`, or of the first seed that has not diverged."""
     position = policy.deciding(by)[0]
-    values = torch.tensor(np.concatenate([own, others]), dtype=torch.float32).expand(len(policy.seeds), -1, -1)
+    values = torch.tensor(np.concatenate([own, others]), dtype=torch.float32).expand(
+        len(policy.seeds), -1, -1
+    )
     latent = policy.learner.representation(values[..., :-1], values[..., -1])
     if latent is None:
         return None

@@ -64,8 +64,9 @@ def _among_others(axes: Axes, explanation: Explanation) -> None:
     bins = np.linspace(0.0, 1.0, 21)
     for (name, rows), colour in zip(explanation.groups.items(), (BLUE, ORANGE), strict=True):
         if rows.any():
-            shares = np.full(rows.sum(), 1.0 / rows.sum())
-            axes.hist(explanation.others[rows], bins, weights=shares, histtype="step", color=colour, label=name)
+            share = [1.0 / rows.sum()] * rows.sum()
+            own = explanation.others[rows]
+            axes.hist(own, bins.tolist(), weights=share, histtype="step", color=colour, label=name)
     axes.axvline(explanation.probability, color="black", lw=1.2, label="this person")
     axes.axvline(explanation.threshold, color=GREY, ls="--", lw=1, label="threshold")
     axes.set(
@@ -79,8 +80,13 @@ def _among_others(axes: Axes, explanation: Explanation) -> None:
 
 def _in_latent(axes: Axes, explanation: Explanation, position: Position) -> None:
     points, share = principal(np.vstack([position.others, position.z]))
-    shown = axes.scatter(*points[:-1].T, c=explanation.others, cmap="cividis", vmin=0, vmax=1, s=9, lw=0)
-    axes.scatter(*points[-1], marker="*", s=160, color="white", edgecolor="black", lw=1, label="this person")
+    first, second = points.T
+    shown = axes.scatter(
+        first[:-1], second[:-1], c=explanation.others, cmap="cividis", vmin=0.0, vmax=1.0, s=9, lw=0
+    )
+    axes.scatter(
+        first[-1], second[-1], marker="*", s=160, color="white", edgecolor="black", label="this person"
+    )
     axes.set(
         title=f"in the latent of seed {position.seed} ({100 * share:.0f} % of its variance)",
         xlabel="first principal axis of z",

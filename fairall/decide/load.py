@@ -54,7 +54,7 @@ def _downloaded(address: str, config: dict[str, Any]) -> Policy:
         found = [path.parent for path in Path(folder).rglob(SUMS)]
         if not found:
             raise FairAllError(
-                f"{address}: no policy of fairall; one has the address runs:/ID/policy or models:/NAME/VERSION"
+                f"{address}: no policy of fairall; addresses are runs:/ID/policy and models:/NAME/VERSION"
             )
         try:
             return Policy.load(found[0])

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fairall.data.csv.reader import PARQUET_ENDINGS, read_parts
+from fairall.errors import FairAllError
 
 ROWS = 10_000  # in memory at a time
 
@@ -55,6 +56,15 @@ class Table:
         read = read_parts(self.path, ROWS, separator=self.separator, encoding=self.encoding, missing=("",))
         for text, typed in read:
             yield Part(text, typed)
+
+    def row(self, number: int) -> pd.DataFrame:
+        """One row, counted from 1; raises FairAllError where the table ends before, and as `parts`."""
+        n = 0
+        for part in self.parts():
+            if number <= n + len(part.text):
+                return part.text.iloc[[number - n - 1]]
+            n += len(part.text)
+        raise FairAllError(f"{self.path}: there is no row {number}, only {n}")
 
     @contextmanager
     def writer(self, path: Path) -> Iterator[Write]:

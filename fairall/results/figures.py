@@ -210,6 +210,7 @@ def set_title(figure: Figure, text: str) -> None:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, with the same bytes for the same figure."""
     with atomic(path) as temporary:
         # `savefig` draws a figure with a layout twice.
         FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})

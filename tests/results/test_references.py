@@ -35,7 +35,7 @@ Runs = Callable[..., tuple[dict[str, Any], Path, str]]
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Summary, folder and terminal output, in one line, of a quick run."""
 
-    monkeypatch.setattr(figures, "_save", undrawn)
+    monkeypatch.setattr(figures, "save_figure", undrawn)
 
     def made(*words: str, usual: list[str] = QUICK) -> tuple[dict[str, Any], Path, str]:
         shown = io.StringIO()
@@ -106,7 +106,7 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     quick: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Figure] = []
-    monkeypatch.setattr(figures, "_save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
     summary, _, shown = quick("model=unfairlog")
     assert re.search(r"│ mean_utility │ [\d. ±]+ │ [\[\]\d., ]+ │ 18.00 │", shown)
     error = summary["evaluation"]["utility_standard_error"]
@@ -131,7 +131,7 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
 
 def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Figure] = []
-    monkeypatch.setattr(figures, "_save", lambda figure, path: drawn.append(figure))
+    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
     summary, path, shown = quick("model=fairall_II", "schedule.time_steps=8")
     assert "numbers mean nothing" in summary["warnings"][0]
     assert "numbers mean nothing" in shown.split("┃")[0]
