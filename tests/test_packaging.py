@@ -17,7 +17,7 @@ from fairall.config.paths import configuration_root, sweeps_folder
 
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
-SUB_COMMANDS = ["data", "report", "tracking", "tuning"]
+SUB_COMMANDS = ["data", "decide", "report", "tracking", "tuning"]
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
 

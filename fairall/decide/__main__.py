@@ -38,11 +38,12 @@ policies of the seeds are themselves decisions, 0 or 1, it is 1/2: at least half
   python -m fairall.decide 678ed92 people.csv -o decisions.csv
   ... --policy seed:3                      the policy of one seed; median: that of the seeds' probabilities
   ... --threshold 0.7                      accept from another probability on
-  ... --capacity 200, --capacity 20%       of these the most probable, equal ones by the order of rows; nobody
-                                           below the threshold is accepted because a place is left
+  ... --capacity 200, --capacity 20%       accept at most so many: of those who would be accepted the most
+                                           probable, equal ones by the order of rows; places may be left
   ... --draw 7                             accept with the probability, by random numbers of seed 7
   ... --explain 17                         why row 17 has its probability: Shapley values, a picture
-  ... separator=';' text_encoding=latin-1  how the CSV file is written
+  ... separator='";"' text_encoding=latin-1
+                                           how the CSV file is written
   ... outputs_dir=FOLDER tracking.uri=URI  where runs are, and another MLflow store"""
 
 
@@ -221,7 +222,7 @@ def _capacity(word: str) -> int | float:
     from fairall.config.checks import whole_number
 
     if word.endswith("%"):
-        return _number(word[:-1], 100.0, "a share from 0% to 100%") / 100
+        return _number(word, 100.0, "a share from 0% to 100%") / 100
     return whole_number(word)
 
 
@@ -233,7 +234,7 @@ def _row(word: str) -> int:
 
 def _number(word: str, most: float, allowed: str) -> float:
     try:
-        number = float(word)
+        number = float(word.removesuffix("%") if most > 1 else word)
     except ValueError:
         number = math.nan
     if not 0 <= number <= most:

@@ -78,7 +78,7 @@ def decide(
         FairAllError: if the table cannot be read or holds invalid values, or the policy has diverged.
     """
     decided = Decided()
-    with atomic(out) as temporary, table.writer(temporary) as write:
+    with atomic(out) as temporary:
         findings, n_parts, columns = Findings(), 0, list[str]()
         for part in table.parts():
             policy.reader.read_part(part.text, findings)
@@ -87,7 +87,8 @@ def decide(
         rule.check(findings.n_rows)
         names = free_names(COLUMNS, columns)
         decided.notes = told_of_renamed(names, out.name, table.path.name)
-        with (display or Display()).phase("Deciding", n_parts) as advance:
+        progress = (display or Display()).phase("Deciding", n_parts)
+        with table.writer(temporary) as write, progress as advance:
             for part, *values in _decisions(policy, table, rule, which, advance):
                 write(part, dict(zip(names.values(), values, strict=True)))
                 _, spread, accepted, _ = values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +13,7 @@ from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.finished import read_named, run_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
+ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
 
 
 def load_policy(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Policy:
@@ -39,7 +41,11 @@ def find_policy(run: str, config: dict[str, Any]) -> tuple[Policy, str]:
     """
     if run.startswith(IN_MLFLOW):
         return _downloaded(run, config), run
-    path = run_folder(run, Path(config["outputs_dir"]) / "runs")
+    return saved_in(run_folder(run, Path(config["outputs_dir"]) / "runs"))
+
+
+def saved_in(path: Path) -> tuple[Policy, str]:
+    """The policy in the folder of a run or of its policy, and a name of the run; raises as `load_policy`."""
     if any((path / name).exists() for name in (SUMS, FEATURES, WEIGHTS)):
         return Policy.load(path), path.parent.name if path.name == "policy" else path.name
     return Policy.load(read_named(path).path / "policy"), path.name
@@ -48,14 +54,17 @@ def find_policy(run: str, config: dict[str, Any]) -> tuple[Policy, str]:
 def _downloaded(address: str, config: dict[str, Any]) -> Policy:
     from fairall.tracking.artifacts import download
 
+    told = FairAllError(
+        f"{address}: no policy of fairall; one has an address runs:/ID/policy or models:/NAME/1"
+    )
+    if not ADDRESS.fullmatch(address):
+        raise told
     uri = config["tracking"]["uri"] or os.environ.get("MLFLOW_TRACKING_URI")
     with TemporaryDirectory() as folder:
         download(address, Path(folder), config | {"tracking": {"uri": uri}})
         found = [path.parent for path in Path(folder).rglob(SUMS)]
         if not found:
-            raise FairAllError(
-                f"{address}: no policy of fairall; addresses are runs:/ID/policy and models:/NAME/VERSION"
-            )
+            raise told
         try:
             return Policy.load(found[0])
         except FairAllError as error:

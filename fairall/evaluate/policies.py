@@ -12,10 +12,11 @@ import pandas as pd
 
 from fairall.data.cells import listed, numbers_of
 from fairall.data.features import spelling
+from fairall.decide.load import saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.policy import SUMS, Policy
-from fairall.results.finished import read_named, run_folder
+from fairall.policy import Policy
+from fairall.results.finished import run_folder
 
 RUNS = Path("outputs/runs")
 
@@ -78,9 +79,7 @@ def _saved(word: str, log: DecisionLog, runs: Path) -> tuple[Policy, str]:
                 f"{runs}{hint}"
             ) from error
         raise FairAllError(f"policy {error}") from error
-    if (path / SUMS).exists():
-        return Policy.load(path), path.parent.name if path.name == "policy" else path.name
-    return Policy.load(read_named(path).path / "policy"), path.name
+    return saved_in(path)
 
 
 def _accepts(probabilities: Callable[[], Any], log: DecisionLog, name: str) -> np.ndarray:

@@ -1,0 +1,326 @@
+"""`python -m fairall.decide` on small tables."""
+
+import csv
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from fairall.config.compose import compose_config
+from fairall.config.target import target_class
+from fairall.config.validation import checked
+from fairall.data.dataset import dataset
+from fairall.decide import tables
+from fairall.models.learner import Setting
+from fairall.policy import Policy
+from tests.conftest import Ended, typed
+from tests.test_policy import crowd
+
+COLUMNS = ["probability", "spread", "decision", "propensity"]
+WORDS = (
+    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
+    "dataset.advantaged=male", "dataset.kinds={rooms: categorical}", "seeds=4",
+)  # fmt: skip
+
+
+def built(folder: Path, *words: str) -> Policy:
+    """An untrained policy for people like those of `crowd`, and the configuration to save it with."""
+    table = folder / "training.csv"
+    crowd().to_csv(table, index=False)
+    config, plain = checked(compose_config(*WORDS, f"dataset.path={table}", *words))
+    data = dataset(config.dataset).prepare()
+    policy = Policy.of(
+        target_class(config.model, "model")(config.model, Setting.of(data.schema, config)), data
+    )
+    with torch.no_grad():
+        for weights in policy.learner.parameters():
+            weights.mul_(1.5)  # to differ between people and seeds
+    policy.save(folder / "policy", plain)
+    return policy
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
+    """A policy that draws decisions, saved in its attribute `folder`."""
+    folder = tmp_path_factory.mktemp("drawing")
+    policy = built(folder, "model=fairlog")
+    policy.folder = str(folder / "policy")  # type: ignore[attr-defined]
+    return policy
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> pd.DataFrame:
+    """30 people, also in people.csv."""
+    people = crowd(30).drop(columns="repaid")
+    people.insert(0, "id", [f"00{i}" for i in range(30)])
+    people.to_csv(tmp_path / "people.csv", index=False)
+    return people
+
+
+def decide(folder: Path, run: object, *words: str, people: str = "people.csv", out: str = "out.csv") -> Ended:
+    run = getattr(run, "folder", run)
+    return typed(str(run), people, "-o", out, *words, cwd=folder, module="fairall.decide")
+
+
+def rows(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_the_columns_of_the_table_are_as_they_were_and_the_decision_follows(
+    policy: Policy, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    said = decide(tmp_path, policy)
+    assert (said.returncode, said.stderr) == (0, "")
+    before, after = rows(tmp_path / "people.csv"), rows(tmp_path / "out.csv")
+    assert [row[:-4] for row in after] == before
+    assert after[0][-4:] == COLUMNS
+    out = pd.read_csv(tmp_path / "out.csv")
+    propensity = policy.propensity(people)
+    np.testing.assert_allclose(out["probability"], propensity.mean(0), atol=1e-6)
+    np.testing.assert_allclose(out["spread"], propensity.std(0, ddof=1), atol=2e-6)
+    assert out["decision"].tolist() == policy.predict(people).tolist()
+    assert 0 < out["decision"].sum() < 30
+    assert out["propensity"].tolist() == out["decision"].tolist()
+    women = out[out["sex"] == "female"]
+    assert f"  all              {out['decision'].sum()} of 30, " in said.stdout
+    assert f"  S = −1 (female)  {women['decision'].sum()} of {len(women)}, " in said.stdout
+    assert "Rule: accept from a probability of 0.5 on\n" in said.stdout
+
+
+@pytest.mark.parametrize("which", ["median", "seed:2"])
+def test_another_policy_than_the_mean(
+    which: str, policy: Policy, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    assert decide(tmp_path, policy, "--policy", which).returncode == 0
+    propensity = policy.propensity(people)
+    expected = np.median(propensity, axis=0) if which == "median" else propensity[2]
+    out = pd.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(out["probability"], expected, atol=1e-6)
+    assert np.abs(out["probability"] - propensity.mean(0)).max() > 0.01
+    assert policy.classes_.tolist() == [0, 1]
+    both = policy.predict_proba(people, policy=which)
+    np.testing.assert_allclose(both[:, 1], expected, atol=1e-6)
+    np.testing.assert_allclose(both.sum(axis=1), 1.0)
+
+
+def test_deterministic_policies_decide_by_their_majority(tmp_path: Path) -> None:
+    people = crowd(30)
+    drawing = built(tmp_path, "model=fairall_I_II", "model.decision=sample", "cost.value=0.3")
+    assert drawing.threshold == drawing.learner.decision_threshold
+    voting = built(tmp_path, "model=fairall_I_II", "model.decision=deterministic", "cost.value=0.3")
+    votes = voting.propensity(people)
+    assert set(votes.flatten()) == {0.0, 1.0}
+    assert voting.predict(people).tolist() == (votes.sum(axis=0) >= 2).astype(int).tolist()
+    greedy = built(tmp_path, "model=greedy", "cost.value=0.3")
+    assert (greedy.learner.decision_threshold, greedy.threshold) == (0.3, 0.5)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--threshold", "0.2"), ("--draw", "3"), ("--capacity", "37%"), ("--draw", "3", "--capacity", "9")],
+)
+def test_decisions_do_not_depend_on_the_size_of_parts(
+    words: tuple[str, ...], people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Everybody has the same probability, of which no digit depends on other rows.
+    built(tmp_path, "model=random")
+    found = set()
+    for size in (1, 7, 30, 1000):
+        monkeypatch.setattr(tables, "ROWS", size)
+        assert decide(tmp_path, "policy", *words).returncode == 0
+        found.add((tmp_path / "out.csv").read_bytes())
+    assert len(found) == 1
+
+
+def test_probabilities_in_parts_are_those_of_the_whole(
+    policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS", 4)
+    assert decide(tmp_path, policy, "--capacity", "5").returncode == 0
+    out = pd.read_csv(tmp_path / "out.csv")
+    np.testing.assert_allclose(out["probability"], policy.propensity(people).mean(0), atol=1.1e-6)
+    assert out["decision"].sum() == 5
+    assert out["probability"][out["decision"] == 1].min() >= out["probability"][out["decision"] == 0].max()
+
+
+def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> None:
+    policy = built(tmp_path, "model=greedy")
+    with torch.no_grad():
+        for weights in policy.learner.parameters():
+            weights[1] = torch.nan
+    # A comparison with NaN is false: the policy seems to reject everybody.
+    assert np.isfinite(policy.propensity(people)).all()
+    assert policy.diverged == [1]
+    expected = policy.propensity(people)[[0, 2, 3]].mean(axis=0)
+    np.testing.assert_allclose(policy.predict_proba(people)[:, 1], expected, atol=1e-6)
+    policy.save(tmp_path / "policy", checked(compose_config(*WORDS, "dataset.path=x.csv", "model=greedy"))[1])
+    said = decide(tmp_path, "policy")
+    assert "mean of 3 seeds\nLeft out, since they have diverged: seeds 1\n" in said.stdout
+    said = decide(tmp_path, "policy", "--policy", "seed:1")
+    assert said.stderr == "fairall: policy seed:1 has diverged: choose another, or the mean of the others\n"
+
+
+def test_names_that_the_table_has_are_kept(policy: Policy, people: pd.DataFrame, tmp_path: Path) -> None:
+    people.assign(decision="granted").to_csv(tmp_path / "people.csv", index=False)
+    said = decide(tmp_path, policy)
+    assert rows(tmp_path / "out.csv")[0][-5:] == [
+        "decision",
+        "probability",
+        "spread",
+        "logged_decision",
+        "propensity",
+    ]
+    assert "Note: out.csv has the decision in 'logged_decision', since people.csv has a column" in said.stdout
+
+
+def test_parquet_keeps_its_types_and_gives_the_same_decisions(
+    policy: Policy, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    people.to_parquet(tmp_path / "people.parquet")
+    assert decide(tmp_path, policy).returncode == 0
+    assert decide(tmp_path, policy, people="people.parquet", out="typed.parquet").returncode == 0
+    assert decide(tmp_path, policy, people="people.csv", out="text.parquet").returncode == 0
+    assert decide(tmp_path, policy, people="people.parquet", out="typed.csv").returncode == 0
+    out = pd.read_csv(tmp_path / "out.csv")
+    table = pq.read_table(tmp_path / "typed.parquet")
+    assert table.select(people.columns.tolist()).to_pandas().equals(people)
+    for other in (
+        table.to_pandas(),
+        pd.read_parquet(tmp_path / "text.parquet"),
+        pd.read_csv(tmp_path / "typed.csv"),
+    ):
+        pd.testing.assert_frame_equal(other[COLUMNS], out[COLUMNS], check_dtype=False)
+
+
+def test_another_separator_and_encoding_are_kept(
+    policy: Policy, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    people["id"] = "Müller; O."
+    people.to_csv(tmp_path / "people.csv", index=False, sep=";", encoding="latin-1")
+    assert decide(tmp_path, policy, 'separator=";"', "dataset.text_encoding=latin-1").returncode == 0
+    text = (tmp_path / "out.csv").read_text(encoding="latin-1")
+    assert text.startswith("id;income;") and '\n"Müller; O.";' in text
+
+
+# What is wrong or doubtful in the table
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("income", "much", "column 'income', row 28: 'much' is not possible; it must be a finite number"),
+        ("owner", "perhaps", "column 'owner': 1 of 30 rows hold 'perhaps', not known from training; it must be "
+         "one of False, True (first in row 28)"),
+        ("sex", "", "column 'sex': 1 of 30 rows hold 'no value'; it is the sensitive attribute, which must "
+         "be male (S = +1), female (S = −1) (first in row 28)"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_written(
+    column: str, value: str, message: str, policy: Policy, people: pd.DataFrame, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(tables, "ROWS", 10)
+    people[column] = people[column].astype(object)
+    people.loc[27, column] = value
+    people.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "out.csv").write_text("from before")
+    said = decide(tmp_path, policy)
+    assert (said.returncode, said.stdout, said.stderr) == (1, "", f"fairall: {message}\n")
+    assert (tmp_path / "out.csv").read_text() == "from before"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "people.csv"]
+
+
+def test_values_are_judged_by_the_table_and_not_by_its_parts(
+    policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS", 5)
+    people["rooms"] = [9] * 10 + [1] * 20  # two parts without any known level
+    people["children"] = [None] * 10 + [1] * 20
+    people.loc[[3, 29], "income"] = [9000.0, 8000.0]
+    people.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.warns(UserWarning, match="rows hold '8000.0', '9000.0'") as caught:
+        expected = policy.predict_proba(people)[:, 1]
+    said = decide(tmp_path, policy)
+    warned = [line.removeprefix("Warning: ") for line in said.stdout.splitlines() if "Warning" in line]
+    assert "; ".join(warned) == str(caught[0].message)
+    assert len(warned) == 2
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["probability"], expected, atol=1.1e-6)
+    assert (
+        "10 of 30 rows hold '9', not known from training; it must be"
+        in decide(tmp_path, policy, "--strict").stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--policy", "seed:9"], "policy seed:9: no such seed; there are 0, 1, 2, 3"),
+        (["--policy", "best"], "policy best: no such policy; there are mean, median and seed:NUMBER"),
+        (["separatr=x"], "separatr=x: no such key, did you mean separator?; there are separator, "
+         "text_encoding, outputs_dir, tracking.uri"),
+        (["-o", "people.csv"], "-o people.csv: is the table of people itself; give another file"),
+    ],
+)  # fmt: skip
+def test_wrong_words_are_refused_in_one_line(
+    words: list[str], message: str, policy: Policy, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    said = decide(tmp_path, policy, *words)
+    assert (said.returncode, said.stderr) == (1, f"fairall: {message}\n")
+    assert (tmp_path / "people.csv").read_text() == people.to_csv(index=False)
+
+
+@pytest.mark.parametrize(
+    "words", [["--threshold", "2"], ["--capacity", "0"], ["--capacity", "120%"], ["--draw", "-1"],
+              ["--threshold", "0.5", "--draw", "1"]],
+)  # fmt: skip
+def test_impossible_options_are_refused(
+    words: list[str], policy: Policy, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    assert decide(tmp_path, policy, *words).returncode == 2
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_an_interruption_leaves_nothing(
+    policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "ROWS", 10)
+    read = policy.__class__.propensity
+
+    def interrupted(self: Policy, people: pd.DataFrame, **options: bool) -> np.ndarray:
+        if people.index[0] == 20:
+            os.kill(os.getpid(), signal.SIGINT)
+        return read(self, people, **options)
+
+    monkeypatch.setattr(Policy, "propensity", interrupted)
+    monkeypatch.setattr("fairall.runtime.signals._State.requested", None)
+    said = decide(tmp_path, policy)
+    assert (said.returncode, said.stderr) == (130, "fairall: interrupted; the same command starts anew\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+# Evaluation of the decisions
+
+
+def test_decisions_are_a_log_that_can_be_evaluated(policy: Policy, tmp_path: Path) -> None:
+    people = crowd()
+    people.to_csv(tmp_path / "people.csv", index=False)
+    assert decide(tmp_path, policy, "--draw", "2").returncode == 0
+    log = pd.read_csv(tmp_path / "out.csv")
+    log.loc[log["decision"] == 0, "repaid"] = ""
+    log.to_csv(tmp_path / "labelled.csv", index=False)
+    log.drop(columns="repaid").to_csv(tmp_path / "unlabelled.csv", index=False)
+    keys = ["decision=decision", "sensitive=sex", "propensity=propensity", "drop=[spread]",
+            "tracking.enabled=false"]  # fmt: skip
+    for words in (
+        ["compare", "--policy", "probability", "--log", "labelled.csv", "label=repaid", "positive=yes"],
+        ["policy", "--policy", policy.folder, "--log", "unlabelled.csv"],  # type: ignore[attr-defined]
+    ):
+        said = typed(*words, *keys, cwd=tmp_path, module="fairall.evaluate")
+        assert (said.returncode, said.stderr) == (0, ""), words
+        assert "200 people" in said.stdout
