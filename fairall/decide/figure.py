@@ -75,7 +75,7 @@ def _among_others(axes: Axes, explanation: Explanation) -> None:
         ylabel="share of the group",
         xlim=(0, 1),
     )
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
 
 
 def _in_latent(axes: Axes, explanation: Explanation, position: Position) -> None:
