@@ -98,6 +98,7 @@ def _explain(arguments: argparse.Namespace, policy: Policy, table: Table) -> int
     from dataclasses import replace
 
     from fairall.decide.explain import explain, read_people, training_people
+    from fairall.decide.explanation_files import write_explanation
     from fairall.errors import FairAllError
 
     out, against = arguments.out, arguments.against
@@ -106,8 +107,7 @@ def _explain(arguments: argparse.Namespace, policy: Policy, table: Table) -> int
     person = table.row(arguments.explain)
     others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
     explanation = explain(policy, person, others, by=arguments.policy)
-    out.mkdir(parents=True, exist_ok=True)
-    explanation.save(out)
+    write_explanation(explanation, out)
     for line in explanation.lines():
         print(line)
     print(f"Explanation: {out}")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,6 @@ from fairall.data.people_reader import PeopleReader
 from fairall.decide.tables import Table
 from fairall.errors import FairAllError, count
 from fairall.policy import Policy
-from fairall.storage.files import atomic
 
 BACKGROUND = 100  # people whose values stand in for those of the person
 OTHERS = 1000  # people whom the person is ranked among
@@ -154,14 +151,6 @@ class Explanation:
             "cautions": list(CAUTIONS),
         }
         return _without_nan(plain)
-
-    def save(self, folder: Path) -> None:
-        """Write explanation.json and explanation.png."""
-        from fairall.decide.figure import draw_explanation
-
-        draw_explanation(self, folder / "explanation.png")
-        with atomic(folder / "explanation.json") as temporary:
-            temporary.write_text(json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n")
 
 
 def explain(

@@ -16,6 +16,7 @@ from torch import Tensor
 from fairall.config.compose import typed_config
 from fairall.data.dataset import dataset
 from fairall.decide.explain import BACKGROUND, explain, training_people
+from fairall.decide.explanation_files import write_explanation
 from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
 from fairall.models.fairall import FairAll
@@ -253,6 +254,6 @@ def test_mistakes(words: list[str], told: str, run: Path) -> None:
 def test_one_seed_has_no_spread_and_the_json_no_nan(loans: list[str], tmp_path: Path) -> None:
     policy, others = of_method(FairAll, [*loans, "seeds=1"])
     found = explain(policy, person(), others)
-    found.save(tmp_path)
+    write_explanation(found, tmp_path)
     plain = json.loads((tmp_path / "explanation.json").read_text())
     assert {row["spread"] for row in plain["contributions"]} == {None}

@@ -1,7 +1,8 @@
-"""Figure of an explanation."""
+"""Files of an explanation: a figure, and everything as JSON."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,9 +12,18 @@ from matplotlib.figure import Figure
 
 from fairall.decide.explain import Explanation, Position
 from fairall.results.figures import BLUE, GREY, ORANGE, STYLE, principal, save_figure, set_title
+from fairall.storage.files import atomic
 
 MOST_BARS = 12  # further features are one bar
 CELL = 24  # characters of a value
+
+
+def write_explanation(explanation: Explanation, folder: Path) -> None:
+    """Write explanation.png and explanation.json to a folder, which is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draw_explanation(explanation, folder / "explanation.png")
+    with atomic(folder / "explanation.json") as temporary:
+        temporary.write_text(json.dumps(explanation.to_plain(), indent=1, allow_nan=False) + "\n")
 
 
 def draw_explanation(explanation: Explanation, path: Path) -> None:
