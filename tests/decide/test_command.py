@@ -116,9 +116,10 @@ def test_another_policy_than_the_mean(
 
 def test_deterministic_policies_decide_by_their_majority(tmp_path: Path) -> None:
     people = crowd(30)
-    drawing = built(tmp_path, "model=fairall_I_II", "model.decision=sample", "cost.value=0.3")
-    assert drawing.threshold == drawing.learner.decision_threshold
-    voting = built(tmp_path, "model=fairall_I_II", "model.decision=deterministic", "cost.value=0.3")
+    words = "model=fairall_I_II", "model.policy=dec", "cost.value=0.3"
+    assert built(tmp_path, *words).threshold == 0.3
+    voting = built(tmp_path, *words, "model.decision=deterministic")
+    assert voting.threshold == 0.5
     votes = voting.propensity(people)
     assert set(votes.flatten()) == {0.0, 1.0}
     assert voting.predict(people).tolist() == (votes.sum(axis=0) >= 2).astype(int).tolist()
@@ -291,7 +292,7 @@ def test_impossible_options_are_refused(
 
 
 def test_an_interruption_leaves_nothing(
-    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    saved: Path, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS", 10)
     read = Policy.propensity
