@@ -177,7 +177,7 @@ class Policy:
         return np.stack([1.0 - accepted, accepted], axis=1)
 
     def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
-        """Decisions, drawn by nobody: 1 where the probability of acceptance is at least `threshold`, else 0.
+        """Decisions: 1 where the probability of acceptance is at least `threshold`, else 0.
 
         Arguments and errors as for `predict_proba`.
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from fairall.data.csv.reader import PARQUET_ENDINGS, read_parts
 from fairall.errors import FairAllError
 
-ROWS = 10_000  # in memory at a time
+ROWS = 10_000  # in memory at a time; another number may change the last decimal of probabilities
 
 
 @dataclass(frozen=True)

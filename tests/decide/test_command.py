@@ -18,9 +18,11 @@ from fairall.data.dataset import dataset
 from fairall.decide import tables
 from fairall.models.learner import Setting
 from fairall.policy import Policy
-from tests.conftest import Ended, typed
+from tests.conftest import Ended, typed, typed_line
+from tests.test_docs import CHECKOUT, commands
 from tests.test_policy import crowd
 
+PAGE = CHECKOUT / "docs" / "decide.md"
 COLUMNS = ["probability", "spread", "decision", "propensity"]
 WORDS = (
     "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
@@ -45,12 +47,16 @@ def built(folder: Path, *words: str) -> Policy:
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory: pytest.TempPathFactory) -> Policy:
-    """A policy that draws decisions, saved in its attribute `folder`."""
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a policy that draws decisions."""
     folder = tmp_path_factory.mktemp("drawing")
-    policy = built(folder, "model=fairlog")
-    policy.folder = str(folder / "policy")  # type: ignore[attr-defined]
-    return policy
+    built(folder, "model=fairlog")
+    return folder / "policy"
+
+
+@pytest.fixture(scope="module")
+def policy(saved: Path) -> Policy:
+    return Policy.load(saved)
 
 
 @pytest.fixture
@@ -63,7 +69,6 @@ def people(tmp_path: Path) -> pd.DataFrame:
 
 
 def decide(folder: Path, run: object, *words: str, people: str = "people.csv", out: str = "out.csv") -> Ended:
-    run = getattr(run, "folder", run)
     return typed(str(run), people, "-o", out, *words, cwd=folder, module="fairall.decide")
 
 
@@ -73,9 +78,9 @@ def rows(path: Path) -> list[list[str]]:
 
 
 def test_the_columns_of_the_table_are_as_they_were_and_the_decision_follows(
-    policy: Policy, people: pd.DataFrame, tmp_path: Path
+    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path
 ) -> None:
-    said = decide(tmp_path, policy)
+    said = decide(tmp_path, saved)
     assert (said.returncode, said.stderr) == (0, "")
     before, after = rows(tmp_path / "people.csv"), rows(tmp_path / "out.csv")
     assert [row[:-4] for row in after] == before
@@ -95,9 +100,9 @@ def test_the_columns_of_the_table_are_as_they_were_and_the_decision_follows(
 
 @pytest.mark.parametrize("which", ["median", "seed:2"])
 def test_another_policy_than_the_mean(
-    which: str, policy: Policy, people: pd.DataFrame, tmp_path: Path
+    which: str, saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path
 ) -> None:
-    assert decide(tmp_path, policy, "--policy", which).returncode == 0
+    assert decide(tmp_path, saved, "--policy", which).returncode == 0
     propensity = policy.propensity(people)
     expected = np.median(propensity, axis=0) if which == "median" else propensity[2]
     out = pd.read_csv(tmp_path / "out.csv")
@@ -111,9 +116,10 @@ def test_another_policy_than_the_mean(
 
 def test_deterministic_policies_decide_by_their_majority(tmp_path: Path) -> None:
     people = crowd(30)
-    drawing = built(tmp_path, "model=fairall_I_II", "model.decision=sample", "cost.value=0.3")
-    assert drawing.threshold == drawing.learner.decision_threshold
-    voting = built(tmp_path, "model=fairall_I_II", "model.decision=deterministic", "cost.value=0.3")
+    words = "model=fairall_I_II", "model.policy=dec", "cost.value=0.3"
+    assert built(tmp_path, *words).threshold == 0.3
+    voting = built(tmp_path, *words, "model.decision=deterministic")
+    assert voting.threshold == 0.5
     votes = voting.propensity(people)
     assert set(votes.flatten()) == {0.0, 1.0}
     assert voting.predict(people).tolist() == (votes.sum(axis=0) >= 2).astype(int).tolist()
@@ -139,10 +145,10 @@ def test_decisions_do_not_depend_on_the_size_of_parts(
 
 
 def test_probabilities_in_parts_are_those_of_the_whole(
-    policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS", 4)
-    assert decide(tmp_path, policy, "--capacity", "5").returncode == 0
+    assert decide(tmp_path, saved, "--capacity", "5").returncode == 0
     out = pd.read_csv(tmp_path / "out.csv")
     np.testing.assert_allclose(out["probability"], policy.propensity(people).mean(0), atol=1.1e-6)
     assert out["decision"].sum() == 5
@@ -166,9 +172,9 @@ def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> No
     assert said.stderr == "fairall: policy seed:1 has diverged: choose another, or the mean of the others\n"
 
 
-def test_names_that_the_table_has_are_kept(policy: Policy, people: pd.DataFrame, tmp_path: Path) -> None:
+def test_names_that_the_table_has_are_kept(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
     people.assign(decision="granted").to_csv(tmp_path / "people.csv", index=False)
-    said = decide(tmp_path, policy)
+    said = decide(tmp_path, saved)
     assert rows(tmp_path / "out.csv")[0][-5:] == [
         "decision",
         "probability",
@@ -180,13 +186,13 @@ def test_names_that_the_table_has_are_kept(policy: Policy, people: pd.DataFrame,
 
 
 def test_parquet_keeps_its_types_and_gives_the_same_decisions(
-    policy: Policy, people: pd.DataFrame, tmp_path: Path
+    saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
     people.to_parquet(tmp_path / "people.parquet")
-    assert decide(tmp_path, policy).returncode == 0
-    assert decide(tmp_path, policy, people="people.parquet", out="typed.parquet").returncode == 0
-    assert decide(tmp_path, policy, people="people.csv", out="text.parquet").returncode == 0
-    assert decide(tmp_path, policy, people="people.parquet", out="typed.csv").returncode == 0
+    assert decide(tmp_path, saved).returncode == 0
+    assert decide(tmp_path, saved, people="people.parquet", out="typed.parquet").returncode == 0
+    assert decide(tmp_path, saved, people="people.csv", out="text.parquet").returncode == 0
+    assert decide(tmp_path, saved, people="people.parquet", out="typed.csv").returncode == 0
     out = pd.read_csv(tmp_path / "out.csv")
     table = pq.read_table(tmp_path / "typed.parquet")
     assert table.select(people.columns.tolist()).to_pandas().equals(people)
@@ -198,14 +204,13 @@ def test_parquet_keeps_its_types_and_gives_the_same_decisions(
         pd.testing.assert_frame_equal(other[COLUMNS], out[COLUMNS], check_dtype=False)
 
 
-def test_another_separator_and_encoding_are_kept(
-    policy: Policy, people: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_another_separator_and_encoding_are_kept(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
     people["id"] = "Müller; O."
     people.to_csv(tmp_path / "people.csv", index=False, sep=";", encoding="latin-1")
-    assert decide(tmp_path, policy, 'separator=";"', "dataset.text_encoding=latin-1").returncode == 0
+    assert decide(tmp_path, saved, 'separator=";"', "dataset.text_encoding=latin-1").returncode == 0
     text = (tmp_path / "out.csv").read_text(encoding="latin-1")
-    assert text.startswith("id;income;") and '\n"Müller; O.";' in text
+    assert text.startswith("id;income;")
+    assert '\n"Müller; O.";' in text
 
 
 # What is wrong or doubtful in the table
@@ -215,14 +220,14 @@ def test_another_separator_and_encoding_are_kept(
     ("column", "value", "message"),
     [
         ("income", "much", "column 'income', row 28: 'much' is not possible; it must be a finite number"),
-        ("owner", "perhaps", "column 'owner': 1 of 30 rows hold 'perhaps', not known from training; it must be "
-         "one of False, True (first in row 28)"),
+        ("owner", "perhaps", "column 'owner': 1 of 30 rows hold 'perhaps', not known from training; it must "
+         "be one of False, True (first in row 28)"),
         ("sex", "", "column 'sex': 1 of 30 rows hold 'no value'; it is the sensitive attribute, which must "
          "be male (S = +1), female (S = −1) (first in row 28)"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_written(
-    column: str, value: str, message: str, policy: Policy, people: pd.DataFrame, tmp_path: Path,
+    column: str, value: str, message: str, saved: Path, people: pd.DataFrame, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(tables, "ROWS", 10)
@@ -230,14 +235,14 @@ def test_a_wrong_value_in_a_later_part_is_named_by_its_row_and_nothing_is_writte
     people.loc[27, column] = value
     people.to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "out.csv").write_text("from before")
-    said = decide(tmp_path, policy)
+    said = decide(tmp_path, saved)
     assert (said.returncode, said.stdout, said.stderr) == (1, "", f"fairall: {message}\n")
     assert (tmp_path / "out.csv").read_text() == "from before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "people.csv"]
 
 
 def test_values_are_judged_by_the_table_and_not_by_its_parts(
-    policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    saved: Path, policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS", 5)
     people["rooms"] = [9] * 10 + [1] * 20  # two parts without any known level
@@ -246,14 +251,14 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
     people.to_csv(tmp_path / "people.csv", index=False)
     with pytest.warns(UserWarning, match="rows hold '8000.0', '9000.0'") as caught:
         expected = policy.predict_proba(people)[:, 1]
-    said = decide(tmp_path, policy)
+    said = decide(tmp_path, saved)
     warned = [line.removeprefix("Warning: ") for line in said.stdout.splitlines() if "Warning" in line]
     assert "; ".join(warned) == str(caught[0].message)
     assert len(warned) == 2
     np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["probability"], expected, atol=1.1e-6)
     assert (
         "10 of 30 rows hold '9', not known from training; it must be"
-        in decide(tmp_path, policy, "--strict").stderr
+        in decide(tmp_path, saved, "--strict").stderr
     )
 
 
@@ -268,9 +273,9 @@ def test_values_are_judged_by_the_table_and_not_by_its_parts(
     ],
 )  # fmt: skip
 def test_wrong_words_are_refused_in_one_line(
-    words: list[str], message: str, policy: Policy, people: pd.DataFrame, tmp_path: Path
+    words: list[str], message: str, saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
-    said = decide(tmp_path, policy, *words)
+    said = decide(tmp_path, saved, *words)
     assert (said.returncode, said.stderr) == (1, f"fairall: {message}\n")
     assert (tmp_path / "people.csv").read_text() == people.to_csv(index=False)
 
@@ -280,17 +285,17 @@ def test_wrong_words_are_refused_in_one_line(
               ["--threshold", "0.5", "--draw", "1"]],
 )  # fmt: skip
 def test_impossible_options_are_refused(
-    words: list[str], policy: Policy, people: pd.DataFrame, tmp_path: Path
+    words: list[str], saved: Path, people: pd.DataFrame, tmp_path: Path
 ) -> None:
-    assert decide(tmp_path, policy, *words).returncode == 2
+    assert decide(tmp_path, saved, *words).returncode == 2
     assert not (tmp_path / "out.csv").exists()
 
 
 def test_an_interruption_leaves_nothing(
-    policy: Policy, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    saved: Path, people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tables, "ROWS", 10)
-    read = policy.__class__.propensity
+    read = Policy.propensity
 
     def interrupted(self: Policy, people: pd.DataFrame, **options: bool) -> np.ndarray:
         if people.index[0] == 20:
@@ -299,7 +304,7 @@ def test_an_interruption_leaves_nothing(
 
     monkeypatch.setattr(Policy, "propensity", interrupted)
     monkeypatch.setattr("fairall.runtime.signals._State.requested", None)
-    said = decide(tmp_path, policy)
+    said = decide(tmp_path, saved)
     assert (said.returncode, said.stderr) == (130, "fairall: interrupted; the same command starts anew\n")
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
 
@@ -307,20 +312,29 @@ def test_an_interruption_leaves_nothing(
 # Evaluation of the decisions
 
 
-def test_decisions_are_a_log_that_can_be_evaluated(policy: Policy, tmp_path: Path) -> None:
+def test_commands_of_the_page(saved: Path, tmp_path: Path) -> None:
     people = crowd()
+    people.insert(0, "id", [f"L{i:04}" for i in range(len(people))])
     people.to_csv(tmp_path / "people.csv", index=False)
-    assert decide(tmp_path, policy, "--draw", "2").returncode == 0
-    log = pd.read_csv(tmp_path / "out.csv")
-    log.loc[log["decision"] == 0, "repaid"] = ""
-    log.to_csv(tmp_path / "labelled.csv", index=False)
-    log.drop(columns="repaid").to_csv(tmp_path / "unlabelled.csv", index=False)
-    keys = ["decision=decision", "sensitive=sex", "propensity=propensity", "drop=[spread]",
-            "tracking.enabled=false"]  # fmt: skip
-    for words in (
-        ["compare", "--policy", "probability", "--log", "labelled.csv", "label=repaid", "positive=yes"],
-        ["policy", "--policy", policy.folder, "--log", "unlabelled.csv"],  # type: ignore[attr-defined]
-    ):
-        said = typed(*words, *keys, cwd=tmp_path, module="fairall.evaluate")
-        assert (said.returncode, said.stderr) == (0, ""), words
-        assert "200 people" in said.stdout
+    typed_there = [line.replace(" RUN ", f" {saved} ") for line in commands(PAGE)]
+    *deciding, evaluating = typed_there
+    assert len(deciding) == 2
+    for line in deciding:
+        said = typed_line(line, tmp_path)
+        assert (said.returncode, said.stderr) == (0, "")
+    said = typed_line(f"{evaluating} tracking.enabled=false", tmp_path)
+    assert (said.returncode, said.stderr) == (0, "")
+    accepted = pd.read_csv(tmp_path / "decisions.csv")["decision"].sum()
+    assert f"200 people, {accepted} accepted, {accepted} with a label" in said.stdout
+
+
+def test_a_policy_is_evaluated_by_decisions_without_labels(saved: Path, tmp_path: Path) -> None:
+    crowd().drop(columns="repaid").to_csv(tmp_path / "people.csv", index=False)
+    assert decide(tmp_path, saved, "--draw", "2").returncode == 0
+    said = typed(
+        "policy", "--policy", str(saved), "--log", "out.csv", "decision=decision", "sensitive=sex",
+        "propensity=propensity", "drop=[probability,spread]", "tracking.enabled=false",
+        cwd=tmp_path, module="fairall.evaluate",
+    )  # fmt: skip
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "there is no label: only what needs none can be estimated" in said.stdout

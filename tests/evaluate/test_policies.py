@@ -96,7 +96,7 @@ def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path
         (folder.parent / "config.yaml").touch()
         with pytest.raises(FairAllError, match="2a0b: unfinished"):
             target_probabilities("2a0", log, runs=tmp_path / "runs")
-        with mock.patch("fairall.evaluate.policies.read_named", return_value=mock.Mock(path=folder.parent)):
+        with mock.patch("fairall.decide.load.read_named", return_value=mock.Mock(path=folder.parent)):
             assert target_probabilities("2a0", log, runs=tmp_path / "runs")[1] == "2a0b"
         load.assert_called_with(folder)
 

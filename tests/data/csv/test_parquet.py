@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fairall.data.csv.cells_as_text import of_frame
-from fairall.data.csv.reader import read_text
+from fairall.data.csv.reader import read_parts, read_text
 from fairall.data.load import load_dataset
 from fairall.errors import FairAllError
 
@@ -119,3 +119,18 @@ def test_endings_that_do_not_fit_and_damaged_files(tmp_path: Path) -> None:
         read(tmp_path / "three.parquet")
     with pytest.raises(FairAllError, match="column 'a' holds nested or binary values"):
         of_frame(pd.DataFrame({"a": [[1]]}), MISSING)
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_parts_of_a_table_are_those_of_the_whole(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    people = pd.DataFrame({"age": [*range(9), None], "town": ["", *"abcdefgh", None]})
+    people.to_csv(path, index=False) if name.endswith("csv") else people.to_parquet(path)
+    how: dict[str, Any] = {"separator": ",", "encoding": "utf-8", "missing": ("",)}
+    parts = list(read_parts(path, 4, **how))
+    whole = read_text(path, **how)
+    assert [len(text) for text, _ in parts] == [4, 4, 1]
+    assert [text.index[0] for text, _ in parts] == [0, 4, 8]
+    pd.testing.assert_frame_equal(pd.concat([text for text, _ in parts]), whole)
+    typed = [typed for _, typed in parts if typed is not None]
+    assert not typed or pa.concat_tables(typed)["age"].to_pylist() == list(range(9))

@@ -45,8 +45,16 @@ def assert_all(make: MakeLearner, people: People) -> None:
     assert_resumes(make, people)
     assert_policy_is_in_the_modules(make, people)
     assert_alone_as_stacked(make, people)
-    assert_propensity_is_of_the_person(taught(make([0, 1]), people, [0, 1], range(3)), people)
+    learner = taught(make([0, 1]), people, [0, 1], range(3))
+    assert_propensity_is_of_the_person(learner, people)
+    assert_deterministic_is_0_or_1(learner, people)
     assert_learns_nothing_wrong_from_nobody(make, people)
+
+
+def assert_deterministic_is_0_or_1(learner: Learner, people: People) -> None:
+    """π is 0 or 1 where the learner says that it is."""
+    if learner.deterministic:
+        assert set(propensities(learner, people).flatten().tolist()) <= {0.0, 1.0}
 
 
 def assert_resumes(make: MakeLearner, people: People) -> None:
