@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from fairall.config.schema import Config, EffectiveDecisions
+from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
@@ -94,8 +94,9 @@ class Training:
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
-        decision = getattr(self.config.model, "decision", None)
-        return [*self.learner.notes(self.data), *self.world.notes(decision)]
+        # `stuck` leaves propensities of 0 and 1 while somebody is accepted.
+        explores = self._online.exploration.config.rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
+        return [*self.learner.notes(self.data), *self.world.notes(drawn=self.learner.draws or explores)]
 
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""
