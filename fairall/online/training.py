@@ -163,6 +163,11 @@ class Training:
         self._online.load_state_dict(state["online"])
 
 
+def progress_of(state: dict[str, Any]) -> tuple[int, int]:
+    """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
+    return state["warmed_up"], max(0, len(state["online"]["history"]["measures"]) - 1)
+
+
 def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:
     """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2).
 
