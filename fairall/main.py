@@ -139,8 +139,13 @@ def _options(words: list[str]) -> argparse.Namespace:
     for option in WITH_VALUE:
         parser.add_argument(*option.split())
     for option, values in WITH_CHOICE.items():
-        alone = {"nargs": "?", "const": "all"} if option.startswith("--info") else {}
-        parser.add_argument(*option.split(), choices=values, **alone)
+        optional = option.startswith("--info")
+        parser.add_argument(
+            *option.split(),
+            choices=values,
+            nargs="?" if optional else None,
+            const="all" if optional else None,
+        )
     parser.add_argument("overrides", nargs="*")
     options = parser.parse_intermixed_args(words)
     try:

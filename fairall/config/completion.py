@@ -74,16 +74,14 @@ def completions(words: Sequence[str]) -> list[str]:
     if command == "completion":
         return _beginning(word, SHELLS)
     if command:
-        there = LISTS if command == "list" else _runs(given.get("outputs_dir"))
+        there = [*LISTS] if command == "list" else _runs(given.get("outputs_dir"))
         return _beginning(word, [*there, "outputs_dir="])
     own = next((value for name, value in pairwise(before) if name in ("-cd", "--config-dir")), None)
     key, equals, value = word.partition("=")
     if equals:
         several, comma, last = value.rpartition(",")  # of --multirun
-        begun = f"{key}={several}{comma}"
-        return [
-            f"{begun}{name}" for name in _beginning(last, choices(own).get(key, ()) if key in MAIN else ())
-        ]
+        names = [*choices(own)[key]] if key in MAIN else []
+        return [f"{key}={several}{comma}{name}" for name in _beginning(last, names)]
     commands = COMMANDS if not before else ()
     return _beginning(word, [*commands, *_keys(word, configuration_keys(given, own))])
 

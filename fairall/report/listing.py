@@ -10,14 +10,14 @@ from pathlib import Path
 from rich.table import Table
 
 from fairall.config.choices import LISTS, choices, description
-from fairall.config.compose import places
+from fairall.config.compose import PLACES, places
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
 from fairall.results.outline import MEASURES, Outline, outlines
 from fairall.runtime.console import AnyConsole
 
 FEW = 10  # runs that are listed where everything is
-PIPED_WIDTH = 1000  # columns where the output is no terminal: a line each
+WIDE = 1000  # columns, so that nothing is wrapped
 
 
 def show_list(words: Sequence[str], own: str | None = None) -> None:
@@ -30,8 +30,7 @@ def show_list(words: Sequence[str], own: str | None = None) -> None:
     Raises:
         FairAllError: where a word is neither.
     """
-    names = [word for word in words if "=" not in word]
-    overrides = [word for word in words if "=" in word]
+    names, overrides = names_and_places("list", words)
     for name in names:
         if name not in (*LISTS, *LISTS.values()):
             raise FairAllError(
@@ -47,6 +46,15 @@ def show_list(words: Sequence[str], own: str | None = None) -> None:
             prefix = "--multirun " if name == "sweeps" else ""
             rows = [(choice, description(path)) for choice, path in found[name].items()]
             _print(f"{prefix}{name}=", rows)
+
+
+def names_and_places(command: str, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Words without and with `=`; raises FairAllError for one that says nothing about where outputs are."""
+    places = [word for word in words if "=" in word]
+    wrong = [word for word in places if not word.startswith(PLACES)]
+    if wrong:
+        raise FairAllError(f"{command} {wrong[0]}: not possible; {command} takes outputs_dir=FOLDER only")
+    return [word for word in words if "=" not in word], places
 
 
 def _print_runs(folder: Path, most: int | None) -> None:
@@ -90,14 +98,15 @@ def _print_studies(overrides: Sequence[str]) -> None:
 
 
 def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
-    """Print a table; its last column is wrapped on a terminal."""
+    """Print a table. Without headings its last column is wrapped on a terminal."""
     table = Table(box=None, padding=(0, 0, 0, 2), show_header=bool(headings), header_style="dim")
     for place in range(len(rows[0])):
         table.add_column(headings[place] if headings else "", no_wrap=place < len(rows[0]) - 1)
     for row in rows:
         table.add_row(*row)
     _say(title, style="bold")
-    console = AnyConsole(highlight=False, markup=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    wrapped = sys.stdout.isatty() and not headings
+    console = AnyConsole(highlight=False, markup=False, width=None if wrapped else WIDE)
     with console.capture() as captured:
         console.print(table)
     print("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")

@@ -9,6 +9,7 @@ from fairall.config.compose import places
 from fairall.errors import FairAllError
 from fairall.experiment import show_result
 from fairall.online.training import progress_of
+from fairall.report.listing import names_and_places
 from fairall.results.finished import NO_RUN, read_named, run_folder
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
@@ -29,13 +30,12 @@ def show(words: Sequence[str]) -> None:
     Raises:
         FairAllError: where there is no such run, or it is damaged.
     """
-    names = [word for word in words if "=" not in word]
+    names, overrides = names_and_places("show", words)
     if len(names) != 1:
         raise FairAllError(
             "show takes one run: python -m fairall show RUN, its folder or the beginning of its id"
         )
-    given = places([word for word in words if "=" in word])
-    path = run_folder(names[0], Path(given["outputs_dir"]) / "runs")
+    path = run_folder(names[0], Path(places(overrides)["outputs_dir"]) / "runs")
     display, folder = Display(), RunFolder(path)
     if folder.done:
         _finished(folder, display)
