@@ -69,6 +69,12 @@ def completions(words: Sequence[str]) -> list[str]:
         return _beginning(
             word, [name for names in (*FLAGS, *WITH_VALUE, *WITH_CHOICE) for name in names.split()]
         )
+    own = next((value for name, value in pairwise(before) if name in ("-cd", "--config-dir")), None)
+    key, equals, value = word.partition("=")
+    if equals:
+        several, comma, last = value.rpartition(",")  # of --multirun
+        there = [*choices(own)[key]] if key in MAIN else []
+        return [f"{key}={several}{comma}{name}" for name in _beginning(last, there)]
     given = dict(other.split("=", 1) for other in before if "=" in other)
     command = next((other for other in before if other in COMMANDS), "")
     if command == "completion":
@@ -76,12 +82,6 @@ def completions(words: Sequence[str]) -> list[str]:
     if command:
         there = [*LISTS] if command == "list" else _runs(given.get("outputs_dir"))
         return _beginning(word, [*there, "outputs_dir="])
-    own = next((value for name, value in pairwise(before) if name in ("-cd", "--config-dir")), None)
-    key, equals, value = word.partition("=")
-    if equals:
-        several, comma, last = value.rpartition(",")  # of --multirun
-        names = [*choices(own)[key]] if key in MAIN else []
-        return [f"{key}={several}{comma}{name}" for name in _beginning(last, names)]
     commands = COMMANDS if not before else ()
     return _beginning(word, [*commands, *_keys(word, configuration_keys(given, own))])
 

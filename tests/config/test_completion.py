@@ -94,7 +94,8 @@ def test_values_of_all_groups_and_of_ones_own(tmp_path: Path, monkeypatch: pytes
     assert completions(["--multirun", "model=greedy,pl"]) == ["model=greedy,plot"]
     for group in ("dataset", "sweeps", "world"):
         assert completions([f"{group}="]) == [f"{group}={name}" for name in choices()[group]]
-    assert completions(["dataset.path="]) == []
+    for words in (["dataset.path="], ["show", "outputs_dir="]):  # files
+        assert completions(words) == []
 
 
 def test_asking_imports_no_hydra() -> None:
