@@ -44,3 +44,8 @@ class ConstantPolicy(Learner):
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """See `Learner.propensity`; draws nothing."""
         return torch.full_like(s, self.config.acceptance_probability)
+
+    @property
+    def draws(self) -> bool:
+        """See `Learner.draws`."""
+        return 0.0 < self.config.acceptance_probability < 1.0

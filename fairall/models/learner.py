@@ -151,6 +151,14 @@ class Learner(nn.Module, ABC):
         """
         return propensity
 
+    @property
+    def draws(self) -> bool:
+        """Whether decisions on applicants are drawn: `propensity` or `explore` can be other than 0 and 1.
+
+        By default what `model.decision` says; true for a method without that key.
+        """
+        return getattr(self.config, "decision", "sample") == "sample"
+
     def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """Probability that a deterministic policy accepts from `decision_threshold` on, shape (E, B).
 

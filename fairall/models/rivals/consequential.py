@@ -118,6 +118,11 @@ class Consequential(Remembering):
         return accepts(self.decision_score(x, s, streams), self.config.policy)
 
     @property
+    def draws(self) -> bool:
+        """See `Learner.draws`."""
+        return self.config.policy != "threshold"
+
+    @property
     def decision_threshold(self) -> float:
         """One half: the objective contains the cost."""
         return 0.5

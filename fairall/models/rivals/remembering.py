@@ -106,6 +106,11 @@ class Remembering(Learner):
         score = self.decision_score(x, s, streams)
         return as_decided(score, "deterministic", threshold=self.decision_threshold)
 
+    @property
+    def draws(self) -> bool:
+        """See `Learner.draws`: by `explore` alone, where a method has its own."""
+        return type(self).explore is not Learner.explore
+
     @torch.no_grad()
     def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """p(ỹ = 1 | x, s) of the classifier, shape (E, B)."""

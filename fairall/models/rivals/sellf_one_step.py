@@ -151,6 +151,11 @@ class SellfOneStep(Remembering):
         """½, where the utility of accepting is 0; see `Learner.decision_score`."""
         return 0.5
 
+    @property
+    def draws(self) -> bool:
+        """True: π is a probability."""
+        return True
+
     @torch.no_grad()
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """See `Learner.propensity`; draws nothing."""
