@@ -21,6 +21,7 @@ check: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/hadolint Dockerfile
 
 ui: .venv/installed
 	$(BIN)/mlflow ui --host 127.0.0.1 --backend-store-uri sqlite:///$(CURDIR)/outputs/mlflow.db
@@ -51,10 +52,13 @@ clean:
 	rm -rf .venv build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/installed: setup.cfg pyproject.toml constraints.txt
+.venv/torch: constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	# torch on its own first: its exact version is what keeps gigabytes of GPU libraries away.
+	# On its own first: its exact version is what keeps gigabytes of GPU libraries away.
 	$(BIN)/pip install --quiet -c constraints.txt torch
+	touch $@
+
+.venv/installed: .venv/torch setup.cfg pyproject.toml
 	$(BIN)/pip install --quiet -c constraints.txt -e .
 	touch $@
 

@@ -11,9 +11,24 @@ def main() -> int:
 
 
 def _main() -> int:
+    if sys.argv[1:2] == ["completion"]:
+        return _completion(sys.argv[2:])
     from fairall.main import cli  # slow, so that Ctrl-C during the import is reported too
 
     return cli()
+
+
+def _completion(words: list[str]) -> int:
+    # Without fairall.main, which imports Hydra: a shell asks at every TAB.
+    from fairall.config.completion import completion
+    from fairall.errors import FairAllError
+
+    try:
+        print(completion(words), end="")
+    except FairAllError as error:
+        print(f"fairall: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

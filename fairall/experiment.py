@@ -140,7 +140,7 @@ def run(
                 outbox.result_made(cpu_seconds=time.process_time())
                 making.finish()
                 outbox.flush()
-    _show(plain, summary, folder.path, display)
+    show_result(plain, summary, folder.path, display)
     return summary, folder.path
 
 
@@ -168,7 +168,15 @@ def untuned(config: Config, learner: Learner) -> list[str]:
     return [f"there is no conf/hparams/{model}/{dataset}.yaml, so {model} has the defaults of its own file"]
 
 
-def _show(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
+def show_result(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
+    """Print the table of a result, its warnings, and where it is.
+
+    Args:
+        plain: configuration of the run as plain containers.
+        summary: by `write_result`.
+        folder: of the run.
+        display: prints.
+    """
     display.result(run_title(plain), summary, paper_metrics(plain), plain["evaluation"]["window"])
     for warning in summary["warnings"]:
         display.say(f"Warning: {warning}.")

@@ -16,8 +16,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 import fairall
+from fairall.config.completion import FLAGS, WITH_CHOICE, WITH_VALUE
 from fairall.config.compose import register
-from fairall.config.help import help_text, list_text
+from fairall.config.help import help_text
 from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
 from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
@@ -97,8 +98,14 @@ def _run(words: list[str]) -> int:
         options = _options(words)
         if options.help:
             print(help_text(options.overrides, options.config_dir))
-        elif options.overrides == ["list"]:
-            print(list_text(options.config_dir))
+        elif options.overrides[:1] == ["list"]:
+            from fairall.report.listing import show_list
+
+            show_list(options.overrides[1:], options.config_dir)
+        elif options.overrides[:1] == ["show"]:
+            from fairall.report.show import show
+
+            show(options.overrides[1:])
         elif options.version:
             print(f"fairall {fairall.__version__}")
         else:
@@ -127,15 +134,18 @@ def _options(words: list[str]) -> argparse.Namespace:
         FairAllError: where Hydra could not read the words.
     """
     parser = _Parser(add_help=False, allow_abbrev=False)
-    for flag in ("--help -h", "--version", "--hydra-help", "--multirun -m", "--run -r", "--resolve",
-                 "--shell-completion -sc"):  # fmt: skip
+    for flag in FLAGS:
         parser.add_argument(*flag.split(), action="store_true")
-    for option in ("--config-dir -cd", "--config-name -cn", "--config-path -cp", "--package -p",
-                   "--experimental-rerun"):  # fmt: skip
+    for option in WITH_VALUE:
         parser.add_argument(*option.split())
-    parser.add_argument("--cfg", "-c", choices=["job", "hydra", "all"])
-    shown = ["all", "config", "defaults", "defaults-tree", "plugins", "searchpath"]
-    parser.add_argument("--info", "-i", nargs="?", const="all", choices=shown)
+    for option, values in WITH_CHOICE.items():
+        optional = option.startswith("--info")
+        parser.add_argument(
+            *option.split(),
+            choices=values,
+            nargs="?" if optional else None,
+            const="all" if optional else None,
+        )
     parser.add_argument("overrides", nargs="*")
     options = parser.parse_intermixed_args(words)
     try:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from fairall import __version__
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.summary import columns
+from fairall.runtime.process import this_process
+from fairall.storage.run_folder import RunFolder
+from fairall.tracking.outbox import Sent
 from tests.conftest import run_folder, typed
 
 QUICK = [
@@ -219,16 +223,132 @@ def test_bad_input_is_one_line(words: list[str], said: str, tmp_path: Path) -> N
 
 def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
     (tmp_path / "conf" / "dataset").mkdir(parents=True)
-    (tmp_path / "conf" / "dataset" / "mine.yaml").write_text("name: mine\n")
+    (tmp_path / "conf" / "dataset" / "mine.yaml").write_text("# People of mine.\nname: mine\n")
     ended = typed("list", "-cd", "conf", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    lines = ended.stdout.splitlines()
-    assert "dataset: adult, compas, credit, csv, fico, law, meps, synthetic, mine" in lines
-    assert "preset: fast, quick" in lines
-    assert lines[2].startswith("model: ")
+    lines = [line.split(maxsplit=1) for line in ended.stdout.splitlines()]
+    assert ["mine", "People of mine."] in lines
+    for group in (
+        "model=",
+        "dataset=",
+        "initial_policy=",
+        "exploration=",
+        "world=",
+        "cost=",
+        "protocol=",
+        "preset=",
+    ):
+        assert [group] in lines
+    # Nothing has been run: the commands that do.
+    assert "none in outputs/runs yet; python -m fairall preset=quick" in ended.stdout
+    assert "studies.db yet; python -m fairall --multirun sweeps=NAME" in ended.stdout
+    assert {path.name for path in tmp_path.iterdir()} == {"conf"}
     helped = typed("-cd", "conf", "dataset=mine", "--help", cwd=tmp_path)
     assert (helped.returncode, helped.stderr) == (0, "")
     assert "dataset:\n  name: mine\n" in helped.stdout
+
+
+def test_list_narrows(tmp_path: Path) -> None:
+    for word in ("worlds", "world"):
+        said = typed("list", word, cwd=tmp_path).stdout.splitlines()
+        assert [line.split()[0] for line in said if line] == [
+            "world=", "capacity", "delay", "drift", "feedback", "noise", "static"
+        ]  # fmt: skip
+    assert "--multirun sweeps=" in typed("list", "sweeps", cwd=tmp_path).stdout
+
+
+def test_list_of_choices_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; sys.argv += ['list', 'models']\n"
+        "from fairall.main import cli; assert cli() == 0\n"
+        "heavy = ('torch', 'numpy', 'pandas', 'sklearn', 'matplotlib', 'mlflow', 'optuna', 'sqlalchemy')\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.fixture
+def outputs(quick: Path, tmp_path: Path) -> Path:
+    """A copy of the outputs of the quick command."""
+    return shutil.copytree(quick / "outputs", tmp_path / "moved")
+
+
+def test_list_and_show_a_finished_run(quick: Path, outputs: Path, tmp_path: Path) -> None:
+    folder = run_folder(outputs)
+    listed = typed("list", "runs", "outputs_dir=moved", cwd=tmp_path)
+    (line,) = [line.split() for line in listed.stdout.splitlines() if folder.name in line]
+    assert line[:4] == [folder.name, "fairall_I_II", "credit", "quick"]
+    mean = json.loads((folder / "summary.json").read_text())["aggregate"]["mean_utility"]["mean"]
+    assert f"{100 * mean:.2f} ±" in " ".join(line)
+    first = typed(*QUICK, cwd=quick).stdout  # already done
+    table = first[first.index("┏") : first.index("Results:")]
+    shown = typed("show", folder.name[:5], "outputs_dir=moved", cwd=tmp_path)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert table in shown.stdout
+    for note in json.loads((folder / "summary.json").read_text())["notes"]:
+        assert f"Note: {note}." in shown.stdout
+    for name in ("learning", "phase1", "latent"):
+        assert f"Figure:  {folder / 'figures' / name}.png" in shown.stdout
+    assert f"Policy:  {folder / 'policy'}" in shown.stdout
+    assert "MLflow:  not logged, by tracking.enabled=false" in shown.stdout
+    (command,) = [line for line in shown.stdout.splitlines() if line.startswith("Command: ")]
+    assert command.startswith(f"Command: {shlex.join(['python', '-m', 'fairall', *QUICK])}")
+    assert typed("show", str(folder), cwd=tmp_path).stdout == shown.stdout
+    Sent("python -m fairall", "0a1b", 1.0, result=True).write(folder)
+    assert "run 0a1b, experiment fairall" in typed("show", str(folder), cwd=tmp_path).stdout
+
+
+def test_list_and_show_a_run_on_its_way(outputs: Path, tmp_path: Path) -> None:
+    folder = run_folder(outputs)
+    (folder / "DONE").unlink()
+
+    def states() -> tuple[str, str]:
+        line = next(
+            line for line in typed("list", "runs", "outputs_dir=moved", cwd=tmp_path).stdout.splitlines()
+            if folder.name in line
+        )  # fmt: skip
+        return line.split()[3], typed("show", str(folder), cwd=tmp_path).stdout
+
+    listed, shown = states()
+    assert listed == "interrupted"
+    assert "\nInterrupted.\nSaved:   4 epochs of the warm-up, 8 of 8 time steps of Phase II\n" in shown
+    assert f"Go on:   {shlex.join(['python', '-m', 'fairall', *QUICK])}" in shown
+    with RunFolder(folder).locked():
+        listed, shown = states()
+        assert listed == "running"
+        assert f"\nRunning: {this_process()}\n" in shown
+    (folder / "checkpoint.pt").unlink()
+    assert "Saved:   nothing of the warm-up or Phase II yet\n" in states()[1]
+
+
+def test_a_damaged_run_is_one_line_of_list(outputs: Path, tmp_path: Path) -> None:
+    folder = run_folder(outputs)
+    (folder / "summary.json").write_text("{")
+    listed = typed("list", "runs", "outputs_dir=moved", cwd=tmp_path)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    (line,) = [line for line in listed.stdout.splitlines() if folder.name in line]
+    assert "summary.json is damaged or missing; the same command makes it again" in line
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "modles"], "list modles: no such list, did you mean models?; there are models, datasets, "),
+        (["list", "seeds=3"], "list seeds=3: not possible; list takes outputs_dir=FOLDER only"),
+        (["show"], "show takes one run: python -m fairall show RUN"),
+        (["show", "abc"], "abc: no such run, neither a folder nor an id in outputs/runs"),
+        (["show", "."], "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"),
+        (["completion"], "completion takes a shell, bash or zsh"),
+        (["completion", "fish"], "completion takes a shell, bash or zsh"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_in_other_commands_are_one_line(words: list[str], said: str, tmp_path: Path) -> None:
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (1, "", 1)
+    assert said in ended.stderr
+    assert not [*tmp_path.iterdir()]
 
 
 def test_version_is_fairalls(tmp_path: Path) -> None:

@@ -94,6 +94,13 @@ def test_a_run_a_report_and_a_sweep(typed: Typed, installed: Path) -> None:
     assert "fairlog_credit" in typed(*sweep).stdout
 
 
+def test_list_and_completion(typed: Typed, installed: Path) -> None:
+    command = str(installed / "bin" / "fairall")
+    assert "Any command in seconds" in typed(command, "list", "presets").stdout
+    for shell in ("bash", "zsh"):
+        assert "_fairall()" in typed(command, "completion", shell).stdout
+
+
 def test_plan_of_the_paper(typed: Typed) -> None:
     words = ["reproduce", "tables", "--dry-run", "dataset=credit"]
     assert "20 runs: " in typed(sys.executable, "-m", "fairall.report", *words).stdout

@@ -23,8 +23,8 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
+from fairall.config.choices import choices_of_groups
 from fairall.config.compose import compose_config
-from fairall.config.help import choices_of_groups
 from fairall.config.schema import GROUPS
 from fairall.config.target import keys
 from fairall.config.words import nearest, nearest_key, not_an_override, unreadable

@@ -44,3 +44,8 @@ class ConstantPolicy(Learner):
     def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """See `Learner.propensity`; draws nothing."""
         return torch.full_like(s, self.config.acceptance_probability)
+
+    @property
+    def deterministic(self) -> bool:
+        """See `Learner.deterministic`."""
+        return self.config.acceptance_probability in (0.0, 1.0)

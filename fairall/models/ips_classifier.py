@@ -95,11 +95,6 @@ class IPSClassifier(Learner):
         """See `Learner.decision_score`; ½ where p(ỹ = 1 | x, s) = c, since the loss contains c."""
         return torch.sigmoid(self.classify(x, s))
 
-    @property
-    def deterministic(self) -> bool:
-        """See `Learner.deterministic`."""
-        return self.config.decision == "deterministic"
-
     def _fresh_optimiser(self) -> Adam:
         return Adam(self.parameters(), self.config.learning_rate)
 

@@ -180,11 +180,6 @@ class LatentLearner(Learner):
         """See `Learner.decision_score`."""
         return self.policy.threshold
 
-    @property
-    def deterministic(self) -> bool:
-        """See `Learner.deterministic`."""
-        return self.config.decision == "deterministic"
-
     def noise_size(self) -> int:
         """Size of the latent, over which policies average."""
         return self.config.latent_size

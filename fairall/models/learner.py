@@ -151,6 +151,11 @@ class Learner(nn.Module, ABC):
         """
         return propensity
 
+    @property
+    def draws(self) -> bool:
+        """Whether decisions on applicants are drawn, from π or by an `explore` of the method's own."""
+        return not self.deterministic or type(self).explore is not Learner.explore
+
     def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """Probability that a deterministic policy accepts from `decision_threshold` on, shape (E, B).
 
@@ -165,8 +170,8 @@ class Learner(nn.Module, ABC):
 
     @property
     def deterministic(self) -> bool:
-        """Whether π is 0 or 1, the decision itself; False by default: decisions are drawn from π."""
-        return False
+        """Whether π is 0 or 1, the decision itself; by default if `model.decision` says so."""
+        return getattr(self.config, "decision", None) == "deterministic"
 
     def noise_size(self) -> int:
         """Dimensions of the samples that `propensity` draws with `streams.normal_samples`; 0 without any.

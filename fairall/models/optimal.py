@@ -100,11 +100,6 @@ class Optimal(Learner):
         """The cost c, since π estimates p(y = 1 | x, s)."""
         return self.setting.cost
 
-    @property
-    def deterministic(self) -> bool:
-        """See `Learner.deterministic`."""
-        return self.config.decision == "deterministic"
-
     def _inputs(self, x: Tensor, s: Tensor) -> Tensor:
         features = self.inputs(x)
         if not self.config.sees_sensitive:

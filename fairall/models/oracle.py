@@ -113,6 +113,11 @@ class Oracle(Learner):
         """See `Learner.propensity`; draws nothing."""
         return self.accepted(self.score(x, s), s).to(x.dtype)
 
+    @property
+    def deterministic(self) -> bool:
+        """See `Learner.deterministic`; with parity, people tied at a threshold have a probability."""
+        return not self.config.parity
+
     def accepted(self, score: Tensor, s: Tensor) -> Tensor:
         """Acceptance probability of people of given score and s, shapes (...), float64."""
         group = (s > 0).long()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from fairall.config.schema import Config, EffectiveDecisions
+from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.metrics import STANDARD, Measure
@@ -94,8 +94,9 @@ class Training:
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
-        decision = getattr(self.config.model, "decision", None)
-        return [*self.learner.notes(self.data), *self.world.notes(decision)]
+        # `stuck` leaves propensities of 0 and 1 while somebody is accepted.
+        explores = self._online.exploration.config.rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
+        return [*self.learner.notes(self.data), *self.world.notes(drawn=self.learner.draws or explores)]
 
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""
@@ -160,6 +161,11 @@ class Training:
         self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
         self._warmed_up = state["warmed_up"]
         self._online.load_state_dict(state["online"])
+
+
+def progress_of(state: dict[str, Any]) -> tuple[int, int]:
+    """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
+    return state["warmed_up"], max(0, len(state["online"]["history"]["measures"]) - 1)
 
 
 def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:

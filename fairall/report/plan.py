@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.compose import PLACES
 from fairall.config.paths import configuration_root, sweeps_folder
+from fairall.config.words import nearest
 from fairall.errors import FairAllError
 from fairall.report import labels
 from fairall.results.finished import Run
@@ -106,9 +107,11 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
         once: leave out what an earlier sweep has already.
 
     Raises:
-        FairAllError: where nothing is left.
+        FairAllError: where nothing is left, or a word picks what no sweep has.
         hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException: where a word is wrong.
     """
+    sweeps = list(sweeps)
+    _refuse_unknown(sweeps, overrides)
     planned: dict[Any, Planned] = {}
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
     for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
@@ -196,6 +199,20 @@ def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
         for words in _expanded([f"{key!s}={values}" for key, values in grid.items()])
         if any(set(choice) <= set(words) for choice in chosen)
     ]
+
+
+def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
+    """Raise FairAllError for a word that picks a value that an axis of all sweeps does not have."""
+    grids = [_grid(sweep) for sweep in sweeps]
+    for word in overrides:
+        key = word.split("=")[0]
+        if all(key in grid for grid in grids):
+            axis = [one for grid in grids for (one,) in _expanded([f"{key}={grid[key]}"])]
+            names = list(dict.fromkeys(one.removeprefix(f"{key}=") for one in axis))
+            for (picked,) in _expanded([word]):
+                if picked not in axis:
+                    near = nearest(picked.removeprefix(f"{key}="), names, key)
+                    raise FairAllError(f"{picked}: not among these runs{near}; there are {', '.join(names)}")
 
 
 def _expanded(words: list[str]) -> list[tuple[str, ...]]:

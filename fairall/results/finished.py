@@ -20,6 +20,7 @@ from fairall.storage.run_folder import RunFolder
 
 GROUPS = ("model", "dataset", "initial_policy", "protocol")
 COLUMNS = ("seed", "time_step", "utility", "dpu", "effective_utility", "effective_dpu")  # required
+NO_RUN = "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"
 TOLERANCE = 1e-5  # metrics.csv has seven digits
 
 
@@ -135,7 +136,7 @@ def run_folder(word: str, runs_folder: Path) -> Path:
 def read_named(path: Path) -> Run:
     """The run in a folder that the user named; raises as `read_run`, with the folder."""
     if not any((path / name).exists() for name in ("config.yaml", "DONE")):
-        raise FairAllError(f"{path}: not the folder of a run, which is outputs/runs/METHOD/DATASET/ID")
+        raise FairAllError(f"{path}: {NO_RUN}")
     try:
         return read_run(path)
     except FairAllError as error:

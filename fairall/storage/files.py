@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -95,6 +95,19 @@ def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
         file_lock.release()
 
 
+def held(lock: Path) -> bool:
+    """Whether a process is at work in the block of `locked`; False where that cannot be told."""
+    if not lock.exists():
+        return False
+    try:
+        with FileLock(lock, timeout=0):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
+
+
 def why_no_file(path: Path) -> str | None:
     """Why `path` cannot be read as a file; None if it is one."""
     try:
@@ -125,8 +138,13 @@ def write_sums(listing: Path, names: Sequence[str]) -> None:
         temporary.write_text("".join(lines))
 
 
-def damaged(listing: Path) -> list[str]:
-    """Names of files that are missing or differ from their checksum in `listing`; its own if unreadable."""
+def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
+    """Names of files that are missing or differ from their checksum in `listing`; its own if unreadable.
+
+    Args:
+        listing: by `write_sums`.
+        among: names to look at; None: all.
+    """
     try:
         lines = listing.read_text().splitlines()
         sums = {name: known for known, name in (line.split("  ", 1) for line in lines)}
@@ -134,7 +152,7 @@ def damaged(listing: Path) -> list[str]:
         return [listing.name]
     if not sums:
         return [listing.name]
-    paths = {name: listing.parent / name for name in sums}
+    paths = {name: listing.parent / name for name in sums if among is None or name in among}
     return [name for name, path in paths.items() if not path.is_file() or sha256(path) != sums[name]]
 
 

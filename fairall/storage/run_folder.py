@@ -56,7 +56,7 @@ class RunFolder:
         Raises:
             FairAllError: if the configuration in the folder determines another result.
         """
-        known = self._config()
+        known = self.read_config()
         if known is None:
             return
         there, here = (
@@ -75,7 +75,7 @@ class RunFolder:
         content = OmegaConf.to_yaml(OmegaConf.create(config))
         self.write_text("config.yaml", f"{SUM}{_sha256(content)}\n{content}")
 
-    def _config(self) -> dict[str, Any] | None:
+    def read_config(self) -> dict[str, Any] | None:
         """config.yaml as plain containers; None if it is missing or damaged."""
         path = self.path / "config.yaml"
         text = path.read_text(errors="replace") if path.exists() else ""

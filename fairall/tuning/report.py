@@ -11,7 +11,6 @@ from rich.table import Table
 from fairall.config.compose import compose_config
 from fairall.runtime.console import AnyConsole
 from fairall.tuning.export import export as write_hyperparameters
-from fairall.tuning.figures import draw_sweep
 from fairall.tuning.importance import importances
 from fairall.tuning.objectives import Objective, Trial, pareto_set, selected
 from fairall.tuning.paper import paper_point, tried
@@ -27,13 +26,18 @@ FILE_WIDTH = 160  # columns of a table when the output is not a terminal
 
 def listed(overrides: Sequence[str]) -> None:
     """Print every study and its progress."""
+    place, found = standings(overrides)
+    if not found:
+        _say(f"There are no studies in {place} yet: python -m fairall --multirun sweeps=NAME")
+    for name, progress in found:
+        _say(f"{name}: {progress}")
+
+
+def standings(overrides: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
+    """The database of the studies as shown, and the name and progress of each."""
     url, _ = _place(overrides)
-    names = study_names(url)
-    if not names:
-        _say(f"There are no studies in {shown(url)} yet: python -m fairall --multirun sweeps=NAME")
-    for name in names:
-        study = SharedStudy.load(url, name)
-        _say(f"{name}: {standing(study.trials(), study.target)}")
+    studies = [SharedStudy.load(url, name) for name in study_names(url)]
+    return shown(url), [(study.name, standing(study.trials(), study.target)) for study in studies]
 
 
 def show(name: str, overrides: Sequence[str]) -> None:
@@ -55,6 +59,8 @@ def show(name: str, overrides: Sequence[str]) -> None:
     shares = {objective.measure: importances(study, objective) for objective in study.objectives}
     if any(shares.values()):
         _print(_importance_table(shares, study.objectives))
+    from fairall.tuning.figures import draw_sweep  # imports matplotlib
+
     path = outputs / "sweeps" / f"{name}.png"
     number = None if of_paper is None else of_paper.number
     draw_sweep(complete, study.objectives, shares, path, title=f"{name}, validation people", paper=number)

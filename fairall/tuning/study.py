@@ -288,11 +288,11 @@ class SharedStudy:
 
 def study_names(url: str) -> list[str]:
     """Names of the studies of sweeps at `url`; none where the sqlite file does not exist yet."""
-    import optuna
-
     location = address(url)
     if location.get_backend_name() == "sqlite" and not Path(str(location.database)).exists():
         return []
+    import optuna  # slow
+
     every = optuna.get_all_study_summaries(open_storage(url))
     return sorted(study.study_name for study in every if TARGET in study.user_attrs)
 

@@ -93,12 +93,12 @@ class Capacity(Part):
         """`places` of the time step, shape (E,)."""
         return {"places": torch.full((len(self.setting.seeds),), float(self.places))}
 
-    def notes(self, decision: str | None) -> list[str]:
+    def notes(self, *, drawn: bool) -> list[str]:
         """A note where propensities are 0 and 1."""
-        if self.config.rule is not PlacesRule.top or decision != "deterministic":
+        if self.config.rule is not PlacesRule.top or drawn:
             return []
         return [
-            "world.capacity.rule=top with model.decision=deterministic leaves nothing to chance: propensities"
+            "world.capacity.rule=top with a deterministic policy leaves nothing to chance: propensities"
             " are 0 and 1, and weighting by 1/propensity corrects for nothing"
         ]
 

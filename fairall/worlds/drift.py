@@ -116,7 +116,7 @@ class Drift(Part):
         change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
         return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
 
-    def notes(self, decision: str | None) -> list[str]:
+    def notes(self, *, drawn: bool) -> list[str]:
         """A note where the run ends before the drift begins."""
         start, last = self.config.start, self.setting.time_steps
         if start < last:

@@ -92,11 +92,11 @@ class Part:
         """Values of this time step for measures, by the names of `metrics.WORLD_DATA`; shapes (E, ...)."""
         return {}
 
-    def notes(self, decision: str | None) -> list[str]:
+    def notes(self, *, drawn: bool) -> list[str]:
         """Remarks for the user, one sentence each.
 
         Args:
-            decision: `sample` or `deterministic`, of the method; None for one without the key.
+            drawn: whether the method and its exploration leave decisions to chance.
         """
         return []
 

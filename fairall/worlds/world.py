@@ -120,9 +120,9 @@ class World:
             found |= part.observed()
         return found
 
-    def notes(self, decision: str | None) -> list[str]:
+    def notes(self, *, drawn: bool) -> list[str]:
         """Remarks of the parts; see `Part.notes`."""
-        return [note for part in self.parts.values() for note in part.notes(decision)]
+        return [note for part in self.parts.values() for note in part.notes(drawn=drawn)]
 
     def state_dict(self) -> dict[str, Any]:
         """All that later time steps depend on, as plain containers of tensors."""

@@ -48,8 +48,11 @@ def test_words_pick_from_an_axis_or_are_added() -> None:
     assert one.config["schedule"]["time_steps"] == 8
     assert len(plan(["harsh"], ["model=fairlog,unfairlog"])) == 6
     assert [p.config["cost"]["value"] for p in plan(["costs"], ["cost.value=0.3", "dataset=meps"])] == [0.3]
-    with pytest.raises(FairAllError, match="left by dataset=synthetic"):
-        plan(["harsh"], ["dataset=synthetic"])
+    with pytest.raises(FairAllError, match="left by model=opt_fair dataset=credit"):
+        plan(["harsh", "optimal"], ["model=opt_fair", "dataset=credit"])
+    for sweeps, word in (["harsh"], "dataset=synthetic"), (["harsh", "costs"], "model=fairlog,fairlgo"):
+        with pytest.raises(FairAllError, match="not among these runs"):
+            plan(sweeps, [word])
 
 
 def test_a_run_of_fewer_seeds_takes_the_place_of_a_missing_one(make_run: MakeRun, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall.storage.files import atomic
+from fairall.storage.files import atomic, damaged, held, locked, write_sums
 
 
 def half_written(path: Path) -> None:
@@ -24,3 +24,23 @@ def test_a_file_stays_as_it_was_until_the_new_one_is_whole(tmp_path: Path) -> No
         assert path.read_text() == "old"
     assert path.read_text() == "new"
     assert [*tmp_path.iterdir()] == [path]
+
+
+def test_damage_of_some_files_alone(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    write_sums(tmp_path / "SUMS", ["a", "b"])
+    (tmp_path / "b").write_text("other")
+    assert damaged(tmp_path / "SUMS") == ["b"]
+    assert damaged(tmp_path / "SUMS", among=["a"]) == []
+
+
+def test_a_lock_is_held_in_the_block_alone(tmp_path: Path) -> None:
+    folder, lock = tmp_path / "folder", tmp_path / "folder.lock"
+    assert not held(lock)
+    assert not lock.exists()
+    with locked(folder, lock):
+        whose = lock.read_text()
+        assert held(lock)
+        assert lock.read_text() == whose
+    assert not held(lock)

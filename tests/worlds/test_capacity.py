@@ -8,9 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.compose import compose_config
 from fairall.config.world import CapacityConfig, PlacesRule, QuotasConfig
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
+from fairall.experiment import job
+from fairall.online.training import Training
 from fairall.worlds import capacity as module
 from fairall.worlds.capacity import Capacity, lottery, top
 from tests.worlds.conftest import close, sampled, setting_of
@@ -180,8 +183,29 @@ def test_places_for_all_change_nothing() -> None:
         torch.testing.assert_close(taken.propensity, pi)
 
 
+@pytest.mark.parametrize(
+    ("words", "noted"),
+    [
+        (["model=fairlog"], False),
+        (["model=fairlog", "model.decision=deterministic"], True),
+        (["model=greedy"], True),
+        (["model=epsilon_greedy"], False),
+        (["model=plot"], False),
+        (["model=consequential", "model.policy=threshold"], True),
+        (["model=oracle"], True),
+        (["model=random"], False),
+        (["model=accept_all"], True),
+    ],
+)
+def test_a_run_notes_that_nothing_is_left_to_chance(words: list[str], noted: bool) -> None:
+    composed = compose_config("preset=quick", "world=capacity", "world.capacity.rule=top", *words)
+    task = job(composed)
+    notes = Training(task.learner, task.initial_policy, task.config, task.data, task.measures).notes()
+    assert any("nothing to chance" in note for note in notes) is noted
+
+
 def test_only_top_of_a_deterministic_policy_has_a_note() -> None:
-    (note,) = capacity(8, share=0.5, rule=PlacesRule.top).notes("deterministic")
+    (note,) = capacity(8, share=0.5, rule=PlacesRule.top).notes(drawn=False)
     assert "nothing to chance" in note
-    assert capacity(8, share=0.5, rule=PlacesRule.top).notes("sample") == []
-    assert capacity(8, share=0.5).notes("deterministic") == []
+    assert capacity(8, share=0.5, rule=PlacesRule.top).notes(drawn=True) == []
+    assert capacity(8, share=0.5).notes(drawn=False) == []

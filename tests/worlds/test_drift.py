@@ -221,8 +221,8 @@ def test_impossible_drifts_are_refused(credit: PreparedData) -> None:
 
 
 def test_a_drift_after_the_end_has_a_note(credit: PreparedData) -> None:
-    assert drift(credit, [0], start=99, advantaged=0.1).notes(None) == []
+    assert drift(credit, [0], start=99, advantaged=0.1).notes(drawn=True) == []
     for start in (100, 300):
-        (note,) = drift(credit, [0], start=start, advantaged=0.1).notes(None)
+        (note,) = drift(credit, [0], start=start, advantaged=0.1).notes(drawn=True)
         assert f"before time step {start} (world.drift.start)" in note
     assert math.isclose(drift(credit, [0], start=100, advantaged=0.1).extent(100), 1.0)

@@ -102,7 +102,7 @@ def test_a_world_without_parts_hands_everything_through(
     p = torch.rand(3)
     assert world.probability(p, torch.ones(3), 5) is p
     assert world.observed() == {}
-    assert world.notes("sample") == []
+    assert world.notes(drawn=True) == []
     assert world.state_dict()["parts"] == {}
 
 
@@ -192,7 +192,7 @@ class Strike(Part):
         opened = self.streams.uniform(people.s.shape[1]) >= share
         self.closed += int((~opened).sum())
         return Decisions(wanted.propensity * (1 - share), wanted.accepted & opened)
-    def notes(self, decision):
+    def notes(self, *, drawn):
         return ["on strike"]
     def state_dict(self):
         return super().state_dict() | {"closed": self.closed}
@@ -222,7 +222,7 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
     assert plain["world"]["further"]["strike"]["share"] == 0.25
     whole, resumed = (online(Fixed(), config, fico, [0, 1]) for _ in range(2))
     assert [*whole.world.parts] == ["capacity", "strike"]
-    assert whole.world.notes(None) == ["on strike"]
+    assert whole.world.notes(drawn=True) == ["on strike"]
     run(whole, 10)
     buffer = io.BytesIO()
     torch.save(whole.state_dict(), buffer)

@@ -49,6 +49,16 @@ def assert_all(make: MakeLearner, people: People) -> None:
     assert_propensity_is_of_the_person(learner, people)
     assert_deterministic_is_0_or_1(learner, people)
     assert_learns_nothing_wrong_from_nobody(make, people)
+    assert_draws_as_it_says(taught(make([0, 1]), people, [0, 1], range(3)), people)
+
+
+def assert_draws_as_it_says(learner: Learner, people: People) -> None:
+    """`draws` says whether decisions on applicants have probabilities other than 0 and 1."""
+    x, s = people.x.expand(2, -1, -1), people.s.expand(2, -1)
+    decided = learner.explore(
+        x, s, propensities(learner, people), SeedStreams([0, 1], "u").uniform(len(people))
+    )
+    assert learner.draws == ((decided > 0) & (decided < 1)).any()
 
 
 def assert_deterministic_is_0_or_1(learner: Learner, people: People) -> None:

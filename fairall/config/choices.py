@@ -1,0 +1,111 @@
+"""Groups of the configuration with their choices, descriptions and keys, read without Hydra."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from fairall.config.paths import configuration_root, sweeps_folder
+
+# Groups that users choose from.
+MAIN = ("model", "dataset", "initial_policy", "exploration", "world", "cost", "protocol", "preset", "sweeps")
+# What `list` has, by the word that picks it: groups, runs and studies.
+LISTS = {
+    "models": "model", "datasets": "dataset", "initial_policies": "initial_policy",
+    "explorations": "exploration", "worlds": "world", "costs": "cost", "protocols": "protocol",
+    "presets": "preset", "sweeps": "sweeps", "runs": "runs", "studies": "studies",
+}  # fmt: skip
+PACKAGE = "# @package"  # how a line begins that is for Hydra
+
+
+def choices(own: str | None = None) -> dict[str, dict[str, Path]]:
+    """File of every choice, by group and name.
+
+    Args:
+        own: a folder of the user's configurations (`-cd`); of two files of a name Hydra takes ours.
+    """
+    found: defaultdict[str, dict[str, Path]] = defaultdict(dict)
+    for folder in (configuration_root() / "conf", *([] if own is None else [Path(own)])):
+        for path in sorted(folder.glob("*/**/*.yaml")):
+            # conf/fewer is chosen by preset=fast.
+            if not (path.is_relative_to(folder / "fewer") or path.stem.startswith("_")):
+                found[path.parent.relative_to(folder).as_posix()].setdefault(path.stem, path)
+    for path in sorted(sweeps_folder().glob("[!_]*.yaml")):
+        found["sweeps"].setdefault(path.stem, path)
+    return found
+
+
+def choices_of_groups(own: str | None = None) -> dict[str, list[str]]:
+    """Names of the choices of the main groups; `own` as in `choices`."""
+    found = choices(own)
+    return {group: [*found[group]] for group in MAIN}
+
+
+def description(path: Path) -> str:
+    """The comment in the first line of a YAML file, below `# @package`; empty where there is none."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = next((line for line in file if not line.startswith(PACKAGE)), "")
+    return first.removeprefix("#").strip() if first.startswith("#") else ""
+
+
+def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> list[str]:
+    """Dotted keys of the configuration, the groups among them.
+
+    Args:
+        chosen: names of choices by group; the other groups have their defaults.
+        own: as in `choices`.
+    """
+    root = settings()
+    defaults = {
+        group: name for one in root.pop("defaults") if isinstance(one, dict) for group, name in one.items()
+    }
+    del root["hydra"]
+    keys = [*_flat(root)]
+    files = choices(own)
+    for group in MAIN:
+        name = chosen.get(group, defaults.get(group))
+        path = files[group].get(str(name))
+        # Values of a preset or a sweep are of other nodes.
+        if path is not None and group not in ("preset", "sweeps"):
+            node = _with_parents(path, files[group])
+            if group == "world":
+                node |= _read(path.with_name("_parts.yaml"))
+            keys += _flat(node, f"{group}.")
+    return sorted({*MAIN, *keys})
+
+
+def settings() -> dict[str, Any]:
+    """Content of conf/config.yaml."""
+    return _read(configuration_root() / "conf" / "config.yaml")
+
+
+def _with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
+    """Content of a file and of those of its group in its `defaults`."""
+    node = _read(path)
+    for parent in node.pop("defaults", []):
+        if isinstance(parent, str) and parent in files and files[parent] != path:
+            node = _with_parents(files[parent], files) | node
+    return node
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Content of a YAML file; empty where it cannot be read."""
+    import yaml
+
+    try:
+        content = yaml.load(
+            path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
+    except (OSError, ValueError, yaml.YAMLError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _flat(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    for key, value in node.items():
+        if isinstance(value, dict) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        elif not str(key).startswith("_"):
+            yield f"{prefix}{key}"
