@@ -317,9 +317,9 @@ def test_commands_of_the_page(saved: Path, tmp_path: Path) -> None:
     people.insert(0, "id", [f"L{i:04}" for i in range(len(people))])
     people.to_csv(tmp_path / "people.csv", index=False)
     typed_there = [line.replace(" RUN ", f" {saved} ") for line in commands(PAGE)]
-    *deciding, evaluating = typed_there
+    *deciding, evaluating, explaining = typed_there
     assert len(deciding) == 2
-    for line in deciding:
+    for line in (*deciding, explaining):
         said = typed_line(line, tmp_path)
         assert (said.returncode, said.stderr) == (0, "")
     said = typed_line(f"{evaluating} tracking.enabled=false", tmp_path)
