@@ -12,6 +12,7 @@ from fairall.config.checks import plain_name
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, reaching
+from fairall.tracking.page import NOTE_TAG, note_of_report
 from fairall.tracking.run_logger import RUN_TAG
 
 
@@ -55,6 +56,7 @@ def log_report(
             params=[Param(allowed(name), str(value)[:500]) for name, value in (parameters or {}).items()],
         )
         store.client.log_artifacts(run_id, str(folder))
+        store.client.set_tag(run_id, NOTE_TAG, note_of_report(folder, store.experiment, run_id))
         store.client.set_terminated(run_id, "FINISHED")
 
     reaching(config, keep)
