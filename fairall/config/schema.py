@@ -256,7 +256,7 @@ class EvaluationConfig:
 
 @dataclass
 class TrackingConfig:
-    """The MLflow server or store, the experiment, and the registered model that gets the policy as a version."""
+    """The MLflow server or store, the experiment, and the name that the policy is registered under."""
 
     enabled: bool = MISSING
     uri: str | None = MISSING

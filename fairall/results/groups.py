@@ -66,7 +66,7 @@ def _base_rate(people: People, rows: torch.Tensor) -> float | None:
 
 
 def _over_seeds(table: pd.DataFrame, measure: str) -> dict[str, Any] | None:
-    """Mean over time steps per seed, without diverged seeds and without time steps that have no such applicants."""
+    """Mean per seed that has not diverged, over the time steps that have such applicants."""
     sound = table.groupby("seed")["utility"].transform(lambda values: values.notna().all())
     of_seeds = table[sound].groupby("seed")[measure].mean().to_numpy()
     spread = metrics.Spread.over_seeds(of_seeds, bounds=metrics.SHARE)

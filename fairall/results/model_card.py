@@ -100,10 +100,10 @@ def model_card(config: dict[str, Any], summary: dict[str, Any], identity: str) -
                 "version": fairall.__version__,
                 "title": run_title(config),
                 "rehearsal": config["preset"] == REHEARSAL,
-                "method": _described("model", model["name"])
+                "method": described("model", model["name"])
                 or f"A method of the user's own, {model['_target_']}.",
-                "page": _page(model["name"]),
-                "data": _described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}.",
+                "page": page_of(model["name"]),
+                "data": described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}.",
                 "file": Path(dataset["path"]).name if dataset.get("path") else None,
                 "terms": TERMS.get(dataset["name"]),
                 "caveats": OWN if own else CAVEATS[dataset["name"]],
@@ -131,7 +131,7 @@ def measure_rows(
         names: of the measures; those of the run's table by default.
     """
     paper = paper_metrics(config)
-    described = _quantities(summary["measures"])
+    quantities = _quantities(summary["measures"])
     rows = []
     for name in shown_measures(summary["measures"], paper) if names is None else names:
         measured, printed = summary["aggregate"].get(name), paper.get(name.removesuffix("_sampled"))
@@ -140,7 +140,7 @@ def measure_rows(
         references = [summary["references"].get(policy, {}).get(name) for policy in REFERENCES]
         rows.append(
             [
-                _text(described[name].heading),
+                _text(quantities[name].heading),
                 f"`{name}`",
                 _spread(measured["mean"], measured["std"]),
                 _interval(measured["interval"]),
@@ -161,12 +161,12 @@ def share(spread: Mapping[str, Any] | None) -> str:
 
 def _quantities(measures: Mapping[str, Any]) -> dict[str, Quantity]:
     """The quantities that a run's table may show, by name."""
-    described: dict[str, Quantity] = {}
+    quantities: dict[str, Quantity] = {}
     for name, plain in measures.items():
         quantity = Quantity.from_plain(name, plain)
         for one in (quantity, quantity.sampled()):
-            described |= {part.name: part for part in (one, one.mean(), one.variation())}
-    return described
+            quantities |= {part.name: part for part in (one, one.mean(), one.variation())}
+    return quantities
 
 
 def _groups(groups: Mapping[str, Any]) -> list[list[str]]:
@@ -189,7 +189,7 @@ def _groups(groups: Mapping[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _described(group: str, name: str) -> str | None:
+def described(group: str, name: str) -> str | None:
     """The whole sentences in the first line of a file of conf/; None for a file of the user's."""
     path = configuration_root() / "conf" / group / f"{name}.yaml"
     if not path.is_file():
@@ -198,7 +198,7 @@ def _described(group: str, name: str) -> str | None:
     return line if line.endswith(".") or ". " not in line else f"{line.rpartition('. ')[0]}."
 
 
-def _page(method: str) -> str | None:
+def page_of(method: str) -> str | None:
     """The page of a method of this package in docs/."""
     if method in WITHOUT_PAGE:
         return "docs/methods.md"

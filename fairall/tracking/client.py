@@ -47,7 +47,7 @@ def how_to_look(config: dict[str, Any]) -> str | None:
 
 
 def page_address(config: dict[str, Any], experiment: str) -> str:
-    """Address of an experiment, by its id, on MLflow's page; of a store without a server, as `mlflow ui` has it."""
+    """Address of an experiment, by its id, on MLflow's page; without a server that of `mlflow ui`."""
     server = config["tracking"]["uri"] if has_server(config) else LOCAL_PAGE
     return f"{server.rstrip('/')}/{experiment_page(experiment)}"
 

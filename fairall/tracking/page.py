@@ -15,16 +15,16 @@ KIND_TAG = "mlflow.experimentKind"
 TRAINING = "workflowType=machine_learning"  # without it MLflow's page opens on language models
 VIEW = "fairall"  # key of the saved view in addresses
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"  # where MLflow's page keeps a saved view, from version 3.15 on
-SETTING = ("initial_policy", "protocol", "cost")  # tags `fairall.*` that are columns after the measures
+WIDTH = 180  # pixels, of columns whose names are long
 MAX_NOTE = 5000  # characters of a tag that all servers take
 DESCRIPTION = f"""\
-Runs of [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals: fair decisions under selective labels.
+Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals.
 
-- `METHOD DATASET ID` is the run of a command. Its description has the main measures; its artifacts are `{CARD}`,
-  `figures/`, `metrics.csv` and `summary.json`; its model `policy` can be served. Each seed is a run nested in it.
+- `METHOD DATASET ID`: the run of a command. Its description has the main measures; artifacts are `{CARD}`,
+  `figures/`, `metrics.csv` and `summary.json`; the model `policy` can be served. Seeds are nested in it.
 - `report`: tables and figures of many runs. `sweep NAME`: a study of hyperparameters and its trials.
 - `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are curves over time steps.
-- The saved view "{VIEW}" (menu *Views*) has commands, reports and sweeps by utility and unfairness, without seeds.
+- The saved view "{VIEW}" (menu *Views*) shows commands, reports and sweeps with the main measures.
 """
 
 
@@ -36,13 +36,14 @@ def experiment_tags(now: int) -> dict[str, str]:
     Args:
         now: time of the view, milliseconds since 1970.
     """
-    columns = [f"tags.`fairall.{name}`" for name in ("model", "dataset")]
-    columns += [f"metrics.`summary.{name}.mean`" for name in ESSENTIAL]
-    columns += [f"tags.`fairall.{name}`" for name in SETTING]
+    measures = [f"metrics.`summary.{name}.mean`" for name in ESSENTIAL]
+    tags = [f"tags.`fairall.{name}`" for name in ("model", "dataset", "initial_policy", "protocol", "cost")]
+    columns = [*tags[:2], *measures, *tags[2:]]
     state = {
         "searchFilter": "tags.`fairall.kind` != 'seed'",
         "selectedColumns": columns,
         "columnOrder": columns,
+        "columnWidths": dict.fromkeys(measures, WIDTH),
     }
     view = {"name": VIEW, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
     return {
@@ -81,11 +82,10 @@ def note_of_run(config: dict[str, Any], summary: dict[str, Any], experiment: str
         "paper",
     ]
     rows = [heading, ["---"] * len(heading), *measure_rows(config, summary, ESSENTIAL)]
-    lines = [f"{run_title(config)}.", ""]
-    lines += [f"- **Warning**: {warning}." for warning in summary["warnings"]]
-    lines += ["", *(f"| {' | '.join(row)} |" for row in rows), ""]
     files = (CARD, "figures/learning.png", "metrics.csv", "summary.json", "config.yaml")
-    lines.append(f"Files: {', '.join(map(link, files))}.")
+    lines = [f"{run_title(config)}. {', '.join(map(link, files))}.", ""]  # links first: long notes are folded
+    lines += [f"- **Warning**: {warning}." for warning in summary["warnings"]]
+    lines += ["", *(f"| {' | '.join(row)} |" for row in rows)]
     return "\n".join(lines)[:MAX_NOTE]
 
 
