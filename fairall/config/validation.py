@@ -88,7 +88,7 @@ def validate(config: Config) -> None:
             config.tracking.enabled,
             "tracking.register",
             config.tracking.register,
-            "null where tracking.enabled=false, as in trials of a sweep; register a run of the best one",
+            "null where tracking.enabled=false",
         )
     validate_dataset(config.dataset)
     plain_name("model.name", config.model.name)

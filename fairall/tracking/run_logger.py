@@ -130,10 +130,13 @@ class RunLogger:
         except MlflowException as error:
             if error.error_code != "RESOURCE_ALREADY_EXISTS":
                 raise
-        source = self._client.get_logged_model(model).artifact_location
-        note = self._client.get_run(parent).data.tags.get(NOTE_TAG)
         made = self._client.create_model_version(
-            name, source, parent, tags=self._tags | {RUN_TAG: self._run_id}, description=note, model_id=model
+            name,
+            source=f"models:/{model}",
+            run_id=parent,
+            tags=self._tags | {RUN_TAG: self._run_id},
+            description=self._client.get_run(parent).data.tags.get(NOTE_TAG),
+            model_id=model,
         )
         return str(made.version)
 
