@@ -24,7 +24,7 @@ check: .venv/installed-dev
 	$(BIN)/hadolint Dockerfile
 
 ui: .venv/installed
-	$(BIN)/mlflow ui --host 127.0.0.1 --backend-store-uri sqlite:///$(CURDIR)/outputs/mlflow.db
+	$(BIN)/python -m fairall.tracking ui
 
 # Skips what is finished, goes on where it was interrupted, and ends with outputs/report/index.html.
 reproduce: reproduce-tables reproduce-figures

@@ -29,7 +29,7 @@ from fairall.runtime.processor import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
 from fairall.storage.run_folder import RunFolder
-from fairall.tracking.client import how_to_look
+from fairall.tracking.client import how_to_look, page_address
 from fairall.tracking.outbox import Outbox, Sent
 from fairall.worlds.world import World
 
@@ -181,6 +181,8 @@ def show_result(plain: dict[str, Any], summary: dict[str, Any], folder: Path, di
     for warning in summary["warnings"]:
         display.say(f"Warning: {warning}.")
     display.say(f"Results: {folder}")
-    look = how_to_look(plain)
-    if look is not None and Sent.read(folder).result:
+    look, sent = how_to_look(plain), Sent.read(folder)
+    if look is not None and sent.result:
         display.say(f"MLflow:  {look}")
+        if sent.experiment is not None:  # runs that older versions logged have none
+            display.say(f"         {page_address(plain, sent.experiment)}")

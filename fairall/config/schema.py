@@ -256,11 +256,12 @@ class EvaluationConfig:
 
 @dataclass
 class TrackingConfig:
-    """The MLflow server or store, and the experiment."""
+    """The MLflow server or store, the experiment, and the name that the policy is registered under."""
 
     enabled: bool = MISSING
     uri: str | None = MISSING
     experiment: str = MISSING
+    register: str | None = MISSING
 
 
 @dataclass

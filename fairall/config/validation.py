@@ -82,6 +82,14 @@ def validate(config: Config) -> None:
         f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
     )
     one_of("evaluation.split", evaluation.split, ("test", "validation"))
+    if config.tracking.register is not None:
+        plain_name("tracking.register", config.tracking.register)
+        require(
+            config.tracking.enabled,
+            "tracking.register",
+            config.tracking.register,
+            "null where tracking.enabled=false",
+        )
     validate_dataset(config.dataset)
     plain_name("model.name", config.model.name)
     config.model.validate()

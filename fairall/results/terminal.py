@@ -75,13 +75,13 @@ class Display:
             f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
             "_sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % interval: of the mean "
             "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
-            f"nobody gives 0. {_known_labels(summary['references'])}{_noise(summary['evaluation'])}"
+            f"nobody gives 0. {_known_labels(summary['references'])}{noise(summary['evaluation'])}"
         )
         table.add_column("measure", overflow="fold")
         for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
             table.add_column(column, justify="right")
         accept_all = summary["references"]["accept_all"]
-        for name in (*_names(summary["measures"], paper), *BOUNDS):
+        for name in (*shown_measures(summary["measures"], paper), *BOUNDS):
             measure = summary["aggregate"].get(name)
             if measure is not None:
                 scale = 1 if name in BOUNDS else 100
@@ -96,8 +96,8 @@ class Display:
         self._console.print(table)
 
 
-def _names(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:
-    """Rows of the table: measures of applicants, then the temporal ones of the policy."""
+def shown_measures(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:
+    """Names of the rows of a run's table: measures of applicants, then the temporal ones of the policy."""
     names = [name for name, plain in measures.items() if plain["of"] == "applicants"]
     for name, plain in measures.items():
         if plain["of"] == "policy":
@@ -118,7 +118,7 @@ def _known_labels(references: Mapping[str, Any]) -> str:
     return f"A classifier fitted to every training label has {said[0]}, with parity {said[1]}. "
 
 
-def _noise(evaluation: dict[str, Any]) -> str:
+def noise(evaluation: dict[str, Any]) -> str:
     """A sentence on the noise of the evaluation people, which intervals over seeds do not include."""
     split, people = evaluation["split"], evaluation["people"]
     error = evaluation["utility_standard_error"]

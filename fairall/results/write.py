@@ -1,4 +1,4 @@
-"""Files of a finished run: metrics.csv, summary.json, policy/ and figures/, on request decisions.csv."""
+"""Files of a finished run: tables, summary, model card, policy and figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from fairall.online.training import Training
 from fairall.policy import Policy
 from fairall.results.decisions import decision_table, renamed
 from fairall.results.diagnostics import preset_warnings, warm_up_warnings, warnings_of
+from fairall.results.groups import groups
 from fairall.results.latent_quality import latent, representation_measures
+from fairall.results.model_card import model_card
 from fairall.results.paper import paper_metrics
 from fairall.results.references import reference_histories, references
 from fairall.results.summary import measure_table, summarise
@@ -40,6 +42,8 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     summary = summarise(table, window=window, further=_further(training), measures=evaluation.measures)
     summary["references"] = references(histories, training, window)
     summary["evaluation"] = _evaluation_people(training)
+    summary["groups"] = groups(data, table, window)
+    summary["warm_up"] = _warm_up(training)
     summary["notes"] = [*data.notes, *training.notes()]
     if config.evaluation.decisions:
         summary["notes"] += renamed(data)
@@ -52,6 +56,7 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     ]
     folder.write_table(table)
     folder.write_summary(summary)
+    folder.write_card(model_card(plain, summary, folder.path.name))
     Policy.of(training.learner, data).save(folder.path / "policy", plain)
     _draw(training, plain, table, summary["references"], folder)
     return summary
@@ -73,6 +78,12 @@ def _evaluation_people(training: Training) -> dict[str, Any]:
         "effective_sample_size": effective_sample_size(weight.double().numpy()),
         "utility_standard_error": error if np.isfinite(error) else None,
     }
+
+
+def _warm_up(training: Training) -> dict[str, Any]:
+    """How many people the initial policy decided on, and the share whom it accepted, averaged over seeds."""
+    accepted = training.decided.accepted
+    return {"people": accepted.shape[1], "accepted": float(accepted.double().mean())}
 
 
 def _further(training: Training) -> dict[str, np.ndarray]:

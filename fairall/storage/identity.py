@@ -25,8 +25,9 @@ FURTHER_OUTPUTS = ("measures", "decisions")
 # enter an identity with the configuration, those that a file in data/ holds with the data.
 COMPUTING = (
     "data", "nn", "models", "worlds", "online", "metrics.py", "policy.py", "randomness.py",
-    "results/decisions.py", "results/latent_quality.py", "results/references.py",
-    "results/selection.py", "results/summary.py", "results/write.py", "runtime/processor.py",
+    "results/decisions.py", "results/groups.py", "results/latent_quality.py",
+    "results/references.py", "results/selection.py", "results/summary.py", "results/write.py",
+    "runtime/processor.py",
 )  # fmt: skip
 # Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")

@@ -21,13 +21,14 @@ from fairall.storage.identity import determining, flattened
 
 ANEW = "anew"  # subfolder for the folder of a new result while there is an old one
 # Files and folders of a result.
-FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json"), ("figures", "policy")
+CARD = "model_card.md"  # results of older versions have none
+FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json", CARD), ("figures", "policy")
 DECISIONS = "decisions.csv"  # of runs with evaluation.decisions
 SUM = "# sha256 of what follows: "
 
 
 class RunFolder:
-    """Folder with config.yaml, metrics.csv, summary.json, figures/, policy/, checkpoint.pt and DONE.
+    """Folder with the files and folders of a result, checkpoint.pt and DONE.
 
     On request it has decisions.csv too.
 
@@ -168,6 +169,11 @@ class RunFolder:
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write summary.json."""
         self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
+
+    def write_card(self, text: str) -> None:
+        """Write model_card.md."""
+        with atomic(self.path / CARD) as temporary:
+            temporary.write_text(text, encoding="utf-8")
 
     def read_summary(self) -> dict[str, Any]:
         """Read summary.json."""

@@ -1,8 +1,9 @@
-"""`python -m fairall.tracking sync`: log finished runs that MLflow does not have."""
+"""`python -m fairall.tracking`: log finished runs that MLflow does not have, and show MLflow's page."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +15,12 @@ EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI names
 another store than the one in the runs' configurations, for instance a new one.
 
-Runs with tracking.enabled=false, such as the trials of a sweep, are not logged.
+Runs with tracking.enabled=false, such as the trials of a sweep, are not logged. A run that was made with
+tracking.register=NAME is registered too; to register another, repeat its command with tracking.register=NAME.
 
   python -m fairall.tracking sync                        after MLflow was away, or its database was lost
-  python -m fairall.tracking sync tracking.uri=http://mlflow.example.org:5000"""
+  python -m fairall.tracking sync tracking.uri=http://mlflow.example.org:5000
+  python -m fairall.tracking ui                          MLflow's page of the runs in outputs_dir"""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -31,7 +34,7 @@ def _main(words: Sequence[str] | None) -> int:
     # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
 
-    return exit_code(lambda: _sync(arguments.overrides), arguments.overrides)
+    return exit_code(lambda: arguments.command(arguments.overrides), arguments.overrides)
 
 
 def _sync(overrides: Sequence[str]) -> int:
@@ -44,6 +47,11 @@ def _sync(overrides: Sequence[str]) -> int:
     from fairall.storage.run_folder import RunFolder
     from fairall.tracking.outbox import Outbox
 
+    if any(word.startswith("tracking.register=") for word in overrides):
+        raise FairAllError(
+            "tracking.register: `sync` registers runs under the name they were made with; to register a run, "
+            "repeat its command with tracking.register=NAME"
+        )
     composed = compose_config(*overrides)
     elsewhere = cast(dict[str, Any], OmegaConf.to_container(composed.tracking))
     outputs = composed.outputs_dir
@@ -56,11 +64,13 @@ def _sync(overrides: Sequence[str]) -> int:
     for run in tracked:
         config = run.config | {"outputs_dir": outputs}
         if moved:
-            config["tracking"] = elsewhere
+            config["tracking"] = elsewhere | {"register": run.config["tracking"].get("register")}
         try:
             with RunFolder(run.path).locked(log=print):
                 read_run(run.path)  # again: another process may have restarted it
-                sent += Outbox(config, run.path, print).send()
+                outbox = Outbox(config, run.path, print)
+                sent += outbox.send()
+                outbox.register()
         except FairAllError as error:
             print(f"fairall: {run.path}: {error}", file=sys.stderr)
             failed += 1
@@ -68,17 +78,38 @@ def _sync(overrides: Sequence[str]) -> int:
     return 1 if failed else 0
 
 
+def _ui(overrides: Sequence[str]) -> int:
+    """Print the address of the experiment and, where the store is no server, become one that shows it."""
+    from fairall.config.compose import places
+    from fairall.errors import FairAllError
+    from fairall.tracking.client import Store, has_server, how_to_look, page_address, reaching, store_uri
+
+    config = places(overrides)
+    if how_to_look(config) is None:
+        raise FairAllError(f"{config['outputs_dir']} has no MLflow store: the first run makes it")
+    print(f"MLflow: {page_address(config, reaching(config, lambda: Store(config).experiment))}", flush=True)
+    if not has_server(config):
+        server = ["-m", "mlflow", "ui", "--host", "127.0.0.1", "--backend-store-uri", store_uri(config)]
+        os.execv(sys.executable, [sys.executable, *server])
+    return 0
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairall.tracking",
-        description="Logs finished runs that MLflow does not have.",
+        description="Logs finished runs that MLflow does not have, and shows MLflow's page.",
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    sync = commands.add_parser("sync", help="of all runs in outputs_dir", epilog=EPILOGUE,
-                               formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    sync.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
+    for name, command, what in (
+        ("sync", _sync, "log the runs in outputs_dir that MLflow does not have"),
+        ("ui", _ui, "show MLflow's page, opened on the runs; Ctrl-C ends its server"),
+    ):
+        described = commands.add_parser(name, help=what, description=what, epilog=EPILOGUE,
+                                        formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+        described.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
+        described.set_defaults(command=command)
     return parser
 
 

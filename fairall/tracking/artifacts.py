@@ -23,6 +23,7 @@ from fairall.tracking.client import (
     reaching,
     store_uri,
 )
+from fairall.tracking.page import NOTE_TAG, note_of_report
 from fairall.tracking.run_logger import RUN_TAG
 
 NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
@@ -68,6 +69,7 @@ def log_report(
             params=[Param(allowed(name), str(value)[:500]) for name, value in (parameters or {}).items()],
         )
         store.client.log_artifacts(run_id, str(folder))
+        store.client.set_tag(run_id, NOTE_TAG, note_of_report(folder, store.experiment, run_id))
         store.client.set_terminated(run_id, "FINISHED")
 
     reaching(config, keep)

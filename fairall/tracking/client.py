@@ -1,4 +1,4 @@
-"""The MLflow store: its address, connection, errors and names."""
+"""The MLflow store: its addresses, connection, errors and names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sqlite3
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -16,13 +17,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairall.errors import FairAllError
 from fairall.runtime.process import is_gone
 from fairall.storage.files import atomic, locked, remove_leftovers
+from fairall.tracking.page import experiment_page, experiment_tags
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
+LOCAL_PAGE = "http://127.0.0.1:5000"  # of `mlflow ui`
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
-KIND_TAG = "fairall.kind"  # of a run: command, seed or report
+KIND_TAG = "fairall.kind"  # of a run: command, seed, report or sweep
 ELSEWHERE = "give another with tracking.uri=URI"
 Connected = TypeVar("Connected")
 
@@ -61,8 +64,19 @@ def quiet_mlflow() -> ModuleType:
     return mlflow
 
 
+def page_address(config: dict[str, Any], experiment: str) -> str:
+    """Address of an experiment, by its id, on MLflow's page; without a server that of `mlflow ui`."""
+    server = config["tracking"]["uri"] if has_server(config) else LOCAL_PAGE
+    return f"{server.rstrip('/')}/{experiment_page(experiment)}"
+
+
+def has_server(config: dict[str, Any]) -> bool:
+    """Whether the store is a server, which has a page."""
+    return (config["tracking"]["uri"] or "").startswith(("http://", "https://"))
+
+
 class Store:
-    """An MLflow store; the experiment is created where it does not exist.
+    """An MLflow store; the experiment is created where it does not exist, and described where it is not.
 
     Attributes:
         mlflow: the module, quiet and pointed at the store.
@@ -111,11 +125,14 @@ class Store:
                 return
 
     def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
-        known = self.client.get_experiment_by_name(config["tracking"]["experiment"])
+        name, tags = config["tracking"]["experiment"], experiment_tags(int(1000 * time.time()))
+        known = self.client.get_experiment_by_name(name)
         if known is not None:
+            for tag in tags.keys() - known.tags.keys():  # those there may be the user's
+                self.client.set_experiment_tag(known.experiment_id, tag, tags[tag])
             return known.experiment_id
         artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
-        return self.client.create_experiment(config["tracking"]["experiment"], artifact_location=artifacts)
+        return self.client.create_experiment(name, artifact_location=artifacts, tags=tags)
 
     def _close_dead_runs(self) -> None:
         """Close runs left RUNNING by killed processes of this machine."""

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from fairall.errors import FairAllError
 from fairall.runtime import signals
 from fairall.storage.files import Log, atomic
 from fairall.tracking.client import Store, UnreachableError, reaching
@@ -24,12 +25,14 @@ class Sent:
     Attributes:
         command: command line of the user.
         parent: MLflow id of the parent run, if there is one.
+        experiment: MLflow id of its experiment.
         cpu_seconds: of the process that computed the result.
         result: whether the result has been logged.
     """
 
     command: str = ""
     parent: str | None = None
+    experiment: str | None = None
     cpu_seconds: float | None = None
     result: bool = False
 
@@ -61,6 +64,7 @@ class Outbox:
         self._folder = folder
         self._say = say
         self._enabled = config["tracking"]["enabled"]
+        self._name: str = config["tracking"].get("register") or ""  # older configurations have no such key
         self._warned = False
 
     @contextmanager
@@ -95,12 +99,36 @@ class Outbox:
         sent.write(self._folder)
 
     def flush(self) -> None:
-        """Send the result of a finished run, unless it was sent; warn where MLflow cannot be reached."""
-        if self._enabled and not Sent.read(self._folder).result:
-            try:
+        """Send the result of a finished run, unless it was sent, and register its policy as `register` does.
+
+        Warns where MLflow cannot be reached.
+        """
+        sent = Sent.read(self._folder).result
+        if not self._enabled or (sent and not self._name):
+            return
+        try:
+            if not sent:
                 self.send()
-            except UnreachableError as error:
-                self._later(error)
+            self.register()
+        except UnreachableError as error:
+            self._later(error)
+
+    def register(self) -> None:
+        """Register the policy of a run whose result was sent as `tracking.register`, unless that is null.
+
+        Raises:
+            FairAllError: where MLflow cannot be reached, or has no model of the run.
+        """
+        if not self._name:
+            return
+        with signals.deferred():
+            version = reaching(self._config, lambda: self._logger().register(self._name))
+        if version is None:
+            raise FairAllError(
+                f"tracking.register={self._name}: MLflow has no model of {self._folder}; "
+                "run it anew with force=true"
+            )
+        self._say(f"Registered: models:/{self._name}/{version}")
 
     def send(self) -> bool:
         """Send the result of a finished run; return whether there was anything to send.
@@ -112,6 +140,7 @@ class Outbox:
 
         def deliver() -> bool:
             logger = self._logger()
+            sent.experiment = logger.experiment
             parent = logger.to_log(sent.parent, sent.command)
             if parent is None:
                 return False

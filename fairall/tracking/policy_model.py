@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import mlflow
+import numpy as np
 import pandas as pd
 from mlflow.exceptions import MlflowException
 from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
 from fairall.errors import FairAllError
 from fairall.policy import Policy
+from fairall.tracking.run_logger import columns
 
 
 class MLflowPolicy(mlflow.pyfunc.PythonModel):
-    """Acceptance probabilities, a column per seed, of a table of raw features and the sensitive attribute."""
+    """Acceptance probabilities of a table of raw features and the sensitive attribute."""
 
     def load_context(self, context: Any) -> None:
         """Load the policy folder logged with the model; MlflowException where it is damaged."""
@@ -26,7 +28,9 @@ class MLflowPolicy(mlflow.pyfunc.PythonModel):
     def predict(
         self, context: Any, model_input: pd.DataFrame, params: dict[str, Any] | None = None
     ) -> pd.DataFrame:
-        """Probabilities of N people by E seeds, shape (N, E); see `Policy.propensity`.
+        """Probabilities of N people, shape (N, 1 + E): `probability`, then `seed_k` for each of E seeds.
+
+        `probability` is the mean over the seeds that have not diverged; see `Policy.combined`.
 
         Args:
             context: not used.
@@ -34,14 +38,19 @@ class MLflowPolicy(mlflow.pyfunc.PythonModel):
             params: `strict`, see `Policy.propensity`.
 
         Raises:
-            MlflowException: where a column or a value is not valid for the policy, in one line.
+            MlflowException: where a column or a value is not valid for the policy, or all seeds have diverged,
+                in one line.
         """
         try:
             propensity = self.policy.propensity(model_input, strict=bool((params or {}).get("strict")))
+            together = self.policy.combined(propensity)
         except FairAllError as error:
             raise MlflowException(str(error), error_code=INVALID_PARAMETER_VALUE) from None
-        columns = [f"seed_{seed}" for seed in self.policy.learner.setting.seeds]
-        return pd.DataFrame(propensity.T, columns=columns, index=model_input.index)
+        return pd.DataFrame(
+            np.vstack([together, propensity]).T,
+            columns=columns(self.policy.seeds),
+            index=model_input.index,
+        )
 
 
 mlflow.models.set_model(MLflowPolicy())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterable
 from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +16,17 @@ from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
-from fairall.storage.run_folder import DECISIONS, FILES
+from fairall.storage.run_folder import CARD, DECISIONS, FILES
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed
 from fairall.tracking.metrics import log_points
+from fairall.tracking.page import NOTE_TAG, note_of_run
 
 if TYPE_CHECKING:
     from mlflow.models import ModelSignature
 
 COMMAND = "command"  # `KIND_TAG` of a parent run
 RUN_TAG = "fairall.run_id"
+MODEL = "policy"  # name of the logged model
 
 
 class RunLogger:
@@ -33,11 +36,14 @@ class RunLogger:
         store: to log to.
         config: of the run, as plain containers.
         run_id: identity of the run, a tag of its MLflow runs.
+
+    Attributes:
+        experiment: MLflow id.
     """
 
     def __init__(self, store: Store, config: dict[str, Any], run_id: str) -> None:
         self._store = store
-        self._mlflow, self._client, self._experiment = store.mlflow, store.client, store.experiment
+        self._mlflow, self._client, self.experiment = store.mlflow, store.client, store.experiment
         self._config, self._run_id = config, run_id
         self._names = {
             group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")
@@ -63,7 +69,7 @@ class RunLogger:
             KIND_TAG: COMMAND,
             PROCESS_TAG: this_process(),
         }
-        parent = self._client.create_run(self._experiment, tags=tags | self._tags).info.run_id
+        parent = self._client.create_run(self.experiment, tags=tags | self._tags).info.run_id
         values = flattened(self._config).items()
         parameters = [Param(allowed(name), str(value)[:500]) for name, value in values]
         self._client.log_batch(parent, params=parameters)
@@ -84,7 +90,7 @@ class RunLogger:
         """
         begun = None if parent is None else self._store.run(parent)
         if begun is None:
-            return None if self._is_logged() else self.begin(command)
+            return None if self.logged() else self.begin(command)
         if begun.info.status == "FINISHED":
             return None
         if not begun.data.metrics:
@@ -93,9 +99,46 @@ class RunLogger:
             self._client.delete_run(run.info.run_id)
         return self.begin(command)
 
-    def _is_logged(self) -> bool:
+    def logged(self) -> str | None:
+        """MLflow id of the latest parent run that has the result; None where there is none."""
         logged = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'"
-        return any(self._store.search(logged))
+        return next((run.info.run_id for run in self._store.search(logged)), None)
+
+    def register(self, name: str) -> str | None:
+        """Make the policy a version of a registered model, unless one has it already.
+
+        Args:
+            name: of the registered model, created where there is none.
+
+        Returns:
+            The version; None where MLflow has no model of the run.
+        """
+        from mlflow.exceptions import MlflowException
+
+        versions = self._client.search_model_versions(
+            f"name = '{name}' and tags.`{RUN_TAG}` = '{self._run_id}'"
+        )
+        if versions:
+            return str(versions[0].version)
+        parent = self.logged()
+        outputs = None if parent is None else self._client.get_run(parent).outputs
+        if outputs is None or not outputs.model_outputs:
+            return None
+        model = outputs.model_outputs[-1].model_id
+        try:
+            self._client.create_registered_model(name)
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                raise
+        made = self._client.create_model_version(
+            name,
+            source=f"models:/{model}",
+            run_id=parent,
+            tags=self._tags | {RUN_TAG: self._run_id},
+            description=self._client.get_run(parent).data.tags.get(NOTE_TAG),
+            model_id=model,
+        )
+        return str(made.version)
 
     def log_result(self, parent: str, folder: Path, cpu_seconds: float | None) -> None:
         """Log measures, aggregated on the parent and per seed on nested runs, and the run's files.
@@ -116,7 +159,7 @@ class RunLogger:
             for part in ("mean", "std")
         }
         self._log_metrics(parent, curves, totals | {"cpu_seconds": cpu_seconds}, now)
-        for of_seed in summary["per_seed"]:
+        for of_seed in reversed(summary["per_seed"]):  # MLflow lists the newest first
             seed = of_seed["seed"]
             tags = {
                 "mlflow.parentRunId": parent,
@@ -124,28 +167,30 @@ class RunLogger:
                 KIND_TAG: "seed",
                 PROCESS_TAG: this_process(),
             }
-            nested = self._client.create_run(self._experiment, tags=tags | self._tags).info.run_id
+            nested = self._client.create_run(self.experiment, tags=tags | self._tags).info.run_id
             self._client.log_param(nested, "seed", seed)
             own = {f"summary.{name}": value for name, value in of_seed.items() if name != "seed"}
             self._log_metrics(nested, table[table["seed"] == seed].drop(columns="seed"), own, now)
             self._client.set_terminated(nested, "FINISHED")
-        written = [DECISIONS] if (folder / DECISIONS).exists() else []
-        for name in (*FILES, *written):
-            self._client.log_artifact(parent, str(folder / name))
+        for name in (*FILES, DECISIONS):
+            if (folder / name).exists():
+                self._client.log_artifact(parent, str(folder / name))
         self._client.log_artifacts(parent, str(folder / "figures"), "figures")
-        self._log_policy(parent, folder / "policy", [of_seed["seed"] for of_seed in summary["per_seed"]])
+        self._client.set_tag(parent, NOTE_TAG, note_of_run(self._config, summary, self.experiment, parent))
+        self._log_policy(parent, folder, [of_seed["seed"] for of_seed in summary["per_seed"]])
 
     def _log_policy(self, run: str, folder: Path, seeds: list[int]) -> None:
-        """Log the policy as a model, unless another version of this package saved it."""
+        """Log the policy, with its card, as a model, unless another version of this package saved it."""
         try:
-            reader = load_reader(folder)
+            reader = load_reader(folder / "policy")
         except FairAllError:
             return
+        files = {"policy": folder / "policy", "card": folder / CARD}
         with self._mlflow.start_run(run_id=run):
             self._mlflow.pyfunc.log_model(
-                name="policy",
+                name=MODEL,
                 python_model=str(Path(__file__).with_name("policy_model.py")),
-                artifacts={"policy": str(folder)},
+                artifacts={name: str(path) for name, path in files.items() if path.exists()},
                 signature=_signature(reader, seeds),
                 input_example=reader.example(),
                 # Without this package, which is on no index and has to be installed.
@@ -163,6 +208,11 @@ class RunLogger:
         log_points(self._store, run, points, now)
 
 
+def columns(seeds: Iterable[int]) -> list[str]:
+    """Columns of what the model predicts: all seeds together, and each of them."""
+    return ["probability", *(f"seed_{seed}" for seed in seeds)]
+
+
 def _signature(reader: PeopleReader, seeds: list[int]) -> ModelSignature:
     """Signature of the model.
 
@@ -175,6 +225,6 @@ def _signature(reader: PeopleReader, seeds: list[int]) -> ModelSignature:
 
     return ModelSignature(
         inputs=Schema([ColSpec(AnyType(), name, required=False) for name in reader.columns]),
-        outputs=Schema([ColSpec(DataType.float, f"seed_{seed}") for seed in seeds]),
+        outputs=Schema([ColSpec(DataType.float, name) for name in columns(seeds)]),
         params=ParamSchema([ParamSpec("strict", DataType.boolean, False)]),
     )

@@ -257,6 +257,8 @@ def validated(
     positive("sweep.grace_seconds", requested.grace_seconds)
     at_least("hydra.sweeper.n_trials", sweeper.n_trials, 1)
     at_least("hydra.sweeper.n_jobs", sweeper.n_jobs, 1)
+    register = first.tracking.register
+    require(register is None, "tracking.register", register, "null: register a run of the best trial instead")
     if first.evaluation.split != "validation":
         raise FairAllError(
             f"evaluation.split={first.evaluation.split}: a sweep looks at validation people only; "

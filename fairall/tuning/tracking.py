@@ -11,7 +11,7 @@ import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.runtime.process import is_gone, this_process
-from fairall.tracking.client import PROCESS_TAG, Store, UnreachableError, allowed, reaching
+from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, UnreachableError, allowed, reaching
 from fairall.tuning.objectives import Trial
 from fairall.tuning.study import SharedStudy
 
@@ -135,7 +135,7 @@ class SweepTracker:
         from mlflow.entities import Param
 
         study = self._study
-        tags = {"mlflow.runName": f"sweep {study.name}", "fairall.study": study.name}
+        tags = {"mlflow.runName": f"sweep {study.name}", KIND_TAG: "sweep", "fairall.study": study.name}
         tags["fairall.objectives"] = ", ".join(map(str, study.objectives))
         parent = store.client.create_run(store.experiment, tags=tags).info.run_id
         settings = study.settings | {key: str(list(values)) for key, values in study.space.values.items()}

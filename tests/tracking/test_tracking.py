@@ -84,7 +84,9 @@ def test_curves_and_measures_are_those_of_the_files(client: mlflow.MlflowClient,
 def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
     parent, _ = runs(client)
     top = {item.path for item in client.list_artifacts(parent.info.run_id)}
-    assert {"config.yaml", "metrics.csv", "summary.json", "decisions.csv", "figures"} <= top
+    assert top == {
+        "config.yaml", "metrics.csv", "summary.json", "model_card.md", "decisions.csv", "figures"
+    }  # fmt: skip
     drawn = {item.path for item in client.list_artifacts(parent.info.run_id, "figures")}
     assert drawn == {"figures/learning.png", "figures/phase1.png", "figures/latent.png"}
 
@@ -115,8 +117,8 @@ def test_policy_is_a_model_that_loads_and_predicts(client: mlflow.MlflowClient) 
     people = raw_applicants().head(5)
     model = mlflow.pyfunc.load_model(f"runs:/{parent.info.run_id}/policy")
     predicted = model.predict(people.assign(s=people["personal_status"].isin(MALE) * 2 - 1))
-    assert list(predicted.columns) == ["seed_0", "seed_1"]
-    assert predicted.shape == (5, 2)
+    assert list(predicted.columns) == ["probability", "seed_0", "seed_1"]
+    assert len(predicted) == 5
     assert ((predicted >= 0) & (predicted <= 1)).all(axis=None)
 
 
@@ -125,17 +127,19 @@ def test_the_model_says_what_it_takes_and_gives(client: mlflow.MlflowClient, out
     model = mlflow.pyfunc.load_model(f"runs:/{parent.info.run_id}/policy")
     signature = model.metadata.signature
     assert {"age", "purpose", "s", "personal_status"} <= set(signature.inputs.input_names())
-    assert signature.outputs.input_names() == ["seed_0", "seed_1"]
+    assert signature.outputs.input_names() == ["probability", "seed_0", "seed_1"]
     example = model.input_example
     assert set(example) == set(signature.inputs.input_names()) - {"s"}
-    assert model.predict(example, params={"strict": True}).shape == (2, 2)
+    assert model.predict(example, params={"strict": True}).shape == (2, 3)
     raw = raw_applicants()[list(example)]
     merged = example.astype(str).merge(raw.astype(str), how="inner")
     assert merged.empty, "the example is nobody of the data"
     (folder,) = outputs.glob("runs/*/*/*/policy")
     for people in (raw.head(5), raw.head(5).astype(str), raw.head(5).astype({"age": "float32"})):
         expected = Policy.load(folder).propensity(people)
-        np.testing.assert_allclose(model.predict(people).T, expected, atol=1e-6)
+        predicted = model.predict(people)
+        np.testing.assert_allclose(predicted[["seed_0", "seed_1"]].T, expected, atol=1e-6)
+        np.testing.assert_allclose(predicted["probability"], expected.mean(axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize(

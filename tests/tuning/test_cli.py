@@ -156,6 +156,7 @@ def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> 
         ("objective=[classification_loss,fun]", "sweep.trial=run has no fun; there are effective_utility, "),
         ("objective=[]", "does not match objective=[]"),
         ("hydra.sweeper.study_name=../x", "it must be a plain name"),
+        ("tracking.register=x", "null: register a run of the best trial instead"),
     ],
 )
 def test_impossible_sweeps_are_named(override: str, said: str) -> None:

@@ -1,0 +1,228 @@
+"""Model cards of learnt policies, as Markdown (Mitchell et al. 2019, Model Cards for Model Reporting)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import fairall
+from fairall.config.paths import configuration_root
+from fairall.config.world import world_parts
+from fairall.metrics import Quantity
+from fairall.results.paper import paper_metrics
+from fairall.results.table import HTML
+from fairall.results.terminal import noise, shown_measures
+from fairall.results.title import REHEARSAL, run_title
+
+# Pages of docs/methods/ for methods that share one; those of WITHOUT_PAGE are in docs/methods.md only.
+PAGES = {
+    "fairall_I_II": "fairall", "fairall_II": "fairall", "fairlab_I_II": "fairlab", "unfairlog": "fairlog",
+    "epsilon_greedy": "greedy", "oracle_fair": "oracle",
+}  # fmt: skip
+WITHOUT_PAGE = ("accept_all", "reject_all", "random", "opt_fair", "opt_unfair")
+# Source and terms of a data set, and what its users have to know.
+TERMS = {
+    "credit": "H. Hofmann, Statlog (German Credit Data), UCI Machine Learning Repository, "
+    "doi:10.24432/C5NC77, CC BY 4.0.",
+    "compas": "ProPublica's file of Broward County, Florida, 2013 and 2014; it has no licence and names "
+    "people.",
+    "meps": "Medical Expenditure Panel Survey, HC-181, under the data-use agreement of the Agency for "
+    "Healthcare Research and Quality: statistical use only, no identification, no linking.",
+    "adult": "B. Becker and R. Kohavi, Adult, UCI Machine Learning Repository, doi:10.24432/C5XW20, "
+    "CC BY 4.0.",
+    "law": "LSAC's bar passage study (Wightman 1998), a file of the user's own that may not be passed on.",
+    "fico": "Tables of the Federal Reserve's report to Congress of 2007 on credit scores.",
+    "synthetic": "Drawn from the structural causal model of the paper's appendix B.1; it describes nobody.",
+}
+CAVEATS = {
+    "credit": [
+        "The table has granted loans of one German bank from the 1970s: people whom the bank rejected are "
+        "missing, and banking and law have changed.",
+        "Sex is read from a column of sex and marital status together, whose published code table is wrong "
+        "(Grömping 2019): some of the group called female are single men.",
+    ],
+    "compas": [
+        "The label is a new arrest, not a new offence. Who is arrested depends on policing, so the label may "
+        "itself be biased by race. No decision on bail, sentence or parole may rest on this policy.",
+        "Of other groups than African-American and Caucasian defendants it says nothing.",
+    ],
+    "meps": [
+        "The label, ten or more medical visits, measures the use of health care, not the need for it: people "
+        "with worse access have fewer visits at the same need.",
+        "The data-use agreement covers what is derived from the people: nobody may try to identify or link "
+        "them, with the saved policy either.",
+    ],
+    "adult": [
+        "Income above $50,000 in the census of 1994 is nobody's creditworthiness; the threshold is arbitrary "
+        "(Ding et al. 2021), and nobody decides on such a question.",
+    ],
+    "law": [
+        "The table has people who were admitted and took the bar examination: rejected applicants are "
+        "missing. Passing the bar is not what a law school selects for.",
+    ],
+    "fico": [
+        "People are drawn from published distributions of two groups' scores of 2003; one feature, the "
+        "score, cannot stand for a credit application.",
+    ],
+    "synthetic": ["Its people are made up: measures say nothing about any population."],
+}  # fmt: skip
+OWN = [
+    "Whether the label means what the decision is for, and who is missing from the table because of past "
+    "decisions, was not checked by fairall.",
+]
+REFERENCES = ("accept_all", "oracle", "oracle_fair")
+ESSENTIAL = (
+    "effective_utility", "effective_dpu", "mean_utility", "mean_dpu", "mean_acceptance",
+    "mean_equal_opportunity",
+)  # fmt: skip
+
+
+def model_card(config: dict[str, Any], summary: dict[str, Any], identity: str) -> str:
+    """The card of a finished run; the same text for the same arguments.
+
+    Args:
+        config: of the run, as plain containers.
+        summary: summary.json of the run.
+        identity: the run's id.
+    """
+    from fairall.results.page import rendered  # imports matplotlib, which a finished run needs no more
+
+    dataset, model = config["dataset"], config["model"]
+    own = dataset["name"] not in TERMS
+    return (
+        rendered(
+            "model_card.md.jinja",
+            {
+                "config": config,
+                "summary": summary,
+                "identity": identity,
+                "version": fairall.__version__,
+                "title": run_title(config),
+                "rehearsal": config["preset"] == REHEARSAL,
+                "method": described("model", model["name"])
+                or f"A method of the user's own, {model['_target_']}.",
+                "page": page_of(model["name"]),
+                "data": described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}.",
+                "file": Path(dataset["path"]).name if dataset.get("path") else None,
+                "terms": TERMS.get(dataset["name"]),
+                "caveats": OWN if own else CAVEATS[dataset["name"]],
+                "world": world_parts(config.get("world")),
+                "rows": measure_rows(config, summary),
+                "noise": noise(summary["evaluation"]),
+                "groups": _groups(summary["groups"]),
+                "column": (summary["groups"]["column"] or "").replace("`", ""),
+                "share": share,
+                "words": _words(config),
+            },
+        )
+        + "\n"
+    )
+
+
+def measure_rows(
+    config: dict[str, Any], summary: dict[str, Any], names: Sequence[str] | None = None
+) -> list[list[str]]:
+    """Rows of a table of measures, ×100: label, name, mean and deviation, interval, references, print.
+
+    Args:
+        config: of the run, as plain containers.
+        summary: of the run.
+        names: of the measures; those of the run's table by default.
+    """
+    paper = paper_metrics(config)
+    quantities = _quantities(summary["measures"])
+    rows = []
+    for name in shown_measures(summary["measures"], paper) if names is None else names:
+        measured, printed = summary["aggregate"].get(name), paper.get(name.removesuffix("_sampled"))
+        if measured is None:
+            continue
+        references = [summary["references"].get(policy, {}).get(name) for policy in REFERENCES]
+        rows.append(
+            [
+                _text(quantities[name].heading),
+                f"`{name}`",
+                _spread(measured["mean"], measured["std"]),
+                _interval(measured["interval"]),
+                *("" if one is None else f"{100 * one['mean']:.2f}" for one in references),
+                "" if printed is None else _spread(*printed, digits=1),
+            ]
+        )
+    return rows
+
+
+def share(spread: Mapping[str, Any] | None) -> str:
+    """An acceptance rate and its 95 % interval over seeds as text, in percent."""
+    if spread is None:
+        return "unknown"
+    mean = f"{100 * spread['mean']:.1f} %"
+    return mean if spread["interval"] is None else f"{mean} {_interval(spread['interval'], digits=1)}"
+
+
+def _quantities(measures: Mapping[str, Any]) -> dict[str, Quantity]:
+    """The quantities that a run's table may show, by name."""
+    quantities: dict[str, Quantity] = {}
+    for name, plain in measures.items():
+        quantity = Quantity.from_plain(name, plain)
+        for one in (quantity, quantity.sampled()):
+            quantities |= {part.name: part for part in (one, one.mean(), one.variation())}
+    return quantities
+
+
+def _groups(groups: Mapping[str, Any]) -> list[list[str]]:
+    """Rows of the table of groups."""
+    rows = []
+    for group, name in (("advantaged", "S = +1"), ("disadvantaged", "S = −1"), ("all", "all")):
+        of_group = groups[group]
+        values = ", ".join(map(_text, of_group["values"]))
+        people, rate = of_group["people"], of_group["base_rate"]
+        rows.append(
+            [
+                f"{name} ({values})" if values else name,
+                *(str(people[split]) for split in ("train", "validation", "test")),
+                str(of_group["labelled"]),
+                "" if rate is None else f"{100 * rate:.1f} %",
+                share(of_group["accepted"]),
+                share(of_group["accepted_in_window"]),
+            ]
+        )
+    return rows
+
+
+def described(group: str, name: str) -> str | None:
+    """The whole sentences in the first line of a file of conf/; None for a file of the user's."""
+    path = configuration_root() / "conf" / group / f"{name}.yaml"
+    if not path.is_file():
+        return None
+    line = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").strip()
+    return line if line.endswith(".") or ". " not in line else f"{line.rpartition('. ')[0]}."
+
+
+def page_of(method: str) -> str | None:
+    """The page of a method of this package in docs/."""
+    if method in WITHOUT_PAGE:
+        return "docs/methods.md"
+    known = (configuration_root() / "conf" / "model" / f"{method}.yaml").is_file()
+    return f"docs/methods/{PAGES.get(method, method)}.md" if known else None
+
+
+def _words(config: dict[str, Any]) -> str:
+    """The choices of a run as words of a command line."""
+    words = [f"{group}={config[group]['name']}" for group in ("model", "dataset")]
+    words += [f"preset={config['preset']}"] if config["preset"] else []
+    words += [f"{group}={config[group]['name']}" for group in ("initial_policy", "protocol")]
+    words += [f"cost.value={config['cost']['value']:g}", f"seed={config['seed']}", f"seeds={config['seeds']}"]
+    return " ".join(words)
+
+
+def _spread(mean: float, std: float | None, digits: int = 2) -> str:
+    return f"{100 * mean:.{digits}f}" + ("" if std is None else f" ± {100 * std:.{digits}f}")
+
+
+def _interval(interval: Sequence[float] | None, digits: int = 2) -> str:
+    return "" if interval is None else f"[{100 * interval[0]:.{digits}f}, {100 * interval[1]:.{digits}f}]"
+
+
+def _text(value: object) -> str:
+    """A value of the user's in Markdown."""
+    return "" if value is None else str(value).translate(HTML)

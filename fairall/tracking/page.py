@@ -1,0 +1,106 @@
+"""What MLflow's page shows of an experiment and its runs: descriptions, a saved view, addresses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fairall.results.model_card import ESSENTIAL, measure_rows
+from fairall.results.title import run_title
+from fairall.storage.run_folder import CARD
+
+NOTE_TAG = "mlflow.note.content"  # description of an experiment or a run, Markdown
+KIND_TAG = "mlflow.experimentKind"
+TRAINING = "workflowType=machine_learning"  # without it MLflow's page opens on language models
+VIEW = "fairall"  # key of the saved view in addresses
+VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"  # where MLflow's page keeps a saved view, from version 3.15 on
+WIDTH = 180  # pixels, of columns whose names are long
+MAX_NOTE = 5000  # characters of a tag that all servers take
+DESCRIPTION = f"""\
+Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals.
+
+- `METHOD DATASET ID`: the run of a command. Its description has the main measures; artifacts are `{CARD}`,
+  `figures/`, `metrics.csv` and `summary.json`; the model `policy` can be served. Seeds are nested in it.
+- `report`: tables and figures of many runs. `sweep NAME`: a study of hyperparameters and its trials.
+- `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are curves over time steps.
+- The saved view "{VIEW}" (menu *Views*) shows commands, reports and sweeps with the main measures.
+"""
+
+
+def experiment_tags(now: int) -> dict[str, str]:
+    """Tags of an experiment by which MLflow's page describes it and shows its runs.
+
+    The view is what "Save as new view" on the page keeps; versions without saved views ignore it.
+
+    Args:
+        now: time of the view, milliseconds since 1970.
+    """
+    measures = [f"metrics.`summary.{name}.mean`" for name in ESSENTIAL]
+    tags = [f"tags.`fairall.{name}`" for name in ("model", "dataset", "initial_policy", "protocol", "cost")]
+    columns = [*tags[:2], *measures, *tags[2:]]
+    state = {
+        "searchFilter": "tags.`fairall.kind` != 'seed'",
+        "selectedColumns": columns,
+        "columnOrder": columns,
+        "columnWidths": dict.fromkeys(measures, WIDTH),
+    }
+    view = {"name": VIEW, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
+    return {
+        NOTE_TAG: DESCRIPTION,
+        KIND_TAG: "custom_model_development",
+        VIEW_TAG: json.dumps(view),
+    }
+
+
+def experiment_page(experiment: str) -> str:
+    """The part of an address, after that of the server, of an experiment in the saved view."""
+    return f"#/experiments/{experiment}/runs?viewStateShareKey={VIEW}&{TRAINING}"
+
+
+def note_of_run(config: dict[str, Any], summary: dict[str, Any], experiment: str, run: str) -> str:
+    """Description of a run: warnings, main measures, figure and links to its artifacts.
+
+    Args:
+        config: of the run, as plain containers.
+        summary: summary.json of the run.
+        experiment: MLflow id.
+        run: MLflow id.
+    """
+
+    def link(path: str) -> str:
+        return f"[{path}]({_artifact(experiment, run, path)})"
+
+    heading = [
+        "×100",
+        "",
+        "mean ± std",
+        "95 % interval",
+        "accept all",
+        "knows every label",
+        "with parity",
+        "paper",
+    ]
+    rows = [heading, ["---"] * len(heading), *measure_rows(config, summary, ESSENTIAL)]
+    files = (CARD, "figures/learning.png", "metrics.csv", "summary.json", "config.yaml")
+    lines = [f"{run_title(config)}. {', '.join(map(link, files))}.", ""]  # links first: long notes are folded
+    lines += [f"- **Warning**: {warning}." for warning in summary["warnings"]]
+    lines += ["", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines)[:MAX_NOTE]
+
+
+def note_of_report(folder: Path, experiment: str, run: str) -> str:
+    """Description of a report: links to its page and its tables; arguments as for `note_of_run`."""
+    paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.md"))
+    lines = [
+        f"Page with all tables and figures: [index.html]({_artifact(experiment, run, 'index.html')}).",
+        "",
+    ]
+    return "\n".join([*lines, *(f"- [{path}]({_artifact(experiment, run, path)})" for path in paths)])[
+        :MAX_NOTE
+    ]
+
+
+def _artifact(experiment: str, run: str, path: str) -> str:
+    """Address of an artifact on MLflow's page."""
+    return f"#/experiments/{experiment}/runs/{run}/artifacts/{path}?{TRAINING}"

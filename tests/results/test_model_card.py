@@ -1,0 +1,177 @@
+"""Model cards, and the groups of people that they describe."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from omegaconf import OmegaConf
+
+from fairall.config.paths import configuration_root
+from fairall.data.credit import MALE, raw_applicants
+from fairall.data.load import load_dataset
+from fairall.results.finished import read_run
+from fairall.results.groups import groups
+from fairall.results.model_card import CAVEATS, TERMS, WITHOUT_PAGE, described, model_card, page_of, share
+from fairall.storage.run_folder import CARD, RunFolder
+from fairall.tracking.client import Store
+from fairall.tracking.outbox import Outbox
+from tests.conftest import run_folder, typed
+
+CHECKOUT = Path(__file__).parents[2]
+RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
+LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cwd = tmp_path_factory.mktemp("card")
+    assert typed(*RUN, "tracking.enabled=false", cwd=cwd).returncode == 0
+    return run_folder(cwd / "outputs")
+
+
+def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    config: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
+    return config, json.loads((folder / "summary.json").read_text())
+
+
+def test_the_card_is_part_of_the_result_and_the_same_when_made_again(folder: Path, tmp_path: Path) -> None:
+    card = (folder / CARD).read_text(encoding="utf-8")
+    assert model_card(*read(folder), folder.name) == card
+    again = typed(*RUN, "tracking.enabled=false", f"outputs_dir={tmp_path}", cwd=tmp_path)
+    assert again.returncode == 0
+    assert (run_folder(tmp_path) / CARD).read_text(encoding="utf-8") == card
+    assert CARD in (folder / "DONE").read_text()
+    damaged = Path(shutil.copytree(folder, tmp_path / "damaged"))
+    (damaged / CARD).write_text("better numbers")
+    assert RunFolder(damaged).damaged() == [CARD]
+
+
+def test_the_card_has_what_was_measured(folder: Path) -> None:
+    card, (_, summary) = (folder / CARD).read_text(encoding="utf-8"), read(folder)
+    for name, reference in (("mean_utility", "oracle"), ("effective_dpu", "accept_all")):
+        one, other = summary["aggregate"][name], summary["references"][reference][name]
+        (line,) = (line for line in card.splitlines() if f"| `{name}` |" in line)
+        low, high = one["interval"]
+        assert (
+            f"{100 * one['mean']:.2f} ± {100 * one['std']:.2f} | [{100 * low:.2f}, {100 * high:.2f}]" in line
+        )
+        assert f" {100 * other['mean']:.2f} |" in line
+    assert "## What it must not be used for" in card
+    assert "every number below is of a rehearsal and means nothing" in card
+    assert "CC BY 4.0" in card
+    assert "- Warning: preset=quick" in card
+    assert str(folder.parents[3]) not in card
+
+
+def test_the_command_of_the_card_makes_the_run_of_its_id(tmp_path: Path) -> None:
+    words = ["preset=quick", "model=fairlog", "tracking.enabled=false", "seeds=1", "cost.value=0.4"]
+    assert typed(*words, cwd=tmp_path).returncode == 0
+    card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")
+    (line,) = (line for line in card.splitlines() if line.startswith("    python -m fairall "))
+    again = typed(*line.split()[3:], "tracking.enabled=false", cwd=tmp_path)
+    assert "Already done" in again.stdout
+
+
+def test_groups_are_those_of_the_data(folder: Path) -> None:
+    raw = raw_applicants()
+    male = raw["personal_status"].isin(MALE)
+    _, summary = read(folder)
+    found_groups = summary["groups"]
+    table = pd.read_csv(folder / "metrics.csv")
+    for group, members, column in (
+        ("advantaged", male, "acceptance_rate_advantaged"),
+        ("disadvantaged", ~male, "acceptance_rate_disadvantaged"),
+        ("all", male | True, "acceptance_rate"),
+    ):
+        found = found_groups[group]
+        assert sum(found["people"].values()) == found["labelled"] == members.sum()
+        assert found["accepted"]["mean"] == pytest.approx(
+            table.groupby("seed")[column].mean().mean(), abs=1e-6
+        )
+    assert found_groups["all"]["people"] == {"train": 700, "validation": 150, "test": 150}
+    assert found_groups["advantaged"]["values"] == MALE
+    assert found_groups["column"] == "personal_status"
+    window = table[table["time_step"].between(1, 4)].groupby("seed")["acceptance_rate"].mean().mean()
+    assert found_groups["all"]["accepted_in_window"]["mean"] == pytest.approx(window, abs=1e-6)
+
+
+def test_base_rates_where_only_the_accepted_have_labels() -> None:
+    words = [f"dataset.path={LOANS}", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
+             "dataset.advantaged=male", "dataset.drop=[id]", "dataset.decision=decision",
+             "dataset.accepted=granted", "dataset.propensity=propensity"]  # fmt: skip
+    data = load_dataset("csv", *words).prepare()
+    people = data.train
+    table = pd.DataFrame({"seed": [0, 0], "time_step": [0, 1], "utility": 0.1,
+                          "acceptance_rate": [np.nan, 0.5], "acceptance_rate_advantaged": [np.nan, 0.25],
+                          "acceptance_rate_disadvantaged": np.nan})  # fmt: skip
+    made = groups(data, table, (0, 1))
+    assert people.label_weight is not None
+    for group, rows in (("advantaged", people.s == 1), ("disadvantaged", people.s == -1)):
+        weight = people.label_weight[rows]
+        expected = float((weight * people.label[rows]).sum() / weight.sum())
+        assert made[group]["base_rate"] == pytest.approx(expected, abs=1e-6)
+    assert made["all"]["labelled"] < sum(made["all"]["people"].values()) == 400
+    assert made["advantaged"]["accepted"] == {"mean": 0.25, "std": None, "interval": None}
+    assert made["disadvantaged"]["accepted"] is None
+    assert share(None) == "unknown"
+
+
+def test_a_diverged_seed_is_left_out(credit: Any) -> None:
+    table = pd.DataFrame(
+        {"seed": [0, 0, 1, 1], "time_step": [0, 1, 0, 1], "utility": [0.1, 0.1, 0.1, np.nan]}
+    )
+    for name in ("acceptance_rate", "acceptance_rate_advantaged", "acceptance_rate_disadvantaged"):
+        table[name] = [np.nan, 0.5, np.nan, 0.0]
+    assert groups(credit, table, (0, 1))["all"]["accepted"]["mean"] == 0.5
+
+
+def test_every_method_has_a_page_and_every_data_set_terms_and_caveats() -> None:
+    for path in (configuration_root() / "conf" / "model").glob("*.yaml"):
+        page = page_of(path.stem)
+        assert page is not None
+        assert (CHECKOUT / page).is_file(), path
+        assert (page == "docs/methods.md") == (path.stem in WITHOUT_PAGE)
+        assert (described("model", path.stem) or "").endswith("."), path
+    shipped = {path.stem for path in (configuration_root() / "conf" / "dataset").glob("*.yaml")} - {"csv"}
+    assert TERMS.keys() == CAVEATS.keys() == shipped
+    assert page_of("mine") is described("model", "mine") is None
+
+
+def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
+    table = tmp_path / "loans|x.csv"
+    table.write_text(LOANS.read_text().replace("sex", "sex`|_", 1))
+    words = [*RUN, "tracking.enabled=false", "dataset=csv", f"dataset.path='{table}'", "dataset.label=repaid",
+             "dataset.positive=yes", "dataset.sensitive='sex`|_'", "dataset.advantaged=male",
+             "dataset.drop=[id,decision]"]  # fmt: skip
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")
+    assert "from the column `sex|_`." in card
+    assert str(tmp_path) not in card
+    assert "was not checked by fairall" in card
+    assert "| S = +1 (male) |" in card
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+def test_a_result_without_a_card_is_read_and_logged(
+    tracked: bool, folder: Path, tmp_path: Path, empty_store: Callable[[Path], str]
+) -> None:
+    old = Path(shutil.copytree(folder, tmp_path / "runs" / "fairlog" / "credit" / folder.name))
+    (old / CARD).unlink()
+    RunFolder(old).finish()
+    assert RunFolder(old).damaged() == []
+    run = read_run(old)
+    if tracked:
+        empty_store(tmp_path)
+        tracking = {"enabled": True, "uri": None, "experiment": "fairall"}
+        config = run.config | {"tracking": tracking, "outputs_dir": str(tmp_path)}
+        assert Outbox(config, old, print).send()
+        store = Store(config)
+        (logged,) = store.search("tags.`fairall.kind` = 'command'")
+        kept = {item.path for item in store.client.list_artifacts(logged.info.run_id)}
+        assert kept == {"config.yaml", "metrics.csv", "summary.json", "figures"}

@@ -1,0 +1,107 @@
+"""What MLflow's page is given to show."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import mlflow
+import pytest
+
+from fairall.tracking.client import Store, page_address
+from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
+from fairall.tracking.run_logger import RUN_TAG
+from tests.conftest import run_folder, typed
+
+RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
+Put = Callable[[Path], str]
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    empty_store(folder / "outputs")
+    ended = typed(*RUN, cwd=folder)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.endswith(f"mlflow.db\n         {page_address({'tracking': {'uri': None}}, '1')}\n"), (
+        ended.stdout[-300:]
+    )
+    return folder / "outputs"
+
+
+def config_of(outputs: Path) -> dict[str, Any]:
+    return {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(outputs)}
+
+
+def view_of(client: mlflow.MlflowClient) -> dict[str, Any]:
+    tags = client.get_experiment_by_name("fairall").tags
+    return json.loads(json.loads(tags[VIEW_TAG])["state"])
+
+
+def test_the_view_finds_runs_and_not_their_seeds(outputs: Path) -> None:
+    client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
+    state = view_of(client)
+    experiment = client.get_experiment_by_name("fairall").experiment_id
+    (run,) = client.search_runs([experiment], state["searchFilter"])
+    assert run.data.tags[RUN_TAG] == run_folder(outputs).name
+    assert len(client.search_runs([experiment])) == 3
+    for column in state["selectedColumns"]:
+        kind, _, name = column.partition(".")
+        assert name.strip("`") in getattr(run.data, kind), column
+
+
+def test_seeds_are_listed_from_the_first_one_on(outputs: Path) -> None:
+    client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("fairall").experiment_id
+    nested = client.search_runs([experiment], "tags.`fairall.kind` = 'seed'")  # newest first
+    assert [run.data.tags["mlflow.runName"] for run in nested] == ["seed 0", "seed 1"]
+
+
+def test_the_description_of_a_run_has_its_measures_warnings_and_files(outputs: Path) -> None:
+    store = Store(config_of(outputs))
+    (run,) = store.search("tags.`fairall.kind` = 'command'")
+    summary = json.loads((run_folder(outputs) / "summary.json").read_text())
+    note = run.data.tags[NOTE_TAG]
+    utility = summary["aggregate"]["effective_utility"]
+    assert f"| `effective_utility` | {100 * utility['mean']:.2f} ± {100 * utility['std']:.2f} |" in note
+    assert "**Warning**: preset=quick is a rehearsal" in note
+    for path in ("model_card.md", "figures/learning.png"):
+        assert f"#/experiments/{store.experiment}/runs/{run.info.run_id}/artifacts/{path}?" in note
+        assert Path(store.client.download_artifacts(run.info.run_id, path)).is_file()
+
+
+def test_descriptions_are_given_to_old_experiments_and_those_of_the_user_stay(
+    tmp_path: Path, empty_store: Put
+) -> None:
+    client = mlflow.MlflowClient(empty_store(tmp_path))
+    experiment = client.create_experiment("fairall", tags={NOTE_TAG: "mine"})
+    assert Store(config_of(tmp_path)).experiment == experiment
+    assert client.get_experiment(experiment).tags[NOTE_TAG] == "mine"
+    assert "searchFilter" in view_of(client)
+    client.set_experiment_tag(experiment, VIEW_TAG, "mine too")
+    assert Store(config_of(tmp_path)).experiment == experiment
+    assert client.get_experiment(experiment).tags[VIEW_TAG] == "mine too"
+    other = Store(config_of(tmp_path) | {"tracking": {"uri": None, "experiment": "other"}})
+    assert client.get_experiment(other.experiment).tags[NOTE_TAG] == DESCRIPTION
+
+
+def test_ui_prints_the_address_and_becomes_the_server(outputs: Path) -> None:
+    with mock.patch.object(os, "execv") as execv:
+        shown = typed("ui", f"outputs_dir={outputs}", cwd=outputs, module="fairall.tracking")
+    assert shown.stdout == f"MLflow: {page_address(config_of(outputs), '1')}\n"
+    server = f"-m mlflow ui --host 127.0.0.1 --backend-store-uri sqlite:///{outputs / 'mlflow.db'}"
+    execv.assert_called_once_with(sys.executable, [sys.executable, *server.split()])
+
+
+def test_ui_without_a_store_is_one_line(tmp_path: Path) -> None:
+    ended = typed("ui", cwd=tmp_path, module="fairall.tracking")
+    assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
+    assert "has no MLflow store" in ended.stderr
+
+
+def test_the_address_of_a_server_is_its_own() -> None:
+    config = {"tracking": {"uri": "https://mlflow.example.org/here/"}}
+    assert page_address(config, "3").startswith("https://mlflow.example.org/here/#/experiments/3/runs?")
