@@ -56,6 +56,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
         "config.yaml",
         "metrics.csv",
         "summary.json",
+        "model_card.md",
         "checkpoint.pt",
         "tracking.json",
         "DONE",

@@ -68,6 +68,17 @@ def test_the_card_has_what_was_measured(folder: Path) -> None:
     assert str(folder.parents[3]) not in card
 
 
+def test_methods_decide_in_ways_of_their_own(folder: Path) -> None:
+    config, summary = read(folder)
+    del config["model"]["decision"]
+    config |= {"seeds": 1, "preset": None}
+    card = model_card(config, summary, folder.name)
+    assert "model.decision" not in card
+    assert "The method has one way to decide on applicants, which its page describes." in card
+    assert "- 1 policy, of seed 0, learnt online" in card
+    assert "rehearsal and means nothing" not in card
+
+
 def test_the_command_of_the_card_makes_the_run_of_its_id(tmp_path: Path) -> None:
     words = ["preset=quick", "model=fairlog", "tracking.enabled=false", "seeds=1", "cost.value=0.4"]
     assert typed(*words, cwd=tmp_path).returncode == 0
