@@ -296,7 +296,7 @@ def test_list_and_show_a_finished_run(quick: Path, outputs: Path, tmp_path: Path
     (command,) = [line for line in shown.stdout.splitlines() if line.startswith("Command: ")]
     assert command.startswith(f"Command: {shlex.join(['python', '-m', 'fairall', *QUICK])}")
     assert typed("show", str(folder), cwd=tmp_path).stdout == shown.stdout
-    Sent("python -m fairall", "0a1b", 1.0, result=True).write(folder)
+    Sent("python -m fairall", "0a1b", result=True).write(folder)
     assert "run 0a1b, experiment fairall" in typed("show", str(folder), cwd=tmp_path).stdout
 
 

@@ -14,7 +14,7 @@ from fairall.results.finished import NO_RUN, read_named, run_folder
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
 from fairall.storage.files import held
-from fairall.storage.run_folder import RunFolder
+from fairall.storage.run_folder import CARD, RunFolder
 from fairall.tracking.outbox import Sent
 
 UNKNOWN = "not known, as for trials of a sweep; config.yaml has every value"
@@ -64,6 +64,8 @@ def _finished(folder: RunFolder, display: Display) -> None:
         display.say("MLflow:  not logged, by tracking.enabled=false")
     for figure in sorted(path.glob("figures/*")):
         display.say(f"Figure:  {figure}")
+    if (path / CARD).exists():
+        display.say(f"Card:    {path / CARD}")
     display.say(f"Policy:  {path / 'policy'}")
     display.say(f"Command: {sent.command or UNKNOWN}")
 

@@ -38,8 +38,8 @@ class MLflowPolicy(mlflow.pyfunc.PythonModel):
             params: `strict`, see `Policy.propensity`.
 
         Raises:
-            MlflowException: where a column or a value is not valid for the policy, or all seeds have diverged,
-                in one line.
+            MlflowException: where a column or a value is not valid for the policy, or all seeds have
+                diverged, in one line.
         """
         try:
             propensity = self.policy.propensity(model_input, strict=bool((params or {}).get("strict")))
