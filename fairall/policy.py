@@ -187,6 +187,10 @@ class Policy:
         accepted = self.predict_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold
         return accepted.astype(int)
 
+    def without_doubts(self) -> Policy:
+        """The same policy for people of a table that has been judged, see `PeopleReader.without_doubts`."""
+        return Policy(self.learner, self.reader.without_doubts(), self.points, self.config)
+
     @property
     def seeds(self) -> list[int]:
         """The E seeds."""

@@ -295,7 +295,8 @@ def test_list_and_show_a_finished_run(quick: Path, outputs: Path, tmp_path: Path
     assert "MLflow:  not logged, by tracking.enabled=false" in shown.stdout
     (command,) = [line for line in shown.stdout.splitlines() if line.startswith("Command: ")]
     assert command.startswith(f"Command: {shlex.join(['python', '-m', 'fairall', *QUICK])}")
-    assert typed("show", str(folder), cwd=tmp_path).stdout == shown.stdout
+    for same in (folder, folder / "policy"):
+        assert typed("show", str(same), cwd=tmp_path).stdout == shown.stdout
     Sent("python -m fairall", "0a1b", result=True).write(folder)
     assert "run 0a1b, experiment fairall" in typed("show", str(folder), cwd=tmp_path).stdout
 
@@ -326,10 +327,12 @@ def test_list_and_show_a_run_on_its_way(outputs: Path, tmp_path: Path) -> None:
 def test_a_damaged_run_is_one_line_of_list(outputs: Path, tmp_path: Path) -> None:
     folder = run_folder(outputs)
     (folder / "summary.json").write_text("{")
+    (folder.parent / "no_run").mkdir()
     listed = typed("list", "runs", "outputs_dir=moved", cwd=tmp_path)
     assert (listed.returncode, listed.stderr) == (0, "")
     (line,) = [line for line in listed.stdout.splitlines() if folder.name in line]
     assert "summary.json is damaged or missing; the same command makes it again" in line
+    assert "no_run" not in listed.stdout
 
 
 @pytest.mark.parametrize(
@@ -338,6 +341,7 @@ def test_a_damaged_run_is_one_line_of_list(outputs: Path, tmp_path: Path) -> Non
         (["list", "modles"], "list modles: no such list, did you mean models?; there are models, datasets, "),
         (["list", "seeds=3"], "list seeds=3: not possible; list takes outputs_dir=FOLDER only"),
         (["show"], "show takes one run: python -m fairall show RUN"),
+        (["show", ""], "an empty name is no run: give its folder or the beginning of its id"),
         (["show", "abc"], "abc: no such run, neither a folder nor an id in outputs/runs"),
         (["show", "."], "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"),
         (["completion"], "completion takes a shell, bash or zsh"),

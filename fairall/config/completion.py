@@ -97,7 +97,7 @@ def _keys(word: str, keys: Sequence[str]) -> list[str]:
 def _runs(outputs: str | None) -> list[str]:
     """Ids of the runs in a folder of outputs, or in the default one."""
     folder = Path(outputs or settings()["outputs_dir"]) / "runs"
-    return sorted(path.name for path in folder.glob("*/*/*") if path.is_dir())
+    return sorted(path.parent.name for path in folder.glob("*/*/*/config.yaml"))
 
 
 def _beginning(word: str, words: Sequence[str]) -> list[str]:

@@ -79,35 +79,47 @@ def _decide(arguments: argparse.Namespace) -> int:
         if arguments.against is not None:
             raise FairAllError("--against is for --explain: it names the people to compare one person with")
         _refuse_out(arguments.out, table.path)
+    elif arguments.capacity is not None or arguments.draw is not None:
+        raise FairAllError("--explain explains a probability: leave --capacity and --draw out")
     policy, run = find_policy(arguments.run, places(arguments.words))
     policy.deciding(arguments.policy)
     use_threads(None)
-    if arguments.explain is not None:
-        return _explain(arguments, policy, table)
     threshold = policy.threshold if arguments.threshold is None else arguments.threshold
+    if arguments.explain is not None:
+        return _explain(arguments, policy, table, threshold)
     rule = Rule(threshold, arguments.draw, arguments.capacity)
-    decided = decide(policy, table, arguments.out, rule, which=arguments.policy, strict=arguments.strict)
+    # Through a symbolic link, which stays.
+    out = arguments.out.resolve()
+    decided = decide(policy, table, out, rule, which=arguments.policy, strict=arguments.strict)
     for line in _report(decided, policy, run, rule, arguments.policy):
         print(line)
     print(f"Decisions: {arguments.out}")
     return 0
 
 
-def _explain(arguments: argparse.Namespace, policy: Policy, table: Table) -> int:
+def _explain(arguments: argparse.Namespace, policy: Policy, table: Table, threshold: float) -> int:
     """Explain one decision: on the terminal, and in the folder `-o`."""
     from dataclasses import replace
 
+    from fairall.decide.deciding import findings_in
     from fairall.decide.explain import explain, read_people, training_people
     from fairall.decide.explanation_files import write_explanation
     from fairall.errors import FairAllError
+    from fairall.storage.files import why_no_file
 
     out, against = arguments.out, arguments.against
     if out.exists() and not out.is_dir():
         raise FairAllError(f"-o {out}: is a file; --explain writes a folder")
+    if against is not None and (wrong := why_no_file(against)):
+        raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
     person = table.row(arguments.explain)
+    warnings = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=arguments.strict)
     others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
-    explanation = explain(policy, person, others, by=arguments.policy)
+    # Its row is judged as one of the table, as for a decision.
+    explanation = explain(policy.without_doubts(), person, others, by=arguments.policy, threshold=threshold)
     write_explanation(explanation, out)
+    for warning in warnings:
+        print(f"Warning: {warning}")
     for line in explanation.lines():
         print(line)
     print(f"Explanation: {out}")
@@ -142,9 +154,12 @@ def _table(path: Path, words: Sequence[str]) -> Table:
 def _refuse_out(out: Path, people: Path) -> None:
     """Raise FairAllError if the decisions would replace the people or cannot be a file."""
     from fairall.errors import FairAllError
+    from fairall.storage.files import why_no_file
 
-    if out.is_dir():
-        raise FairAllError(f"-o {out}: is a folder; give the file to write")
+    if not out.parent.is_dir():
+        raise FairAllError(f"-o {out}: there is no folder {out.parent}")
+    if out.exists() and (wrong := why_no_file(out)):
+        raise FairAllError(f"-o {out}: {wrong}; give the file to write")
     if out.exists() and out.samefile(people):
         raise FairAllError(f"-o {out}: is the table of people itself; give another file")
 

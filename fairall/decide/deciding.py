@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairall.data.people_reader import Findings
+from fairall.data.people_reader import Findings, PeopleReader
 from fairall.decide.rules import Rule
 from fairall.decide.tables import Part, Table
 from fairall.models.learner import ProgressCallback
@@ -57,7 +57,6 @@ def decide(
     *,
     which: str = "mean",
     strict: bool = False,
-    display: Display | None = None,
 ) -> Decided:
     """Write the table with a decision on each person.
 
@@ -72,28 +71,34 @@ def decide(
         rule: from probabilities to decisions.
         which: see `Policy.combined`.
         strict: see `Policy.propensity`.
-        display: shows the progress.
 
     Raises:
         FairAllError: if the table cannot be read or holds invalid values, or the policy has diverged.
     """
-    decided = Decided()
-    with atomic(out) as temporary:
-        findings, n_parts, columns = Findings(), 0, list[str]()
-        for part in table.parts():
-            policy.reader.read_part(part.text, findings)
-            n_parts, columns = n_parts + 1, list(part.text)
-        decided.warnings = policy.reader.doubts(findings, strict=strict)
-        rule.check(findings.n_rows)
-        names = free_names(COLUMNS, columns)
-        decided.notes = told_of_renamed(names, out.name, table.path.name)
-        progress = (display or Display()).phase("Deciding", n_parts)
-        with table.writer(temporary) as write, progress as advance:
-            for part, *values in _decisions(policy, table, rule, which, advance):
-                write(part, dict(zip(names.values(), values, strict=True)))
-                _, spread, accepted, _ = values
-                decided.add(policy.reader.groups(part.text), accepted > 0, spread)
+    decided, (findings, n_parts) = Decided(), findings_in(table, policy.reader)
+    decided.warnings = policy.reader.doubts(findings, strict=strict)
+    rule.check(findings.n_rows)
+    names = free_names(COLUMNS, findings.columns)
+    decided.notes = told_of_renamed(names, out.name, table.path.name)
+    with (
+        atomic(out) as temporary,
+        table.writer(temporary) as write,
+        Display().phase("Deciding", n_parts) as advance,
+    ):
+        for part, *values in _decisions(policy, table, rule, which, advance):
+            write(part, dict(zip(names.values(), values, strict=True)))
+            _, spread, accepted, _ = values
+            decided.add(policy.reader.groups(part.text), accepted > 0, spread)
     return decided
+
+
+def findings_in(table: Table, reader: PeopleReader) -> tuple[Findings, int]:
+    """What is found in a table, for `PeopleReader.doubts`, and the number of its parts."""
+    findings, n_parts = Findings(), 0
+    for part in table.parts():
+        reader.read_part(part.text, findings)
+        n_parts += 1
+    return findings, n_parts
 
 
 def _decisions(
@@ -119,11 +124,8 @@ def _computed(
     policy: Policy, table: Table, which: str, advance: ProgressCallback
 ) -> Iterator[tuple[Part, np.ndarray, np.ndarray]]:
     """Rows of a table that was read before, their probabilities and spreads, of shape (N,) each."""
-    reader, policy.reader = policy.reader, policy.reader.without_doubts()
-    try:
-        for part in table.parts():
-            propensity = policy.propensity(part.text)
-            yield part, policy.combined(propensity, which), policy.spread(propensity)
-            advance()
-    finally:
-        policy.reader = reader
+    judged = policy.without_doubts()
+    for part in table.parts():
+        propensity = judged.propensity(part.text)
+        yield part, policy.combined(propensity, which), policy.spread(propensity)
+        advance()

@@ -154,7 +154,12 @@ class Explanation:
 
 
 def explain(
-    policy: Policy, person: pd.DataFrame, others: tuple[Tensor, Tensor], *, by: str = "mean"
+    policy: Policy,
+    person: pd.DataFrame,
+    others: tuple[Tensor, Tensor],
+    *,
+    by: str = "mean",
+    threshold: float | None = None,
 ) -> Explanation:
     """Explain the probability that a policy gives to one person.
 
@@ -168,6 +173,7 @@ def explain(
         others: encoded people to compare with, of `training_people` or `Policy.reader`: x, shape (N, D), and
             s, shape (N,). The first `BACKGROUND` of them are those of the Shapley values.
         by: see `Policy.combined`.
+        threshold: of decisions that are not drawn; `Policy.threshold` by default.
 
     Raises:
         FairAllError: if there is not exactly one person, or nobody to compare with, or as
@@ -205,7 +211,7 @@ def explain(
     return Explanation(
         policy=by,
         probability=float(probabilities(own)[0, 0]),
-        threshold=policy.threshold,
+        threshold=policy.threshold if threshold is None else threshold,
         average=float(average[0]),
         contributions=contributions,
         others=of_others,
@@ -226,8 +232,9 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
     Raises:
         FairAllError: if the data set cannot be read or is not that of the run.
     """
-    assert policy.config is not None
     instead = "give people to compare with: --against FILE"
+    if policy.config is None:
+        raise FairAllError(f"the policy was not loaded, and its training people are not known; {instead}")
     config = checked_dataset(policy.config)
     try:
         data = dataset(config).prepare(scaler=policy.learner.setting.protocol.scaler)
@@ -271,11 +278,15 @@ def _shapley(
     """
     with _quiet_shap() as shap:
         masker = shap.maskers.Independent(background, max_samples=len(background))
-        explainer = shap.PermutationExplainer(probabilities, masker, seed=0)
-        evaluations = ORDERS * (2 * len(own) + 1)
-        found = explainer(own[np.newaxis], max_evals=evaluations, error_bounds=True, silent=True)
-    # Forward and backward pass of an order are taken for independent, which overstates the error.
-    return found.values[0], found.error_std[0] / math.sqrt(2 * ORDERS), found.base_values[0]
+        # One order at a time, since shap's own error takes both passes of an order for independent.
+        found = [
+            shap.PermutationExplainer(probabilities, masker, seed=seed)(
+                own[np.newaxis], max_evals=2 * len(own) + 1, silent=True
+            )
+            for seed in range(ORDERS)
+        ]
+    values = np.stack([one.values[0] for one in found])
+    return values.mean(0), values.std(0, ddof=1) / math.sqrt(ORDERS), found[0].base_values[0]
 
 
 @contextmanager

@@ -36,6 +36,7 @@ def show(words: Sequence[str]) -> None:
             "show takes one run: python -m fairall show RUN, its folder or the beginning of its id"
         )
     path = run_folder(names[0], Path(places(overrides)["outputs_dir"]) / "runs")
+    path = path.parent if path.name == "policy" else path
     display, folder = Display(), RunFolder(path)
     if folder.done:
         _finished(folder, display)

@@ -121,6 +121,8 @@ def run_folder(word: str, runs_folder: Path) -> Path:
     Raises:
         FairAllError: where there is none, or more than one.
     """
+    if not word:  # Path would take it for the current folder
+        raise FairAllError("an empty name is no run: give its folder or the beginning of its id")
     if Path(word).is_dir():
         return Path(word).resolve()
     if Path(word).exists():

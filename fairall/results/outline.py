@@ -38,7 +38,8 @@ class Outline:
 
 def outlines(folder: Path) -> list[Outline]:
     """All runs in a folder of `<model>/<dataset>/<id>/`, the newest last."""
-    found = [outline(path) for path in folder.glob("*/*/*") if path.is_dir()]
+    paths = {path.parent for name in ("DONE", "config.yaml") for path in folder.glob(f"*/*/*/{name}")}
+    found = [outline(path) for path in paths]
     return sorted(found, key=lambda one: (one.time, one.path))
 
 

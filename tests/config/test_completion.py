@@ -21,7 +21,10 @@ def environment(tmp_path: Path) -> dict[str, str]:
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m fairall "$@"\n')
     command.chmod(0o755)
-    (tmp_path / "outputs" / "runs" / "greedy" / "credit" / "0a1b2c3d4e5f").mkdir(parents=True)
+    run = tmp_path / "outputs" / "runs" / "greedy" / "credit" / "0a1b2c3d4e5f"
+    run.mkdir(parents=True)
+    (run / "config.yaml").touch()
+    (run.parent / "no_run").mkdir()
     (tmp_path / "loans.csv").touch()
     return {"PATH": f"{command.parent}:/usr/bin:/bin", "PYTHONPATH": str(CHECKOUT), "HOME": str(tmp_path)}
 

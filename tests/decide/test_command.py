@@ -309,6 +309,29 @@ def test_an_interruption_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
 
 
+def test_what_is_at_the_place_of_the_output_stays(saved: Path, tmp_path: Path) -> None:
+    crowd(5).to_csv(tmp_path / "people.csv", index=False)
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "folder").mkdir()
+    for out, told in (
+        ("pipe.csv", "-o pipe.csv: is a pipe, not a file"),
+        ("folder", "-o folder: is a folder"),
+        ("new/out.csv", "-o new/out.csv: there is no folder new"),
+        ("people.csv/out.csv", "-o people.csv/out.csv: there is no folder people.csv"),
+    ):
+        said = decide(tmp_path, saved, out=out)
+        assert said.returncode == 1
+        assert told in said.stderr
+    assert (tmp_path / "pipe.csv").is_fifo()
+    (tmp_path / "link.csv").symlink_to(tmp_path / "out.csv")
+    assert decide(tmp_path, saved, out="link.csv").returncode == 0
+    assert (tmp_path / "link.csv").is_symlink()
+    assert len(rows(tmp_path / "out.csv")) == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "folder", "link.csv", "out.csv", "people.csv", "pipe.csv",
+    ]  # fmt: skip
+
+
 # Evaluation of the decisions
 
 

@@ -242,6 +242,12 @@ def test_a_data_set_that_has_changed_is_refused(run: Path) -> None:
         (["--explain", "1", "-o", "own.csv"], "-o own.csv: is a file; --explain writes a folder"),
         (["--explain", "0", "-o", "x"], "a whole number of at least 1, not 0"),
         (["--against", "own.csv", "-o", "x"], "--against is for --explain"),
+        (["--explain", "1", "--draw", "1", "-o", "x"], "leave --capacity and --draw out"),
+        (["--explain", "1", "--capacity", "5", "-o", "x"], "leave --capacity and --draw out"),
+        (
+            ["--explain", "1", "--against", "no.csv", "-o", "x"],
+            "--against no.csv: there is no such file; give a CSV",
+        ),
     ],
 )
 def test_mistakes(words: list[str], told: str, run: Path) -> None:
@@ -249,6 +255,39 @@ def test_mistakes(words: list[str], told: str, run: Path) -> None:
     assert said.returncode != 0
     assert told in said.stderr
     assert not (run.parents[4] / "x").exists()
+
+
+def test_a_row_with_a_value_unknown_from_training_is_judged_with_its_table(run: Path) -> None:
+    people = crowd(5)
+    people.loc[2, "town"] = "Rome"
+    people.to_csv(run.parents[4] / "unknown.csv", index=False)
+    words = (run.name, "unknown.csv", "--explain", "3", "-o", "unknown", "--threshold", "0.9")
+    said = typed(*words, cwd=run.parents[4], module="fairall.decide")
+    assert (said.returncode, said.stderr) == (0, "")
+    assert (
+        "Warning: column 'town': 1 of 5 rows hold 'Rome', not known from training and taken as" in said.stdout
+    )
+    assert "town = Rome" in said.stdout
+    assert "Threshold of decisions that are not drawn: 0.9" in said.stdout
+    assert typed(*words, "--strict", cwd=run.parents[4], module="fairall.decide").returncode == 1
+
+
+def test_the_error_is_that_of_the_mean_over_orders(loans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, (x, s) = of_method(Interacting, loans)
+    x, s = x[:20], s[:20]
+    own_x, own_s = policy.reader.read(person())
+    rows = torch.cat([x, s.unsqueeze(-1)], dim=-1).numpy()
+    truth = exact(policy, torch.cat([own_x[0], own_s]).numpy(), rows)
+    monkeypatch.setattr("fairall.decide.explain.ORDERS", 200)
+    found = explain(policy, person(), (x, s)).contributions
+    # 200 orders estimate the error well; ten have an error larger by √20.
+    monkeypatch.setattr("fairall.decide.explain.ORDERS", 10)
+    few = explain(policy, person(), (x, s)).contributions
+    told, expected = few["error"].to_numpy(), found["error"].to_numpy() * math.sqrt(20)
+    assert (np.abs(found["contribution"] - truth) <= 4 * found["error"] + 1e-5).all()
+    varying = expected > 1e-4
+    assert varying.any()
+    assert 0.5 < np.sqrt((told[varying] ** 2).mean() / (expected[varying] ** 2).mean()) < 2
 
 
 def test_one_seed_has_no_spread_and_the_json_no_nan(loans: list[str], tmp_path: Path) -> None:
