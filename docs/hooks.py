@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[1]
 RELATIVE_LINK = re.compile(r"(?<=\]\()(?![\w+.-]+:)[^()\s#]+")  # its path, without an anchor
+WIDTH = 86  # characters of a line of output
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -85,9 +87,11 @@ def output_part(output: dict[str, Any]) -> str:
     table = re.search(r"(?<=<table).*</table>", "".join(data.get("text/html", [])), re.DOTALL)
     if table:  # without pandas' own style
         return f"<table>{table[0].partition('>')[2]}"
-    return fenced("".join(output.get("text", data.get("text/plain", []))), "text")
+    lines = "".join(output.get("text", data.get("text/plain", []))).splitlines()
+    wrapped = [textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in lines]
+    return fenced("\n".join(wrapped), "{ .text .output }")
 
 
 def fenced(text: str, language: str) -> str:
-    """A block of code."""
+    """A block of code or output."""
     return f"```{language}\n{text.rstrip()}\n```"

@@ -64,6 +64,7 @@ def test_quickstart(tmp_path: Path) -> None:
     runs = {path.parent.relative_to(tmp_path / "outputs" / "runs").parent.as_posix()
             for path in tmp_path.glob("outputs/runs/*/*/*/DONE")}  # fmt: skip
     assert runs == {"fairall_I_II/credit", "fairlog/credit", "fairlog/loans"}
+    assert [one.output_type for one in outputs(notebook, "run")] == ["stream"]  # plain text
     assert all("image/png" in outputs(notebook, cell)[0].data for cell in ("curve", "explain"))
 
     compared = numbers(notebook, "compare")

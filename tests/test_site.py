@@ -81,7 +81,8 @@ def test_pages_of_notebooks_have_code_and_outputs(pages: dict[Path, Elements], s
         code = [cell for cell in cells if cell["cell_type"] == "code"]
         shown = [output for cell in code for output in cell["outputs"]]
         texts = [one for one in shown if not {"image/png", "text/html"} & one.get("data", {}).keys()]
-        assert content.count('<div class="highlight">') == len(code) + len(texts)
+        assert content.count('<div class="highlight">') == len(code)
+        assert content.count('<div class="output highlight">') == len(texts)
         assert content.count("<img") == sum("image/png" in one.get("data", {}) for one in shown)
         assert content.count("<table>") == sum("text/html" in one.get("data", {}) for one in shown)
 
