@@ -1,4 +1,4 @@
-"""Write a made-up log of loan decisions for docs/evaluate.md, and print what only a simulation knows.
+"""Write a made-up log of loan decisions for docs/evaluate.md and the notebooks, and print the truth.
 
     python examples/loans.py loans.csv
 
@@ -24,9 +24,8 @@ RACES = {"black": 0.2, "hispanic": 0.15, "white": 0.65}  # shares
 PURPOSES = ["business", "car", "education", "home"]
 
 
-def applications(random: np.random.Generator) -> pd.DataFrame:
+def applications(random: np.random.Generator, n: int = APPLICATIONS) -> pd.DataFrame:
     """Applications with features, the decision, and, of everybody, whether the loan is or would be repaid."""
-    n = APPLICATIONS
     people = pd.DataFrame(
         {
             "application": [f"A{number:05d}" for number in range(1, n + 1)],
@@ -55,18 +54,34 @@ def applications(random: np.random.Generator) -> pd.DataFrame:
     return people
 
 
-def main() -> None:
-    """Write the file named on the command line and print the truth."""
-    path = Path(sys.argv[1] if len(sys.argv) > 1 else "loans.csv")
-    people = applications(np.random.default_rng(2022))
+def past_decisions(people: pd.DataFrame) -> pd.DataFrame:
+    """The log of `applications`: whether a loan is repaid is known where it was granted."""
     log = people.assign(
         decision=np.where(people["granted"], "granted", "refused"),
         repaid=people["would_repay"].map({True: "yes", False: "no"}).where(people["granted"]),
     )
-    log.drop(columns=["would_repay", "granted"]).to_csv(path, index=False)
+    return log.drop(columns=["would_repay", "granted"])
+
+
+def utility(people: pd.DataFrame, probability: pd.Series | np.ndarray) -> float:
+    """True utility per application, from labels that no log has.
+
+    Args:
+        people: N rows of `applications`.
+        probability: of acceptance, or decisions of 0 and 1, shape (N,).
+    """
+    return float((probability * (people["would_repay"] - COST)).mean())
+
+
+def main() -> None:
+    """Write the file named on the command line and print the truth."""
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else "loans.csv")
+    people = applications(np.random.default_rng(2022))
+    log = past_decisions(people)
+    log.to_csv(path, index=False)
     print(f"{path}: {len(log)} applications, {people['granted'].sum()} granted")
     for name, probability in (("decisions", people["propensity"]), ("proposal", people["proposal"])):
-        value = 100 * (probability * (people["would_repay"] - COST)).mean()
+        value = 100 * utility(people, probability)
         by_sex = 100 * probability.groupby(people["sex"]).mean()
         repaying = people["would_repay"]
         true_positive = 100 * probability[repaying].groupby(people["sex"][repaying]).mean()

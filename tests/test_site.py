@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import re
 import runpy
@@ -17,6 +18,7 @@ from tests.conftest import typed_line
 
 CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
+NOTEBOOKS = sorted((CHECKOUT / "examples").glob("*.ipynb"))
 NUMBER = re.compile(r"−?\d+(?:\.\d+)?")
 
 
@@ -68,6 +70,21 @@ def test_every_page_of_docs_is_on_the_site_and_in_the_navigation(
     written = {path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")}
     assert written <= start
     assert {"CHANGELOG.html", "CONTRIBUTING.html", "outputs/index.html"} <= start
+    assert {f"examples/{path.stem}.html" for path in NOTEBOOKS} <= start
+
+
+def test_pages_of_notebooks_have_code_and_outputs(pages: dict[Path, Elements], site: Path) -> None:
+    assert NOTEBOOKS
+    for path in NOTEBOOKS:
+        content = (site / "examples" / f"{path.stem}.html").read_text()
+        cells = json.loads(path.read_text())["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        shown = [output for cell in code for output in cell["outputs"]]
+        texts = [one for one in shown if not {"image/png", "text/html"} & one.get("data", {}).keys()]
+        assert content.count('<div class="highlight">') == len(code)
+        assert content.count('<div class="output highlight">') == len(texts)
+        assert content.count("<img") == sum("image/png" in one.get("data", {}) for one in shown)
+        assert content.count("<table>") == sum("text/html" in one.get("data", {}) for one in shown)
 
 
 def test_links_lead_to_files_and_anchors(pages: dict[Path, Elements], site: Path) -> None:
@@ -103,6 +120,8 @@ def test_nothing_is_fetched_from_elsewhere(pages: dict[Path, Elements], site: Pa
 def test_the_reference_has_what_the_pages_import(pages: dict[Path, Elements], site: Path) -> None:
     known = set().union(*(page.ids for path, page in pages.items() if path.parent == site / "api"))
     text = "\n".join(path.read_text() for path in (CHECKOUT / "README.md", *DOCS.glob("*.md")))
+    for path in NOTEBOOKS:
+        text += "\n".join("".join(cell["source"]) for cell in json.loads(path.read_text())["cells"])
     imports = re.findall(r"^from (fairall[\w.]*) import (.+)$", text, re.MULTILINE)
     names = {f"{module}.{name}" for module, given in imports for name in given.split(", ")}
     assert len(names) > 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -26,7 +27,8 @@ class Display:
     """
 
     def __init__(self, *, progress_only: bool = False, terminal: Console | None = None) -> None:
-        self._progress_console = terminal or Console(stderr=True)
+        # Where FORCE_COLOR is set, as in notebooks, rich would take any stream for a terminal.
+        self._progress_console = terminal or Console(stderr=True, force_terminal=sys.stderr.isatty())
         self._console = AnyConsole(highlight=False, soft_wrap=True, quiet=progress_only)
         self._time_left = TimeLeft({})
 

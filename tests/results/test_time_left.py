@@ -84,3 +84,12 @@ def test_a_terminal_shows_phase_and_run() -> None:
 
 def test_nothing_is_shown_where_there_is_no_terminal() -> None:
     assert shown(Console(file=io.StringIO()), resumed=40) == ""
+
+
+def test_nothing_is_shown_where_colours_are_forced_without_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with Display().phase("Phase I", 1) as advance:
+        advance()
+    assert capsys.readouterr() == ("", "")
