@@ -104,27 +104,27 @@ class Explanation:
         of_all, of_group = self.share_below
         yield f"Probability of acceptance: {self.probability:.3f} (policy {self.policy})"
         yield f"Threshold of decisions that are not drawn: {self.threshold:g}"
-        yield f"Lower have: {100 * of_all:.0f} % of {count(len(self.others), 'person', 'people')}, " + (
-            f"nobody of group {self.group} is among them"
-            if math.isnan(of_group)
-            else f"{100 * of_group:.0f} % of those of group {self.group}"
-        )
+        among = f"{100 * of_all:.0f} % of {count(len(self.others), 'person', 'people')}"
+        same = "nobody is there" if math.isnan(of_group) else f"{100 * of_group:.0f} %"
+        yield f"Share with a lower one: {among}; of group {self.group}: {same}"
         ranked = self.ranked
         sensitive = self.contributions.index[-1]
         cells = [
             f"{name} = {value}{' (sensitive attribute)' if name == sensitive else ''}"
             for name, value in ranked["value"].items()
         ]
-        width = max(map(len, [*cells, "this person"]))
+        start = "mean of the people compared with"
+        width = max(map(len, [*cells, start]))
         yield f"{'Contributions':<{width}}            ± error   spread over seeds"
-        yield f"  {'mean of the people compared with':<{width}}  {self.average:.3f}"
+        yield f"  {start:<{width}}  {self.average:.3f}"
         for cell, (_, row) in zip(cells, ranked.iterrows(), strict=True):
             spread = "" if math.isnan(row["spread"]) else f"   {row['spread']:.3f}"
             yield f"  {cell:<{width}}  {row['contribution']:+.3f}  ± {row['error']:.3f}{spread}"
         yield f"  {'this person':<{width}}  {self.probability:.3f}"
         if self.position is not None:
             below = ", ".join(f"{100 * share:.0f}" for share in self.position.share_below)
-            yield f"Lower have in each dimension of the latent of seed {self.position.seed} (%): {below}"
+            seed = self.position.seed
+            yield f"Share with a lower value by dimension of the latent of seed {seed} (%): {below}"
         for caution in CAUTIONS:
             yield from textwrap.wrap(caution, WIDTH)
 
@@ -293,12 +293,14 @@ def _shapley(
 def _quiet_shap() -> Iterator[Any]:
     """The module shap; it warns of other packages when imported and seeds the global generator of numpy."""
     state = np.random.get_state()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import shap
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import shap
 
-        yield shap
-    np.random.set_state(state)
+            yield shap
+    finally:
+        np.random.set_state(state)
 
 
 def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> Position | None:
