@@ -41,7 +41,7 @@ from fairall.report.plan import LEADERBOARD, Planned, _grid, plan
 from fairall.results import page
 from fairall.results.finished import Run
 from fairall.results.table import Table
-from tests.report.conftest import MakeRun, add_references, planned
+from tests.report.conftest import MakeRun, add_references
 
 SEEDS = 10
 TASKS = [("credit", "harsh"), ("credit", "lenient"), ("fico", "harsh")]
