@@ -1,5 +1,6 @@
 """What many tests need: commands, composed configurations, small people, and where raw data is."""
 
+import ast
 import contextlib
 import copy
 import functools
@@ -124,6 +125,14 @@ def typed_line(command: str, cwd: Path) -> Ended:
     """`typed` for a line of documentation, `python -m MODULE WORDS`."""
     _, _, module, *words = shlex.split(command)
     return typed(*words, cwd=cwd, module=module)
+
+
+def imported(code: str, *names: str) -> tuple[str, list[str]]:
+    """What `code` prints in a process of its own, and which of the modules `names` it imports."""
+    ask = f"import sys\n{code}\nprint([name for name in {names!r} if name in sys.modules])"
+    ended = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    *said, found = ended.stdout.splitlines(keepends=True)
+    return "".join(said), ast.literal_eval(found)
 
 
 def run_folder(outputs: Path) -> Path:

@@ -18,8 +18,9 @@ from fairall.results.summary import columns
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.outbox import Sent
-from tests.conftest import run_folder, typed
+from tests.conftest import imported, run_folder, typed
 
+HEAVY = ("torch", "numpy", "pandas", "sklearn", "matplotlib", "mlflow", "optuna")
 QUICK = [
     "model=fairall_I_II", "dataset=credit", "preset=quick", "tracking.enabled=false",
     "schedule.warm_up_epochs=2", "checkpoint_seconds=600",  # else a slow machine leaves two checkpoints
@@ -259,14 +260,8 @@ def test_list_narrows(tmp_path: Path) -> None:
 
 
 def test_list_of_choices_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; sys.argv += ['list', 'models']\n"
-        "from fairall.main import cli; assert cli() == 0\n"
-        "heavy = ('torch', 'numpy', 'pandas', 'sklearn', 'matplotlib', 'mlflow', 'optuna', 'sqlalchemy')\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.splitlines()[-1] == "[]"
+    code = "sys.argv += ['list', 'models']\nfrom fairall.main import cli; assert cli() == 0"
+    assert imported(code, *HEAVY, "sqlalchemy")[1] == []
 
 
 @pytest.fixture
@@ -446,14 +441,8 @@ def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; sys.argv += ['--help']\n"
-        "from fairall.main import cli; cli()\n"
-        "heavy = ('torch', 'numpy', 'pandas', 'sklearn', 'matplotlib', 'mlflow', 'optuna', 'aif360')\n"
-        "print([name for name in heavy if name in sys.modules])"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.splitlines()[-1] == "[]"
+    code = "sys.argv += ['--help']\nfrom fairall.main import cli; cli()"
+    assert imported(code, *HEAVY, "aif360")[1] == []
 
 
 def test_help_is_of_the_configuration_that_the_other_words_choose(tmp_path: Path) -> None:

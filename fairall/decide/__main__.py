@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairall.config.checks import whole_number
 from fairall.runtime.setup import run_command
 
 if TYPE_CHECKING:
@@ -220,7 +221,10 @@ def _parser() -> argparse.ArgumentParser:
         "--capacity", type=_capacity, metavar="K|K%", help="most people to accept, a number or a share"
     )
     parser.add_argument(
-        "--explain", type=_row, metavar="ROW", help="explain the decision on one row, from 1; OUT is a folder"
+        "--explain",
+        type=whole_number,
+        metavar="ROW",
+        help="explain the decision on one row, from 1; OUT is a folder",
     )
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="people to compare with, in place of the training people"
@@ -234,16 +238,8 @@ def _probability(word: str) -> float:
 
 
 def _capacity(word: str) -> int | float:
-    from fairall.config.checks import whole_number
-
     if word.endswith("%"):
         return _number(word, 100.0, "a share from 0% to 100%") / 100
-    return whole_number(word)
-
-
-def _row(word: str) -> int:
-    from fairall.config.checks import whole_number
-
     return whole_number(word)
 
 

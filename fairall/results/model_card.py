@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import fairall
+from fairall.config.choices import description
 from fairall.config.paths import configuration_root
 from fairall.config.world import world_parts
 from fairall.metrics import Quantity
 from fairall.results.paper import paper_metrics
 from fairall.results.table import HTML
-from fairall.results.terminal import noise, shown_measures
+from fairall.results.terminal import interval_text, mean_and_std, noise, shown_measures
 from fairall.results.title import REHEARSAL, run_title
 
 # Pages of docs/methods/ for methods that share one; those of WITHOUT_PAGE are in docs/methods.md only.
@@ -142,10 +143,10 @@ def measure_rows(
             [
                 _text(quantities[name].heading),
                 f"`{name}`",
-                _spread(measured["mean"], measured["std"]),
-                _interval(measured["interval"]),
+                mean_and_std(measured["mean"], measured["std"]),
+                interval_text(measured["interval"]),
                 *("" if one is None else f"{100 * one['mean']:.2f}" for one in references),
-                "" if printed is None else _spread(*printed, digits=1),
+                "" if printed is None else mean_and_std(*printed, digits=1),
             ]
         )
     return rows
@@ -156,7 +157,7 @@ def share(spread: Mapping[str, Any] | None) -> str:
     if spread is None:
         return "unknown"
     mean = f"{100 * spread['mean']:.1f} %"
-    return mean if spread["interval"] is None else f"{mean} {_interval(spread['interval'], digits=1)}"
+    return mean if spread["interval"] is None else f"{mean} {interval_text(spread['interval'], digits=1)}"
 
 
 def _quantities(measures: Mapping[str, Any]) -> dict[str, Quantity]:
@@ -190,12 +191,9 @@ def _groups(groups: Mapping[str, Any]) -> list[list[str]]:
 
 
 def described(group: str, name: str) -> str | None:
-    """The whole sentences in the first line of a file of conf/; None for a file of the user's."""
+    """The description of a choice of this package; None for a file of the user's."""
     path = configuration_root() / "conf" / group / f"{name}.yaml"
-    if not path.is_file():
-        return None
-    line = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ").strip()
-    return line if line.endswith(".") or ". " not in line else f"{line.rpartition('. ')[0]}."
+    return description(path) if path.is_file() else None
 
 
 def page_of(method: str) -> str | None:
@@ -213,14 +211,6 @@ def _words(config: dict[str, Any]) -> str:
     words += [f"{group}={config[group]['name']}" for group in ("initial_policy", "protocol")]
     words += [f"cost.value={config['cost']['value']:g}", f"seed={config['seed']}", f"seeds={config['seeds']}"]
     return " ".join(words)
-
-
-def _spread(mean: float, std: float | None, digits: int = 2) -> str:
-    return f"{100 * mean:.{digits}f}" + ("" if std is None else f" ± {100 * std:.{digits}f}")
-
-
-def _interval(interval: Sequence[float] | None, digits: int = 2) -> str:
-    return "" if interval is None else f"[{100 * interval[0]:.{digits}f}, {100 * interval[1]:.{digits}f}]"
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,10 +90,10 @@ class Display:
                 printed, reference = paper.get(name.removesuffix("_sampled")), accept_all.get(name)
                 table.add_row(
                     name,
-                    _plus_minus(measure["mean"], measure["std"], scale),
-                    _interval(measure["interval"], scale),
-                    "" if reference is None else _plus_minus(reference["mean"], None, scale),
-                    "" if printed is None else _plus_minus(*printed, scale, digits=1),
+                    mean_and_std(measure["mean"], measure["std"], scale),
+                    interval_text(measure["interval"], scale),
+                    "" if reference is None else mean_and_std(reference["mean"], None, scale),
+                    "" if printed is None else mean_and_std(*printed, scale, digits=1),
                 )
         self._console.print(table)
 
@@ -138,10 +138,12 @@ def noise(evaluation: dict[str, Any]) -> str:
     )
 
 
-def _plus_minus(mean: float, std: float | None, scale: int, digits: int = 2) -> str:
+def mean_and_std(mean: float, std: float | None, scale: int = 100, digits: int = 2) -> str:
+    """A mean and its standard deviation, if there is one, as text."""
     spread = "" if std is None else f" ± {scale * std:.{digits}f}"
     return f"{scale * mean:.{digits}f}{spread}"
 
 
-def _interval(interval: tuple[float, float] | None, scale: int) -> str:
-    return "" if interval is None else f"[{scale * interval[0]:.2f}, {scale * interval[1]:.2f}]"
+def interval_text(interval: Sequence[float] | None, scale: int = 100, digits: int = 2) -> str:
+    """The two ends of an interval as text; empty where there is none."""
+    return "" if interval is None else f"[{scale * interval[0]:.{digits}f}, {scale * interval[1]:.{digits}f}]"

@@ -2,15 +2,13 @@
 
 import functools
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fairall.config.paths import configuration_root
-from tests.conftest import Ended, typed
+from tests.conftest import Ended, imported, typed
 
 LOANS = Path(__file__).with_name("loans.csv")
 FairAllData = Callable[..., Ended]
@@ -248,11 +246,7 @@ def test_a_pipe_is_refused_and_not_waited_for(data: Path, fairall_data: FairAllD
 
 
 def test_help_answers_without_heavy_imports() -> None:
-    code = (
-        "import sys; from fairall.data import __main__ as cli\n"
-        "try: cli.main(['--help'])\nexcept SystemExit: pass\n"
-        "print([n for n in ('torch', 'pandas', 'hydra') if n in sys.modules])"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.splitlines()[-1] == "[]"
-    assert "describe" in ended.stdout
+    code = "from fairall.data import __main__ as cli\ntry: cli.main(['--help'])\nexcept SystemExit: pass"
+    said, heavy = imported(code, "torch", "pandas", "hydra")
+    assert heavy == []
+    assert "describe" in said
