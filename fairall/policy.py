@@ -207,7 +207,7 @@ class Policy:
 
     @cached_property
     def diverged(self) -> list[int]:
-        """Seeds whose policy has weights or probabilities that are no numbers."""
+        """Seeds whose policy has weights or probabilities that are not finite."""
         sound = np.isfinite(self.propensity(self.reader.example())).all(axis=1)
         for weights in self.learner.parameters():
             if weights.shape[:1] == sound.shape:

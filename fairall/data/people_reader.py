@@ -30,7 +30,7 @@ MOST_SHOWN = 5  # values in a message
 
 @dataclass
 class Cells:
-    """Cells of a column that something is to be said about.
+    """Cells of a column that a warning or an error mentions.
 
     Attributes:
         n: their number.
@@ -212,7 +212,7 @@ class PeopleReader:
         return f"{sign} ({', '.join(self.sensitive.advantaged if s > 0 else self.sensitive.disadvantaged)})"
 
     def without_doubts(self) -> PeopleReader:
-        """The reader for parts of a table that was read before, of which nothing more is to be said."""
+        """The same reader without the warnings and errors of `doubts`, for a table that it has judged."""
         return _WithoutDoubts(**vars(self))
 
     def example(self) -> pd.DataFrame:
