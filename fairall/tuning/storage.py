@@ -54,13 +54,15 @@ def open_storage(url: str) -> RDBStorage:
     logging.getLogger("alembic").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     location = address(url)
-    # Optuna 2 leaves open the transactions that SQLAlchemy 2 begins; `exclusive` serialises the writers.
-    options: dict[str, Any] = {"isolation_level": "AUTOCOMMIT"}
+    options: dict[str, Any] = {}
     if location.get_backend_name() == "sqlite":
         options["connect_args"] = {"timeout": PATIENCE}
     try:
         # Two processes that create the tables at the same time would both fail.
         with exclusive(url):
+            # Optuna 2 does not commit the tables that it makes. All else must be in transactions: a process
+            # that is killed while it adds a trial would leave one without a number.
+            optuna.storages.RDBStorage(url, engine_kwargs={**options, "isolation_level": "AUTOCOMMIT"})
             return optuna.storages.RDBStorage(url, engine_kwargs=options)
     except (SQLAlchemyError, ImportError, RuntimeError) as error:
         raise _out_of_reach(url, error) from error

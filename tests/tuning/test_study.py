@@ -14,6 +14,7 @@ from typing import Any
 
 import optuna
 import pytest
+import sqlalchemy
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.schema import SweepConfig
@@ -195,6 +196,22 @@ def test_a_process_killed_between_two_parameters_leaves_its_point(
     while finished(begin(), 1.0):
         pass
     assert points(begin()) == Counter(key_of(point) for point in SPACE.points())
+
+
+def test_a_trial_that_is_being_added_is_seen_whole_or_not_at_all(begin: Begin) -> None:
+    study, other, seen = begin(), begin(), []
+
+    def look(*statement: Any) -> None:
+        # Also what a process that is killed here would leave behind.
+        seen.append([trial.point for trial in other.trials()])
+
+    sqlalchemy.event.listen(study.storage.engine, "after_cursor_execute", look)
+    with exclusive(study.url):
+        study.enqueue_up_to(2, 6, sampler(SAMPLERS[0]))
+    added = [trial.point for trial in study.trials()]
+    assert len(added) == 2
+    assert all(points == added[: len(points)] for points in seen)
+    assert {len(points) for points in seen} == {0, 1, 2}
 
 
 def test_studies_of_others_are_left_alone(begin: Begin, tmp_path: Path) -> None:
