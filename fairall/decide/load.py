@@ -13,6 +13,7 @@ from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.finished import read_named, run_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
+HERE: dict[str, Any] = {"outputs_dir": "outputs", "tracking": {"uri": None}}  # where policies are looked for
 ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
 
 
@@ -29,7 +30,7 @@ def load_policy(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Poli
         FairAllError: where there is no such run, it is unfinished, or the policy is damaged or of another
             version of this package.
     """
-    return find_policy(str(run), {"outputs_dir": str(outputs_dir), "tracking": {"uri": None}})[0]
+    return find_policy(str(run), HERE | {"outputs_dir": str(outputs_dir)})[0]
 
 
 def find_policy(run: str, config: dict[str, Any]) -> tuple[Policy, str]:

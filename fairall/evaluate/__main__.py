@@ -36,8 +36,9 @@ writes evaluation.json, a page (index.html), tables and figures to outputs/evalu
 prints the utility per person by seven estimators, and each gap between groups as it is among the accepted
 (naive) and corrected for the selection of those with labels (IPS, DR). With the same log and keys:
 
-  ... policy --policy outputs/runs/fairall_I_II/csv/ID ...    a run of `python -m fairall`, a folder of
-  ... policy --policy score ...                               a policy, or a column of probabilities
+  ... policy --policy outputs/runs/fairall_I_II/csv/ID ...    a run of `python -m fairall`, a folder of a
+  ... policy --policy models:/NAME/1 ...                      policy, its address in MLflow, or a column of
+  ... policy --policy score ...                               probabilities
   ... compare --policy score ...                              it and the decisions that were taken
   ... compare --policy score --policy score2 ...              two policies, on the same people
   ... decisions --groups sex,race ...                         groups by several columns
@@ -98,8 +99,7 @@ def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> 
     evaluator = Evaluator(
         log, propensity_model=arguments.propensity_model, outcome_model=arguments.outcome_model
     )
-    runs = Path(config["outputs_dir"]) / "runs"
-    found = [_evaluation(evaluator, policy, runs) for policy in policies]
+    found = [_evaluation(evaluator, policy, config) for policy in policies]
     shown = Shown.of(found[0] if len(found) == 1 else Comparison(*found), arguments.log)
     names = [one.policy if policy else "decisions" for one, policy in zip(found, policies, strict=True)]
     folder = arguments.out or Path(config["outputs_dir"]) / "evaluations" / _folder(arguments.log, names)
@@ -135,20 +135,20 @@ def _policies(command: str, arguments: argparse.Namespace) -> list[str | None]:
         return [None]
     if command == "policy":
         if len(given) != 1:
-            raise FairAllError("give one policy with --policy RUN, FOLDER or COLUMN; two can be compared")
+            raise FairAllError("give one policy with --policy RUN, ADDRESS or COLUMN; two can be compared")
         return given
     if not 1 <= len(given) <= 2:
         raise FairAllError("give two policies with --policy A --policy B, or one beside the logged decisions")
     return [None, *given][-2:]
 
 
-def _evaluation(evaluator: Evaluator, policy: str | None, runs: Path) -> Evaluation:
+def _evaluation(evaluator: Evaluator, policy: str | None, config: dict[str, Any]) -> Evaluation:
     from fairall.evaluate.evaluation import Evaluation
     from fairall.evaluate.policies import target_probabilities
 
     if policy is None:
         return evaluator.evaluate()
-    target, name = target_probabilities(policy, evaluator.log, runs=runs)
+    target, name = target_probabilities(policy, evaluator.log, config=config)
     return Evaluation(evaluator, name, target)
 
 
@@ -183,7 +183,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
     parser.add_argument("--log", type=Path, metavar="FILE", required=True, help="the past decisions")
     if command != "decisions":
         parser.add_argument(
-            "--policy", action="append", metavar="RUN|FOLDER|COLUMN", help="the policy; A and B for compare"
+            "--policy", action="append", metavar="RUN|ADDRESS|COLUMN", help="the policy; A and B for compare"
         )
     parser.add_argument("words", metavar="KEY=VALUE", nargs="*", help="columns of the log, see below")
     parser.add_argument(

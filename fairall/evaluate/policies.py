@@ -12,16 +12,16 @@ import pandas as pd
 
 from fairall.data.cells import listed, numbers_of
 from fairall.data.features import spelling
-from fairall.decide.load import saved_in
+from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
 from fairall.results.finished import run_folder
 
-RUNS = Path("outputs/runs")
 
-
-def target_probabilities(policy: Any, log: DecisionLog, *, runs: Path = RUNS) -> tuple[np.ndarray, str]:
+def target_probabilities(
+    policy: Any, log: DecisionLog, *, config: dict[str, Any] = HERE
+) -> tuple[np.ndarray, str]:
     """Acceptance probabilities of a policy that the log's decisions did not follow, and its name.
 
     A run has a policy for every seed; the mean over seeds is the policy that draws a seed at random for each
@@ -35,10 +35,11 @@ def target_probabilities(policy: Any, log: DecisionLog, *, runs: Path = RUNS) ->
               none, as numbers where all values are, and whose last class is acceptance;
             - function of such a DataFrame of all columns, which returns probabilities, shape (N,);
             - name of a column of the log, with probabilities or with the two values of its decisions;
+            - address of a saved policy in MLflow, as of `fairall.load_policy`;
             - folder of a finished run, or of a saved policy;
-            - beginning of the id of a run beneath `runs`.
+            - beginning of the id of a run.
         log: the people.
-        runs: folder of `<model>/<dataset>/<id>/`.
+        config: see `decide.load.find_policy`.
 
     Returns:
         Shape (N,), in [0, 1], and a name for tables.
@@ -51,7 +52,7 @@ def target_probabilities(policy: Any, log: DecisionLog, *, runs: Path = RUNS) ->
         word = str(policy)
         if word in log.raw:
             return _of_column(log.raw[word], log), word
-        saved, name = _saved(word, log, runs)
+        saved, name = _saved(word, log, config)
         return _accepts(lambda: saved.propensity(log.raw).mean(0), log, name), name
     if isinstance(policy, Policy):
         name = type(policy.learner).__name__
@@ -66,8 +67,11 @@ def target_probabilities(policy: Any, log: DecisionLog, *, runs: Path = RUNS) ->
     return _accepts(lambda: policy, log, name), name
 
 
-def _saved(word: str, log: DecisionLog, runs: Path) -> tuple[Policy, str]:
-    """The policy of a run or a folder that the user named, and its name."""
+def _saved(word: str, log: DecisionLog, config: dict[str, Any]) -> tuple[Policy, str]:
+    """The policy of a run, a folder or an address that the user named, and its name."""
+    if word.startswith(IN_MLFLOW):
+        return find_policy(word, config)
+    runs = Path(config["outputs_dir"]) / "runs"
     try:
         path = run_folder(word, runs)
     except FairAllError as error:

@@ -191,6 +191,7 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
         ("decisions", ["granted"], None, "no such key of a log"),
         ("policy", ["--policy", "nwe", "propensity=p"], None, "did you mean the column new?"),
         ("policy", ["--policy", "officer", "propensity=p"], None, "policy officer"),
+        ("policy", ["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),
         ("policy", ["propensity=p"], None, "give one policy with --policy"),
         ("compare", [], None, "give two policies with --policy A --policy B"),
     ],

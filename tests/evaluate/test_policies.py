@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from fairall.decide.load import HERE
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.policies import target_probabilities
@@ -95,10 +96,14 @@ def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path
         assert name == "2a0b"
         (folder.parent / "config.yaml").touch()
         with pytest.raises(FairAllError, match="2a0b: unfinished"):
-            target_probabilities("2a0", log, runs=tmp_path / "runs")
+            target_probabilities("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})
         with mock.patch("fairall.decide.load.read_named", return_value=mock.Mock(path=folder.parent)):
-            assert target_probabilities("2a0", log, runs=tmp_path / "runs")[1] == "2a0b"
+            assert target_probabilities("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})[1] == "2a0b"
         load.assert_called_with(folder)
+    with mock.patch("fairall.evaluate.policies.find_policy", return_value=(Saved(), "models:/bank/1")):
+        given, name = target_probabilities("models:/bank/1", log)
+    np.testing.assert_allclose(given, 0.75 * TARGET)
+    assert name == "models:/bank/1"
 
 
 @pytest.mark.parametrize(
