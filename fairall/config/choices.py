@@ -92,15 +92,21 @@ def _with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     """Content of a YAML file; empty where it cannot be read."""
-    import yaml
+    from yaml import YAMLError
 
     try:
-        content = yaml.load(
-            path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
-    except (OSError, ValueError, yaml.YAMLError):
+        content = load_yaml(path)
+    except (OSError, ValueError, YAMLError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def load_yaml(path: Path) -> Any:
+    """Content of a YAML file, by the loader in C where there is one, which is ten times as fast."""
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
 
 
 def _flat(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -13,6 +13,7 @@ from fairall.config.choices import LISTS, choices, description
 from fairall.config.compose import PLACES, places
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
+from fairall.results.numbers import mean_and_std
 from fairall.results.outline import MEASURES, Outline, outlines
 from fairall.runtime.console import AnyConsole
 
@@ -77,14 +78,8 @@ def _print_runs(folder: Path, most: int | None) -> None:
 def _row(run: Outline) -> tuple[str, ...]:
     model, dataset, identity = run.path.parts[-3:]
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
-    return identity, model, dataset, run.state, when, *(_mean_and_std(run, name) for name in MEASURES)
-
-
-def _mean_and_std(run: Outline, name: str) -> str:
-    if name not in run.measures:
-        return ""
-    mean, std = run.measures[name]
-    return f"{100 * mean:.2f}" + ("" if std is None else f" ± {100 * std:.2f}")
+    measures = (mean_and_std(*run.measures[name]) if name in run.measures else "" for name in MEASURES)
+    return identity, model, dataset, run.state, when, *measures
 
 
 def _print_studies(overrides: Sequence[str]) -> None:

@@ -11,9 +11,10 @@ from fairall.config.choices import description
 from fairall.config.paths import configuration_root
 from fairall.config.world import world_parts
 from fairall.metrics import Quantity
+from fairall.results.numbers import interval_text, mean_and_std
 from fairall.results.paper import paper_metrics
 from fairall.results.table import HTML
-from fairall.results.terminal import interval_text, mean_and_std, noise, shown_measures
+from fairall.results.terminal import noise, shown_measures
 from fairall.results.title import REHEARSAL, run_title
 
 # Pages of docs/methods/ for methods that share one; those of WITHOUT_PAGE are in docs/methods.md only.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.table import Column, Table
 from fairall.metrics import Quantity
 from fairall.models.learner import ProgressCallback
 from fairall.results.latent_quality import BOUNDS
+from fairall.results.numbers import interval_text, mean_and_std
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
 
@@ -136,14 +137,3 @@ def noise(evaluation: dict[str, Any]) -> str:
         f"Noise of the evaluation people, which these intervals leave out: {people} {split} people{worth} "
         f"give the utility a standard error of {100 * error:.1f}."
     )
-
-
-def mean_and_std(mean: float, std: float | None, scale: int = 100, digits: int = 2) -> str:
-    """A mean and its standard deviation, if there is one, as text."""
-    spread = "" if std is None else f" ± {scale * std:.{digits}f}"
-    return f"{scale * mean:.{digits}f}{spread}"
-
-
-def interval_text(interval: Sequence[float] | None, scale: int = 100, digits: int = 2) -> str:
-    """The two ends of an interval as text; empty where there is none."""
-    return "" if interval is None else f"[{scale * interval[0]:.{digits}f}, {scale * interval[1]:.{digits}f}]"
