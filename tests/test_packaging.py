@@ -7,10 +7,12 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from importlib.metadata import distributions, metadata
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.specifiers import SpecifierSet
 
 import fairall
 from fairall.config.paths import configuration_root, sweeps_folder
@@ -18,7 +20,17 @@ from fairall.config.paths import configuration_root, sweeps_folder
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 SUB_COMMANDS = ["data", "decide", "report", "tracking", "tuning"]
+OLDEST = "3.11.0"  # Python that setup.cfg admits
 Typed = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_constraints_can_be_installed_with_the_oldest_python() -> None:
+    names = re.findall(r"^([\w.-]+)==", (CHECKOUT / "constraints.txt").read_text(), re.MULTILINE)
+    found = {one.metadata["Name"].lower().replace("_", "-"): one.metadata for one in distributions()}
+    installed = [found[name] for name in (name.lower().replace("_", "-") for name in names) if name in found]
+    assert len(installed) > 100
+    needed = {one["Name"]: one["Requires-Python"] or "" for one in (*installed, metadata("fairall"))}
+    assert [name for name, python in needed.items() if OLDEST not in SpecifierSet(python)] == []
 
 
 @pytest.fixture(scope="module")
