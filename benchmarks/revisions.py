@@ -5,8 +5,8 @@ from __future__ import annotations
 import compileall
 import io
 import subprocess
-import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,8 +35,8 @@ def checkout(revision: str) -> Iterator[Path]:
             "the working tree"
         ) from None
     with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as folder:
-        with tarfile.open(fileobj=io.BytesIO(_git("archive", commit))) as archive:
-            archive.extractall(folder, filter="data")
+        with zipfile.ZipFile(io.BytesIO(_git("archive", "--format=zip", commit))) as archive:
+            archive.extractall(folder)
         # Or its first run alone would pay for the compilation.
         for package in ("fairall", "benchmarks"):
             compileall.compile_dir(Path(folder) / package, quiet=1)
