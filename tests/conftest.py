@@ -34,6 +34,7 @@ from fairall.models.learner import Learner, Setting
 from fairall.models.phase1 import Phase1Config
 from fairall.nn import native
 from fairall.nn.native import calls
+from fairall.online.history import History
 from fairall.results import figures
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
@@ -159,6 +160,12 @@ def no_cache() -> Cache:
 def no_checkpoint() -> Checkpoint:
     """For trainings that keep nothing on the way."""
     return Checkpoint(Path("never"), "none", seconds=float("inf"))
+
+
+def assert_same_history(a: History, b: History) -> None:
+    """Check that two histories are the same to the last bit, wherever their steps are kept."""
+    states = [{**one.state_dict(), "steps": one.steps.read()} for one in (a, b)]
+    torch.testing.assert_close(*states, rtol=0, atol=0, equal_nan=True)
 
 
 def warm_up(learner: Learner, decided: Decided) -> list[dict[str, float]]:

@@ -16,7 +16,7 @@ from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import Scaler
 from fairall.experiment import job
 from fairall.online.training import Training
-from fairall.results.decisions import column_names, decision_table, raw_values, renamed
+from fairall.results.decisions import column_names, decision_tables, raw_values, renamed
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
@@ -134,9 +134,9 @@ def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
     training = trained(
         tmp_path, "dataset=fico", *ALL_PARTS, "world.noise.disadvantaged={positive: 1, negative: 0}"
     )
-    table, history = decision_table(training), training.history
+    table, history = pd.concat(decision_tables(training)), training.history
     revealed, truth, accepted, lost, propensity, s = (
-        torch.stack(values, dim=1).flatten().numpy()
+        values.transpose(0, 1).flatten().numpy()
         for values in (
             history.observed["revealed_label"], history.label, history.accepted,
             history.observed["censored"], history.propensity, history.s,
@@ -154,7 +154,7 @@ def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
 
 def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     """Check that the file gives every tensor of the run back, and return its cells as text."""
-    RunFolder(folder).write_decisions(decision_table(training))
+    RunFolder(folder).write_decisions(decision_tables(training))
     text = pd.read_csv(folder / "decisions.csv", dtype=str, keep_default_na=False)
     history, people = training.history, [people for _, people in training.replayed()]
     with warnings.catch_warnings():
@@ -164,9 +164,9 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     assert torch.equal(s, torch.stack([step.s for step in people], 1).flatten())
     names = column_names(training.data)
     propensity = text[names["propensity"]].astype(np.float32).to_numpy()
-    assert (propensity == torch.stack(history.propensity, 1).flatten().numpy()).all()
-    accepted = torch.stack(history.accepted, 1).flatten().numpy()
-    label = torch.stack(history.label, 1).flatten().numpy()
+    assert (propensity == history.propensity.transpose(0, 1).flatten().numpy()).all()
+    accepted = history.accepted.transpose(0, 1).flatten().numpy()
+    label = history.label.transpose(0, 1).flatten().numpy()
     assert (text[names["decision"]] == np.where(accepted, "1", "0")).all()
     assert (text[names["label"]] == np.where(accepted, np.where(label == 1, "1", "0"), "")).all()
     return text
@@ -249,9 +249,9 @@ def test_whole_numbers_and_words() -> None:
 def test_a_diverged_seed_has_no_propensities(tmp_path: Path) -> None:
     training = trained(tmp_path)
     history = training.history
-    history.propensity = [torch.full_like(step, torch.nan) for step in history.propensity]
-    history.accepted = [torch.zeros_like(step) for step in history.accepted]
-    RunFolder(tmp_path).write_decisions(decision_table(training))
+    history.propensity.fill_(torch.nan)
+    history.accepted.zero_()
+    RunFolder(tmp_path).write_decisions(decision_tables(training))
     text = pd.read_csv(tmp_path / "decisions.csv", dtype=str, keep_default_na=False)
     assert set(text["propensity"]) == {""}
     assert set(text["label"]) == {""}
