@@ -30,8 +30,8 @@ def decision_tables(training: Training) -> Iterator[pd.DataFrame]:
     is the column `s` of −1 and 1 where several raw values mean the same group. A seed that has diverged has
     no propensities.
 
-    A table has at most `BLOCK` cells, or one time step of one seed. For each group of seeds the applicants are
-    given again from time step 1 on.
+    A table has at most `BLOCK` cells, or one time step of one seed. For each group of seeds the applicants
+    are given again from time step 1 on.
 
     Args:
         training: after the last time step, with `evaluation.decisions`.

@@ -15,7 +15,6 @@ from fairall.metrics import STANDARD, Measure
 from fairall.online.history import Recorded
 from fairall.results.latent_quality import BOUNDS
 
-
 BLOCK = 1 << 21  # decisions of which measures are computed at once
 
 

@@ -162,7 +162,11 @@ class RunFolder:
         self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
     def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
-        """Write decisions.csv, one table below the other; numbers have the fewest digits that give them back."""
+        """Write decisions.csv; numbers have the fewest digits that give them back.
+
+        Args:
+            tables: of the same columns, to be written one below the other.
+        """
         with atomic(self.path / DECISIONS) as temporary, temporary.open("w", newline="") as file:
             for i, table in enumerate(tables):
                 table.to_csv(file, index=False, header=i == 0)

@@ -24,9 +24,9 @@ class Spool:
     """Records of the same names, types and shapes of tensors, in the order in which they were appended.
 
     Records wait in memory until `state_dict` writes them to the file, or until they are many. A state holds
-    the length and the CRC-32 of what was written, not the records: the file is cut back to them when the state
-    is loaded. Without a file, or where it cannot be written, the records stay in memory and are part of the
-    state.
+    the length and the CRC-32 of what was written, not the records: the file is cut back to that length when
+    the state is loaded. Without a file, or where it cannot be written, the records stay in memory and are
+    part of the state.
 
     Attributes:
         path: the file, which may be set before the first record is written; None to keep all in memory.

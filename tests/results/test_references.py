@@ -7,23 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
-from fairall.experiment import job, run
+from fairall.experiment import run
 from fairall.models.oracle import Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
-from fairall.results import figures
+from fairall.results import figures, summary
 from fairall.results import terminal as display_module
-from fairall.results.references import reference_histories, references
+from fairall.results.references import oracle_decisions, reference_histories, references
+from fairall.results.summary import measure_table
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import no_cache, undrawn
+from tests.conftest import no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
 
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
@@ -189,8 +192,7 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
 
 def trained(*words: str) -> Training:
     """A run of random decisions."""
-    made = job(compose_config("preset=quick", "model=random", "seeds=3", "schedule.time_steps=40", *words))
-    training = Training(made.learner, made.initial_policy, made.config, made.data, made.measures)
+    training = training_of("model=random", "seeds=3", "schedule.time_steps=40", *words)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", "none", seconds=float("inf"))
         training.run(checkpoint, no_cache(), Display(progress_only=True))
@@ -289,3 +291,17 @@ def test_what_groups_become_is_of_the_run_and_not_of_references() -> None:
     training = trained("dataset=fico", "world.feedback.people=200")
     found = references(reference_histories(training), training, (10, 40))
     assert all(values["score_gap"] is None for values in found.values())
+
+
+def test_measures_of_some_seeds_after_the_others_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = trained("dataset=synthetic", "seeds=5", "schedule.applicants=50")
+
+    def table() -> pd.DataFrame:
+        histories, evaluation = reference_histories(training), training.evaluation
+        own = training.history.recorded(), evaluation.seeds, evaluation.cost, evaluation.measures
+        return measure_table(*own, oracle_decisions(histories))
+
+    together = table()
+    for decisions in (1, 4000):
+        monkeypatch.setattr(summary, "BLOCK", decisions)
+        pd.testing.assert_frame_equal(table(), together, check_exact=True)
