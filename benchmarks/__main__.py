@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: processor time and memory of runs, and comparisons of revisions."""
+"""`python -m benchmarks`: processor time and memory of runs, comparisons of revisions, and a soak test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
-from benchmarks import compare, phases, scaling
+from benchmarks import compare, phases, scaling, soak
 from benchmarks.campaign import Case, measure_all, refuse_mistyped
 from benchmarks.errors import BenchmarkError
 from benchmarks.machine import describe
@@ -28,6 +28,7 @@ Raw files are looked for as in a run ($FAIRALL_DATA).
   python -m benchmarks phases --models fairlog --datasets credit --seeds 10 --repeats 1
   python -m benchmarks phases --repeats 1 -- preset=quick      a rehearsal; its numbers mean little
   python -m benchmarks scaling --axes seeds people threads
+  python -m benchmarks soak --kills 200 --inputs 20000         faults instead of times: an hour on two cores
   python -m benchmarks compare main . --models fairlog --datasets credit --seeds 10
   taskset -c 0 python -m benchmarks ...                        on one core: measured processes inherit it
 
@@ -52,20 +53,41 @@ def main(words: Sequence[str] | None = None) -> int:
     # Without it Hydra prints its errors over many lines.
     os.environ["HYDRA_FULL_ERROR"] = "1"
     try:
-        _run(_parser().parse_args(words[:end]), overrides)
+        return _run(_parser().parse_args(words[:end]), overrides)
     except BenchmarkError as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("benchmarks: interrupted", file=sys.stderr)
         return 130
+
+
+def _run(arguments: argparse.Namespace, overrides: Sequence[str]) -> int:
+    if arguments.command == "render":
+        _render(arguments.folder)
+    elif arguments.command == soak.NAME:
+        return _soak(arguments)
+    else:
+        _benchmark(arguments, overrides)
     return 0
 
 
-def _run(arguments: argparse.Namespace, overrides: Sequence[str]) -> None:
-    if arguments.command == "render":
-        _render(arguments.folder)
-        return
+def _soak(arguments: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    folder = arguments.out or Path("outputs/benchmarks") / f"soak_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    print(f"Random numbers: --seed {arguments.seed}. Files of failures: {folder}", flush=True)
+    if arguments.only is not None:
+        report = soak.again(arguments.only, arguments.seed, folder)
+    else:
+        # disable=None: on a terminal only
+        with tqdm(total=arguments.kills + arguments.inputs, smoothing=0, disable=None) as progress:
+            report = soak.soak(arguments.kills, arguments.inputs, arguments.seed, folder, progress.update)
+    print(report.table(arguments.seed))
+    return int(bool(report.failures))
+
+
+def _benchmark(arguments: argparse.Namespace, overrides: Sequence[str]) -> None:
     setting = {"benchmark": arguments.command, "overrides": list(overrides)} | describe()
     if arguments.command == scaling.NAME:
         with tempfile.TemporaryDirectory(prefix="fairall-benchmark-") as tables:
@@ -98,6 +120,11 @@ def _render(folder: Path) -> None:
 
     benchmarks = {benchmark.NAME: benchmark for benchmark in (phases, scaling, compare)}
     print(benchmarks[read_setting(folder)["benchmark"]].render(folder))
+
+
+def count(word: str) -> int:
+    """A number of the command line, 0 for none."""
+    return 0 if word == "0" else whole_number(word)
 
 
 def _parser() -> Parser:
@@ -147,6 +174,15 @@ def _parser() -> Parser:
         measuring.add_argument(
             "--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/"
         )
+
+    wrong = commands.add_parser(soak.NAME, help="kills runs and tries wrong inputs, for about an hour")
+    wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")
+    wrong.add_argument(
+        "--inputs", type=count, default=20000, metavar="N", help="of all kinds in turn (20000)"
+    )
+    wrong.add_argument("--seed", type=int, default=0, metavar="N", help="of the random numbers (0)")
+    wrong.add_argument("--only", type=soak.case, metavar="KIND:NUMBER", help="one case again")
+    wrong.add_argument("--out", type=Path, metavar="FOLDER", help="of the files of failures")
 
     again = commands.add_parser("render", help="report and figures anew from a folder's measurements")
     again.add_argument("folder", type=Path, metavar="FOLDER")

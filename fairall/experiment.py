@@ -19,6 +19,7 @@ from fairall.data.prepared import PreparedData
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
 from fairall.nn.native.calls import use_threads
+from fairall.online.footprint import short_of
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training
 from fairall.results.paper import paper_metrics
@@ -121,7 +122,8 @@ def run(
     prepare_processor()
     use_threads(config.threads)
     training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
-    for note in (*task.data.notes, *training.notes(), *untuned(config, task.learner)):
+    notes = (*task.data.notes, *training.notes(), *untuned(config, task.learner), *short_of(training))
+    for note in notes:
         display.say(f"Note: {note}.")
     with folder.locked(log=display.say):
         folder.refuse_others(plain)

@@ -1,40 +1,37 @@
 """What many tests need: commands, composed configurations, small people, and where raw data is."""
 
 import ast
-import contextlib
 import copy
 import functools
-import importlib
-import io
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from unittest import mock
 
 import pytest
 import torch
 from filelock import FileLock
-from hydra.core.global_hydra import GlobalHydra
-from matplotlib.figure import Figure
 
 from benchmarks.campaign import compile_code
+from benchmarks.in_process import Ended, typed
 from benchmarks.revisions import ROOT
+from fairall.config.compose import compose_config as compose
 from fairall.config.compose import typed_config
 from fairall.config.schema import Config
 from fairall.data.dataset import dataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
+from fairall.experiment import job
 from fairall.models.learner import Learner, Setting
 from fairall.models.phase1 import Phase1Config
 from fairall.nn import native
 from fairall.nn.native import calls
-from fairall.results import figures
+from fairall.online.history import History
+from fairall.online.training import Training
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
 
@@ -76,51 +73,6 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         compile_code(ROOT)
 
 
-Ended = subprocess.CompletedProcess[str]
-
-
-def undrawn(figure: Figure, path: Path) -> None:
-    """Write a file in place of a figure of a run: drawing is most of the time of a small run."""
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"a figure")
-
-
-def typed(
-    *words: str, cwd: Path, module: str = "fairall", encoding: str = "utf-8", drawn: bool = False
-) -> Ended:
-    """Run `python -m MODULE *WORDS` in this process, which has imported torch already.
-
-    Figures of runs are not drawn, unless `drawn`. Working folder, environment, import path, signal handlers
-    and modules of `cwd` are afterwards as before.
-    """
-    main = importlib.import_module(f"{module}.__main__").main
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    out, err = (io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2))
-    importlib.invalidate_caches()
-    with (
-        contextlib.chdir(cwd),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-        mock.patch.object(sys, "argv", [module, *words]),
-        mock.patch.object(sys, "path", [*sys.path]),
-        mock.patch.dict(os.environ),
-        contextlib.nullcontext() if drawn else mock.patch.object(figures, "save_figure", undrawn),
-    ):
-        try:
-            code = main()
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    GlobalHydra.instance().clear()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-    for name, loaded in [*sys.modules.items()]:
-        if (getattr(loaded, "__file__", None) or "").startswith(f"{cwd}{os.sep}"):
-            del sys.modules[name]
-    out.seek(0)
-    err.seek(0)
-    return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
-
-
 def typed_line(command: str, cwd: Path) -> Ended:
     """`typed` for a line of documentation, `python -m MODULE WORDS`."""
     _, _, module, *words = shlex.split(command)
@@ -159,6 +111,18 @@ def no_cache() -> Cache:
 def no_checkpoint() -> Checkpoint:
     """For trainings that keep nothing on the way."""
     return Checkpoint(Path("never"), "none", seconds=float("inf"))
+
+
+def training_of(*words: str) -> Training:
+    """The run of a command line with `preset=quick`, before it starts."""
+    made = job(compose("preset=quick", *words))
+    return Training(made.learner, made.initial_policy, made.config, made.data, made.measures)
+
+
+def assert_same_history(a: History, b: History) -> None:
+    """Check that two histories are the same to the last bit, wherever their steps are kept."""
+    states = [{**one.state_dict(), "steps": one.steps.read()} for one in (a, b)]
+    torch.testing.assert_close(*states, rtol=0, atol=0, equal_nan=True)
 
 
 def warm_up(learner: Learner, decided: Decided) -> list[dict[str, float]]:

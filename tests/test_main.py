@@ -59,6 +59,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
         "summary.json",
         "model_card.md",
         "checkpoint.pt",
+        "checkpoint.steps",
         "tracking.json",
         "DONE",
         "figures/learning.png",

@@ -59,7 +59,7 @@ class Exploration:
         if rule is ExplorationRule.none:
             return propensity
         if self.config.decay:
-            rate /= math.sqrt(len(history.accepted) + 1)
+            rate /= math.sqrt(len(history.steps) + 1)
         if rule is ExplorationRule.stuck:
             assert after is not None
             stuck = history.rejected_all(after).unsqueeze(-1)

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from fairall.data.people import Decisions, People
+from fairall.storage.spool import Spool
 
-STATE = (
-    "measures", "s", "label", "accepted", "ground_truth", "counted", "counterfactually_counted",
-    "propensity", "observed", "largest_weight",
-)  # fmt: skip
+MEASURE, OBSERVED = "measure ", "observed "  # prefixes of names in a record
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the table of a policy is made of.
+
+    Attributes:
+        measures: of the policy by name, at time steps 0..T, shapes (T + 1, E).
+        applicants: data of the measures of applicants by parameter name (`metrics.APPLICANTS_DATA`), at time
+            steps 1..T, shapes (T, E, ...).
+    """
+
+    measures: dict[str, Tensor]
+    applicants: dict[str, Tensor]
 
 
 class History:
@@ -24,96 +37,147 @@ class History:
         keep_propensity: whether to record `propensity`.
 
     Attributes:
-        measures: per time step from 0, each measure's values, shape (E,).
-        s: sensitive attribute of the applicants per step from 1, shape (E, N).
-        label: their proxy labels, revealed or not, shape (E, N).
-        accepted: the decisions taken, shape (E, N), bool.
-        ground_truth: their ground-truth labels, shape (E, N); no step where those are unknown.
-        counted: the decisions that effective measures count, shape (E, N), bool; `accepted`, or, where
-            `protocol.effective` is `decided_again`, those of the updated policy.
-        counterfactually_counted: the same on the counterfactuals by the same random numbers, shape (E, N),
-            bool; no step where counterfactuals are unknown.
-        propensity: π(d=1 | x, s) of the decisions taken, shape (E, N); no step unless it is kept.
-        observed: further values per step from 1 by name (`World.observed`), shapes (E, ...).
+        steps: a record per time step from 1.
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
+        longest_rejection: the most steps in a row in which a seed accepted nobody, shape (E,).
     """
 
     def __init__(self, n_seeds: int, *, keep_propensity: bool = False) -> None:
         self.keep_propensity = keep_propensity
-        self.measures: list[dict[str, Tensor]] = []
-        self.s: list[Tensor] = []
-        self.label: list[Tensor] = []
-        self.accepted: list[Tensor] = []
-        self.ground_truth: list[Tensor] = []
-        self.counted: list[Tensor] = []
-        self.counterfactually_counted: list[Tensor] = []
-        self.propensity: list[Tensor] = []
-        self.observed: dict[str, list[Tensor]] = {}
+        self.steps = Spool()
         self.largest_weight = torch.ones(n_seeds)
+        self.longest_rejection = torch.zeros(n_seeds, dtype=torch.long)
+        self._rejections = self.longest_rejection  # in a row up to now
+        self._at_first: dict[str, Tensor] = {}  # measures at time step 0
 
     @property
     def steps_done(self) -> int:
         """Time steps completed; −1 before the policy after warm-up has been measured."""
-        return len(self.measures) - 1
+        return len(self.steps) if self._at_first else -1
 
-    def record_decisions(
-        self, applicants: People, taken: Decisions, counted: Decisions, observed: Mapping[str, Tensor]
+    @property
+    def measures(self) -> dict[str, Tensor]:
+        """Measures of the policy by name, at the time steps from 0, shapes (T + 1, E)."""
+        later = self.steps.read()
+        return {
+            name: torch.cat([values.unsqueeze(0), later[MEASURE + name]]) if later else values.unsqueeze(0)
+            for name, values in self._at_first.items()
+        }
+
+    @property
+    def s(self) -> Tensor:
+        """Sensitive attribute of the applicants, shape (T, E, N)."""
+        return self.steps.read()["s"]
+
+    @property
+    def label(self) -> Tensor:
+        """Proxy labels of the applicants, revealed or not, shape (T, E, N)."""
+        return self.steps.read()["label"]
+
+    @property
+    def accepted(self) -> Tensor:
+        """The decisions taken, shape (T, E, N), bool."""
+        return self.steps.read()["accepted"]
+
+    @property
+    def counted(self) -> Tensor:
+        """The decisions that effective measures count, shape (T, E, N), bool.
+
+        `accepted`, or, where `protocol.effective` is `decided_again`, those of the updated policy.
+        """
+        return self.steps.read().get("counted", self.accepted)
+
+    @property
+    def propensity(self) -> Tensor:
+        """π(d=1 | x, s) of the decisions taken, if they are kept, shape (T, E, N)."""
+        return self.steps.read()["propensity"]
+
+    @property
+    def observed(self) -> dict[str, Tensor]:
+        """Further values by name (`World.observed`), shapes (T, E, ...)."""
+        values = self.steps.read()
+        return {name.removeprefix(OBSERVED): of for name, of in values.items() if name.startswith(OBSERVED)}
+
+    def begin(self, measures: Mapping[str, Tensor]) -> None:
+        """Record the measures of the policy after warm-up, shapes (E,)."""
+        self._at_first = dict(measures)
+
+    def record(
+        self,
+        applicants: People,
+        taken: Decisions,
+        counted: Decisions,
+        observed: Mapping[str, Tensor],
+        measures: Mapping[str, Tensor],
     ) -> None:
-        """Add one step's applicants, the decisions taken on them, those to be counted, and further values."""
-        for name, values in observed.items():
-            self.observed.setdefault(name, []).append(values)
-        self.s.append(applicants.s)
-        self.label.append(applicants.label)
-        self.accepted.append(taken.accepted)
-        self.counted.append(counted.accepted)
+        """Record a time step.
+
+        Args:
+            applicants: fields of shape (E, N, ...).
+            taken: the decisions on them.
+            counted: those to be counted.
+            observed: further values, shapes (E, ...).
+            measures: of the policy after the step, shapes (E,).
+        """
+        values = {"s": applicants.s, "label": applicants.label, "accepted": taken.accepted}
+        if counted is not taken:
+            values["counted"] = counted.accepted
         if applicants.ground_truth is not None:
-            self.ground_truth.append(applicants.ground_truth)
+            values["ground_truth"] = applicants.ground_truth
         if counted.counterfactually_accepted is not None:
-            self.counterfactually_counted.append(counted.counterfactually_accepted)
+            values["counterfactually_accepted"] = counted.counterfactually_accepted
         if self.keep_propensity:
-            self.propensity.append(taken.propensity)
+            values["propensity"] = taken.propensity
+        values |= {OBSERVED + name: of for name, of in observed.items()}
+        self.steps.append(values | {MEASURE + name: of for name, of in measures.items()})
+
+        self._rejections = torch.where(taken.accepted.any(-1), 0, self._rejections + 1)
+        self.longest_rejection = torch.maximum(self.longest_rejection, self._rejections)
         weight = torch.where(taken.accepted, 1.0 / taken.propensity, 1.0).amax(-1)
         self.largest_weight = torch.maximum(self.largest_weight, weight)
 
     def rejected_all(self, steps: int) -> Tensor:
         """Seeds that have accepted nobody in the last `steps` steps, if there were so many; (E,), bool."""
-        recent = self.accepted[-steps:]
-        if len(recent) < steps:
-            return torch.zeros(len(self.largest_weight), dtype=torch.bool)
-        return ~torch.stack(recent).any(0).any(-1)
+        return self._rejections >= steps
 
-    def longest_rejection(self) -> Tensor:
-        """The most steps in a row in which a seed accepted nobody, shape (E,)."""
-        longest = current = torch.zeros(len(self.largest_weight), dtype=torch.long)
-        for accepted in self.accepted:
-            current = torch.where(accepted.any(-1), 0, current + 1)
-            longest = torch.maximum(longest, current)
-        return longest
+    def recorded(self) -> Recorded:
+        """Measures and applicants with the decisions counted."""
+        values = self.steps.read()
+        known = ("s", "label", "ground_truth", "counterfactually_accepted")
+        applicants = {name: values[name] for name in known if name in values}
+        return Recorded(self.measures, applicants | {"accepted": self.counted} | self.observed)
 
-    def with_decisions(
-        self, accepted: list[Tensor], counterfactually: list[Tensor], measures: list[dict[str, Tensor]]
-    ) -> History:
-        """History of the same applicants with the decisions of another policy.
+    def of_another_policy(self, decisions: Mapping[str, Tensor], measures: Mapping[str, Tensor]) -> Recorded:
+        """The same applicants with the decisions of another policy.
 
         Args:
-            accepted: its decisions per step from 1, shape (E, N), bool.
-            counterfactually: those on the counterfactuals, likewise; none where they are unknown.
-            measures: of that policy, per time step from 0.
+            decisions: its `accepted`, and `counterfactually_accepted` where that is known, shapes (T, E, N).
+            measures: of that policy, shapes (T + 1, E).
         """
-        other = History(len(self.largest_weight))
-        other.measures = measures
-        other.s, other.label, other.ground_truth = self.s, self.label, self.ground_truth
         # Scores of groups are what the decisions of this history have made of them.
-        other.observed = {name: of for name, of in self.observed.items() if name != "group_score"}
-        other.accepted = other.counted = accepted
-        other.counterfactually_counted = counterfactually
-        return other
+        own = ("accepted", "counterfactually_accepted", "group_score")
+        applicants = {name: of for name, of in self.recorded().applicants.items() if name not in own}
+        return Recorded(dict(measures), applicants | decisions)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is recorded, as plain containers of tensors."""
-        return {name: getattr(self, name) for name in STATE}
+        """All that is recorded, or where it is (`Spool.state_dict`), as plain containers of tensors."""
+        return {
+            "steps_done": self.steps_done,
+            "steps": self.steps.state_dict(),
+            "at_first": self._at_first,
+            "largest_weight": self.largest_weight,
+            "longest_rejection": self.longest_rejection,
+            "rejections": self._rejections,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        for name in STATE:
-            setattr(self, name, state[name])
+        """Restore what `state_dict` returned.
+
+        Raises:
+            DamagedFileError: if the steps are damaged; nothing is changed then.
+        """
+        self.steps.load_state_dict(state["steps"])
+        self._at_first = state["at_first"]
+        self.largest_weight = state["largest_weight"]
+        self.longest_rejection = state["longest_rejection"]
+        self._rejections = state["rejections"]

@@ -67,7 +67,7 @@ class OnlineLearning:
         """
         history, world, people = self.history, self.world, self.evaluation.people
         if history.steps_done < 0:
-            history.measures.append(self.evaluation.of(world.evaluated(people)).measure(self.learner))
+            history.begin(self.evaluation.of(world.evaluated(people)).measure(self.learner))
         while history.steps_done < time_steps:
             applicants = world.next()
             taken = self._decide(applicants)
@@ -75,9 +75,9 @@ class OnlineLearning:
                 self.learner.update(decided)
                 self.exploration.observe(decided)
             counted = self._decide(applicants) if self.decide_again else taken
-            history.record_decisions(applicants, taken, counted, world.observed())
+            observed = world.observed()
             measures = self.evaluation.of(world.evaluated(people)).measure(self.learner)
-            history.measures.append(measures)
+            history.record(applicants, taken, counted, observed, measures)
             advance(utility=measures["utility"].mean().item(), dpu=measures["dpu"].nanmean().item())
             after_step()
         return history
@@ -111,9 +111,13 @@ class OnlineLearning:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned.
+
+        Raises:
+            DamagedFileError: as `History.load_state_dict`; nothing is changed then.
+        """
+        self.history.load_state_dict(state["history"])
         self.learner.load_training_state(state["learner"])
         self.world.load_state_dict(state["world"])
         self.decisions.load_state_dict(state["decisions"])
         self.exploration.load_state_dict(state["exploration"])
-        self.history.load_state_dict(state["history"])

@@ -131,10 +131,8 @@ class Training:
             # Its units are no epochs, or epochs over a large table, and do not predict the other phases.
             del phases["Phase I"]
         display.run_of(phases)
-        state = checkpoint.load()
-        if state is not None:
-            self.load_state_dict(state)
-        elif (units := learner.pretrain_units(self.data)) > 0:
+        self.history.steps.path = checkpoint.appended
+        if checkpoint.load(self.load_state_dict) is None and (units := learner.pretrain_units(self.data)) > 0:
             with display.phase("Phase I", units) as advance:
                 self.curves = learner.pretrain(self.data, cache, advance)
         with signals.deferred():
@@ -157,15 +155,19 @@ class Training:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state of `state_dict`."""
+        """Restore a state of `state_dict`.
+
+        Raises:
+            DamagedFileError: as `History.load_state_dict`; nothing is changed then.
+        """
+        self._online.load_state_dict(state["online"])
         self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
         self._warmed_up = state["warmed_up"]
-        self._online.load_state_dict(state["online"])
 
 
 def progress_of(state: dict[str, Any]) -> tuple[int, int]:
     """Epochs of the warm-up and time steps that a state of `Training.state_dict` has behind it."""
-    return state["warmed_up"], max(0, len(state["online"]["history"]["measures"]) - 1)
+    return state["warmed_up"], max(0, state["online"]["history"]["steps_done"])
 
 
 def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -17,11 +17,12 @@ from fairall.online.training import Training
 
 COLUMNS = ("seed", "time_step", "propensity", "decision", "label")
 PREFIX = "logged_"  # of a column whose name is that of a feature or of the sensitive attribute
+BLOCK = 1 << 23  # cells of a table
 MOST_DIGITS = 17  # that any float64 needs
 
 
-def decision_table(training: Training) -> pd.DataFrame:
-    """One row per seed, time step 1..T and applicant.
+def decision_tables(training: Training) -> Iterator[pd.DataFrame]:
+    """One row per seed, time step 1..T and applicant, in tables to be put one below the other.
 
     The columns are `seed`, `time_step`, the features and the sensitive attribute as in the raw data,
     `propensity` (float32) and `decision` (0 or 1) of the policy that decided, and the revealed `label` (0 or
@@ -29,28 +30,24 @@ def decision_table(training: Training) -> pd.DataFrame:
     is the column `s` of −1 and 1 where several raw values mean the same group. A seed that has diverged has
     no propensities.
 
+    A table has at most `BLOCK` cells, or one time step of one seed. For each group of seeds the applicants
+    are given again from time step 1 on.
+
     Args:
         training: after the last time step, with `evaluation.decisions`.
     """
-    data, history, seeds = training.data, training.history, training.evaluation.seeds
-    names = column_names(data)
-    time_steps = np.repeat(np.arange(1, history.steps_done + 1), training.config.schedule.applicants)
-    accepted = _in_rows(history.accepted)
-    known = accepted
-    if "censored" in history.observed:
-        known = accepted & ~_in_rows(history.observed["censored"])
-    label = pd.array(_in_rows(history.observed.get("revealed_label", history.label)), dtype="Int8")
-    label[~known] = pd.NA
-    columns = {
-        names["seed"]: np.repeat(np.array(seeds), len(time_steps)),
-        names["time_step"]: np.tile(time_steps, len(seeds)),
-        **_raw_features(training),
-        **_group_column(_in_rows(history.s), data),
-        names["propensity"]: _in_rows(history.propensity).astype(np.float32),
-        names["decision"]: accepted.astype(np.int8),
-        names["label"]: label,
-    }
-    return pd.DataFrame(columns)
+    n_steps, n_seeds, n_applicants = training.history.accepted.shape
+    cells_per_step = n_applicants * (len(training.data.schema) + len(COLUMNS) + 1)
+    seeds_at_once = min(n_seeds, max(1, BLOCK // (cells_per_step * n_steps)))
+    steps_at_once = max(1, BLOCK // (cells_per_step * seeds_at_once))
+    whole = None
+    if seeds_at_once < n_seeds or steps_at_once < n_steps:
+        every, few = slice(0, n_seeds), max(1, BLOCK // (cells_per_step * n_seeds))
+        whole = _whole(x for _, x in _features(training, every, few))
+    for first in range(0, n_seeds, seeds_at_once):
+        seeds = slice(first, min(first + seeds_at_once, n_seeds))
+        for steps, x in _features(training, seeds, steps_at_once):
+            yield _table(training, seeds, steps, x, whole)
 
 
 def column_names(data: PreparedData) -> dict[str, str]:
@@ -83,21 +80,72 @@ def told_of_renamed(names: Mapping[str, str], log: str, source: str) -> list[str
     ]
 
 
-def _in_rows(steps: Sequence[Tensor]) -> np.ndarray:
-    """Values per time step, shape (E, N, ...), by seed, time step and applicant, shape (E·T·N, ...)."""
-    stacked = torch.stack(list(steps), dim=1)
-    return stacked.flatten(0, 2).numpy()
-
-
-def _raw_features(training: Training) -> dict[str, np.ndarray]:
-    """Raw values of the applicants by feature, which the stream gives again from time step 1 on."""
+def _features(
+    training: Training, seeds: slice, steps_at_once: int
+) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
+    """The raw values of some seeds' applicants by feature, and the time steps (from 0) that they are of."""
     schema, scaler = training.data.schema, training.data.scaler
-    x = _in_rows([people.x for _, people in training.replayed()])
-    features = {}
-    for i, feature in enumerate(schema):
-        own = Scaler(scaler.mean[[i]], scaler.scale[[i]], scaler.real[[i]])
-        features[feature.name] = raw_values(feature, own, x[:, i])
-    return features
+    last = training.history.steps_done - 1
+    steps: list[Tensor] = []
+    for t, (_, people) in enumerate(training.replayed()):
+        steps.append(people.x[seeds].clone())  # not a view of all seeds
+        if len(steps) == steps_at_once or t == last:
+            x = _in_rows(torch.stack(steps))
+            own = [Scaler(scaler.mean[[i]], scaler.scale[[i]], scaler.real[[i]]) for i in range(len(schema))]
+            raw = {one.name: raw_values(one, own[i], x[:, i]) for i, one in enumerate(schema)}
+            yield slice(t + 1 - len(steps), t + 1), raw
+            steps = []
+
+
+def _whole(blocks: Iterable[Mapping[str, np.ndarray]]) -> dict[str, bool]:
+    """Whether all numbers of a feature are whole, by its name."""
+    whole: dict[str, bool] = {}
+    for raw in blocks:
+        for name, values in raw.items():
+            whole[name] = whole.get(name, True) and values.dtype.kind != "f"
+    return whole
+
+
+def _table(
+    training: Training,
+    seeds: slice,
+    steps: slice,
+    features: Mapping[str, np.ndarray],
+    whole: Mapping[str, bool] | None,
+) -> pd.DataFrame:
+    """The rows of some seeds and time steps; `whole` is that of the run where they are not all."""
+    data, history = training.data, training.history
+    names, observed = column_names(data), history.observed
+
+    def in_rows(values: Tensor) -> np.ndarray:
+        return _in_rows(values[steps, seeds])
+
+    accepted = in_rows(history.accepted)
+    known = accepted & ~in_rows(observed["censored"]) if "censored" in observed else accepted
+    label = pd.array(in_rows(observed.get("revealed_label", history.label)), dtype="Int8")
+    label[~known] = pd.NA
+    of_seeds = training.evaluation.seeds[seeds]
+    time_steps = np.repeat(np.arange(steps.start + 1, steps.stop + 1), history.accepted.shape[2])
+    if whole is not None:
+        features = {
+            name: values.astype(float) if values.dtype.kind == "i" and not whole[name] else values
+            for name, values in features.items()
+        }
+    columns = {
+        names["seed"]: np.repeat(np.array(of_seeds), len(time_steps)),
+        names["time_step"]: np.tile(time_steps, len(of_seeds)),
+        **features,
+        **_group_column(in_rows(history.s), data),
+        names["propensity"]: in_rows(history.propensity).astype(np.float32),
+        names["decision"]: accepted.astype(np.int8),
+        names["label"]: label,
+    }
+    return pd.DataFrame(columns)
+
+
+def _in_rows(values: Tensor) -> np.ndarray:
+    """Values (T, E, N, ...) by seed, time step and applicant, shape (E·T·N, ...)."""
+    return values.transpose(0, 1).flatten(0, 2).numpy()
 
 
 def _group_words(data: PreparedData) -> Sensitive | None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.models.oracle import Oracle, oracles
-from fairall.online.history import History
+from fairall.online.history import Recorded
 from fairall.online.training import Training
 from fairall.randomness import SeedStreams
 from fairall.results.summary import measure_table, summarise
@@ -31,7 +31,7 @@ REFERENCES = {
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 
 
-def reference_histories(training: Training) -> dict[str, History]:
+def reference_histories(training: Training) -> dict[str, Recorded]:
     """Decisions of the policies of `REFERENCES` on applicants and evaluation people of a run, at its cost.
 
     The oracles are fitted to the training rows, and omitted where `Oracle.fit` is not possible. Where labels
@@ -62,17 +62,13 @@ def reference_histories(training: Training) -> dict[str, History]:
             for name, policy in policies.items():
                 series[name].add(_decisions(policy, scores, world, people, uniform))
     return {
-        name: history.with_decisions(
-            of.accepted,
-            of.counterfactually,
-            of.measures if own.moves else of.measures * len(history.measures),
-        )
+        name: history.of_another_policy(of.decisions(), of.measured(history.steps_done + 1))
         for name, of in series.items()
     }
 
 
 def references(
-    histories: Mapping[str, History], training: Training, window: tuple[int, int]
+    histories: Mapping[str, Recorded], training: Training, window: tuple[int, int]
 ) -> dict[str, dict[str, Any]]:
     """Measures of reference policies.
 
@@ -85,12 +81,17 @@ def references(
         By name, the `aggregate` of `summarise`.
     """
     evaluation, measures = training.evaluation, training.evaluation.measures
-    oracle = histories["oracle"].accepted if "oracle" in histories else ()
+    oracle = oracle_decisions(histories)
     aggregates = {}
-    for name, history in histories.items():
-        table = measure_table(history, evaluation.seeds, evaluation.cost, measures, oracle)
+    for name, recorded in histories.items():
+        table = measure_table(recorded, evaluation.seeds, evaluation.cost, measures, oracle)
         aggregates[name] = summarise(table, window=window, further={}, measures=measures)["aggregate"]
     return aggregates
+
+
+def oracle_decisions(histories: Mapping[str, Recorded]) -> Tensor | None:
+    """Decisions of the oracle, shape (T, E, N), bool; None where there is no oracle."""
+    return histories["oracle"].applicants["accepted"] if "oracle" in histories else None
 
 
 @dataclass
@@ -105,6 +106,18 @@ class _Series:
         self.accepted.append(decisions.accepted)
         if decisions.counterfactually_accepted is not None:
             self.counterfactually.append(decisions.counterfactually_accepted)
+
+    def decisions(self) -> dict[str, Tensor]:
+        """By parameter name of measures, shapes (T, E, N), bool."""
+        known = {"accepted": self.accepted, "counterfactually_accepted": self.counterfactually}
+        return {name: torch.stack(steps) for name, steps in known.items() if steps}
+
+    def measured(self, n_steps: int) -> dict[str, Tensor]:
+        """By name, shapes (n_steps, E): of as many time steps, or of one, where people do not move."""
+        return {
+            name: torch.stack([of[name] for of in self.measures]).expand(n_steps, -1)
+            for name in self.measures[0]
+        }
 
 
 SURE = 1e-12  # P no nearer to 0 and 1, where log odds are infinite

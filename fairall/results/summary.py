@@ -12,8 +12,10 @@ from torch import Tensor
 
 from fairall import metrics
 from fairall.metrics import STANDARD, Measure
-from fairall.online.history import History
+from fairall.online.history import Recorded
 from fairall.results.latent_quality import BOUNDS
+
+BLOCK = 1 << 21  # decisions of which measures are computed at once
 
 
 def columns(measures: Sequence[Measure] = STANDARD) -> list[str]:
@@ -22,11 +24,11 @@ def columns(measures: Sequence[Measure] = STANDARD) -> list[str]:
 
 
 def measure_table(
-    history: History,
+    recorded: Recorded,
     seeds: Sequence[int],
     cost: float,
     measures: Sequence[Measure] = STANDARD,
-    oracle: Sequence[Tensor] = (),
+    oracle: Tensor | None = None,
 ) -> pd.DataFrame:
     """One row per seed and time step 0..T with the columns `columns(measures)`.
 
@@ -34,38 +36,18 @@ def measure_table(
     the step on at which a seed has diverged: where its utility is not a number.
 
     Args:
-        history: of a run.
+        recorded: of a policy.
         seeds: the E seeds.
         cost: c in (0, 1).
         measures: of the run.
-        oracle: its decisions on the same applicants per time step from 1, shape (E, N), bool, if known.
+        oracle: its decisions on the same applicants, shape (T, E, N), bool, if known.
     """
-    series: dict[str, Tensor] = {
-        name: torch.stack([measured[name] for measured in history.measures]) for name in history.measures[0]
-    }
-    data: dict[str, Any] = {
-        "accepted": torch.stack(history.counted),
-        "label": torch.stack(history.label),
-        "s": torch.stack(history.s),
-        "cost": cost,
-    }
-    if history.ground_truth:
-        data["ground_truth"] = torch.stack(history.ground_truth)
-    if history.counterfactually_counted:
-        data["counterfactually_accepted"] = torch.stack(history.counterfactually_counted)
-    data |= {name: torch.stack(values) for name, values in history.observed.items()}
-    if oracle:
-        data["oracle_accepted"] = torch.stack(list(oracle))
-    no_value = torch.full((1, len(seeds)), torch.nan)  # at time step 0, which has no applicants
-    for measure in measures:
-        values = measure(data) if measure.of == "applicants" else None
-        if values is not None:
-            series[measure.name] = torch.cat([no_value, values])
-
+    applicants = recorded.applicants | ({} if oracle is None else {"oracle_accepted": oracle})
+    series = recorded.measures | _of_applicants(measures, applicants, cost)
     sound = series["utility"].isfinite().int().cummin(0).values.bool()
     series = {name: torch.where(sound, values, torch.nan) for name, values in series.items()}
 
-    n_rows = len(history.measures)
+    n_rows = len(sound)
     table = pd.DataFrame(
         {"seed": np.repeat(seeds, n_rows), "time_step": np.tile(np.arange(n_rows), len(seeds))}
     )
@@ -73,6 +55,24 @@ def measure_table(
         values = series.get(quantity.name)
         table[quantity.name] = np.nan if values is None else values.T.reshape(-1).numpy()
     return table
+
+
+def _of_applicants(
+    measures: Sequence[Measure], applicants: Mapping[str, Tensor], cost: float
+) -> dict[str, Tensor]:
+    """Measures of applicants by name, shapes (T + 1, E), some seeds after the others to save memory."""
+    n_steps, n_seeds, n_applicants = applicants["accepted"].shape
+    together = max(1, BLOCK // (n_steps * n_applicants))
+    found: dict[str, list[Tensor]] = {}
+    for seeds in torch.arange(n_seeds).split(together):
+        own = slice(int(seeds[0]), int(seeds[-1]) + 1)
+        data: dict[str, Any] = {name: values[:, own].contiguous() for name, values in applicants.items()}
+        for measure in measures:
+            values = measure(data | {"cost": cost}) if measure.of == "applicants" else None
+            if values is not None:
+                found.setdefault(measure.name, []).append(values)
+    no_value = torch.full((1, n_seeds), torch.nan)  # at time step 0, which has no applicants
+    return {name: torch.cat([no_value, torch.cat(parts, dim=1)]) for name, parts in found.items()}
 
 
 def summarise(

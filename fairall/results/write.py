@@ -13,13 +13,13 @@ from fairall.metrics import effective_sample_size
 from fairall.online.evaluation import STANDARD_ERROR
 from fairall.online.training import Training
 from fairall.policy import Policy
-from fairall.results.decisions import decision_table, renamed
+from fairall.results.decisions import decision_tables, renamed
 from fairall.results.diagnostics import preset_warnings, warm_up_warnings, warnings_of
 from fairall.results.groups import groups
 from fairall.results.latent_quality import latent, representation_measures
 from fairall.results.model_card import model_card
 from fairall.results.paper import paper_metrics
-from fairall.results.references import reference_histories, references
+from fairall.results.references import oracle_decisions, reference_histories, references
 from fairall.results.summary import measure_table, summarise
 from fairall.results.title import run_title
 from fairall.storage.run_folder import RunFolder
@@ -37,17 +37,23 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     config, data, evaluation = training.config, training.data, training.evaluation
     window = (config.evaluation.window[0], config.evaluation.window[1])
     histories = reference_histories(training)
-    oracle = histories["oracle"].accepted if "oracle" in histories else ()
-    table = measure_table(training.history, evaluation.seeds, evaluation.cost, evaluation.measures, oracle)
+    table = measure_table(
+        training.history.recorded(),
+        evaluation.seeds,
+        evaluation.cost,
+        evaluation.measures,
+        oracle_decisions(histories),
+    )
     summary = summarise(table, window=window, further=_further(training), measures=evaluation.measures)
     summary["references"] = references(histories, training, window)
+    del histories  # decisions of several policies
     summary["evaluation"] = _evaluation_people(training)
     summary["groups"] = groups(data, table, window)
     summary["warm_up"] = _warm_up(training)
     summary["notes"] = [*data.notes, *training.notes()]
     if config.evaluation.decisions:
         summary["notes"] += renamed(data)
-        folder.write_decisions(decision_table(training))
+        folder.write_decisions(decision_tables(training))
     summary["warnings"] = [
         *preset_warnings(config.preset),
         *data.warnings,
@@ -69,7 +75,7 @@ def _evaluation_people(training: Training) -> dict[str, Any]:
     """
     people = training.evaluation.people
     weight = people.labelled if people.label_weight is None else people.label_weight
-    errors = training.history.measures[-1][STANDARD_ERROR]
+    errors = training.history.measures[STANDARD_ERROR][-1]
     error = float(errors[errors.isfinite()].mean())
     return {
         "split": training.config.evaluation.split,
@@ -103,12 +109,12 @@ def _further(training: Training) -> dict[str, np.ndarray]:
         }
     decided, history, drift = training.decided, training.history, config.world.drift
     if drift.active and drift.course is Course.step:
-        utility = torch.stack([one["utility"] for one in history.measures]).double().numpy()
+        utility = history.measures["utility"].double().numpy()
         measures["adaptation_time"] = adaptation_time(utility, drift.start)
     at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)
     return measures | {
         "largest_ips_weight": torch.maximum(at_first, history.largest_weight).double().numpy(),
-        "longest_rejection": history.longest_rejection().double().numpy(),
+        "longest_rejection": history.longest_rejection.double().numpy(),
     }
 
 

@@ -6,14 +6,16 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import torch
 
 # Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; the largest value that glibc accepts
+MEMINFO, CONTAINER_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 NEVER = 2**31 - 1  # bytes of free memory above which some is returned
 
 
@@ -23,6 +25,18 @@ def numba_version() -> str | None:
         return version("numba") if os.environ.get("NUMBA_DISABLE_JIT", "0") == "0" else None
     except PackageNotFoundError:
         return None
+
+
+def available_memory() -> int | None:
+    """Bytes of memory that are left, within the limit of a container; None where that is unknown."""
+    try:
+        meminfo = dict(line.split(":") for line in MEMINFO.read_text().splitlines())
+        available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError):
+        return None
+    with suppress(OSError, ValueError):  # without a limit it says "max"
+        available = min(available, int(CONTAINER_LIMIT.read_text()))
+    return available
 
 
 @contextmanager

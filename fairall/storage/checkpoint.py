@@ -20,13 +20,18 @@ class Checkpoint:
     Args:
         path: file of the newer state.
         of: identity of the computation; states of another one are not loaded.
-        seconds: least time between two states; longer where saving is slow.
+        seconds: least time between two states; `1 / MAX_SHARE` times as long as the last one took to save,
+            where that is more.
         log: called with warnings about files that cannot be written or read.
+
+    Attributes:
+        appended: a file for what only grows (`storage.spool`), of which states hold the length.
     """
 
     def __init__(self, path: Path, of: str, *, seconds: float, log: Log = ignore) -> None:
         self.path = path
         self.previous = path.with_name(f"{path.stem}.previous{path.suffix}")
+        self.appended = path.with_name(f"{path.stem}.steps")
         self._of = of
         self._seconds = seconds
         self._log = log
@@ -62,23 +67,29 @@ class Checkpoint:
         ended = time.monotonic()
         self._next = ended + max(self._seconds, (ended - began) / MAX_SHARE)
 
-    def load(self) -> dict[str, Any] | None:
-        """The newest undamaged state of this computation, None if there is none."""
+    def load(self, restore: Callable[[dict[str, Any]], None] = lambda state: None) -> dict[str, Any] | None:
+        """The newest undamaged state of this computation, None if there is none.
+
+        Args:
+            restore: called with the state; a DamagedFileError says that what it refers to is damaged.
+        """
         for path in (self.path, self.previous):
             try:
                 saved = load_tensors(path)
+                if saved.get("of") != self._of:
+                    self._log(f"Warning: {path} is a checkpoint of another computation and is not used.")
+                    continue
+                restore(saved["state"])
             except FileNotFoundError:
                 continue
             except DamagedFileError as error:
                 self._log(f"Warning: {error}; the checkpoint before it is used, if there is one.")
                 continue
-            if saved.get("of") == self._of:
-                self._whole = path == self.path
-                return saved["state"]
-            self._log(f"Warning: {path} is a checkpoint of another computation and is not used.")
+            self._whole = path == self.path
+            return saved["state"]
         return None
 
     def delete(self) -> None:
-        """Delete both states."""
-        self.path.unlink(missing_ok=True)
-        self.previous.unlink(missing_ok=True)
+        """Delete both states, and what was appended."""
+        for path in (self.path, self.previous, self.appended):
+            path.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -161,10 +161,15 @@ class RunFolder:
         """Write metrics.csv."""
         self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
-    def write_decisions(self, table: pd.DataFrame) -> None:
-        """Write decisions.csv; numbers have the fewest digits that give them back."""
-        with atomic(self.path / DECISIONS) as temporary:
-            table.to_csv(temporary, index=False)
+    def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
+        """Write decisions.csv; numbers have the fewest digits that give them back.
+
+        Args:
+            tables: of the same columns, to be written one below the other.
+        """
+        with atomic(self.path / DECISIONS) as temporary, temporary.open("w", newline="") as file:
+            for i, table in enumerate(tables):
+                table.to_csv(file, index=False, header=i == 0)
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write summary.json."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from fairall.config.schema import ExplorationConfig, ExplorationRule, ModelConfig
 from fairall.config.validation import validate
 from fairall.data.load import load_dataset
-from fairall.data.people import Decided
+from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
@@ -22,7 +22,7 @@ from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, assert_same_history
 
 THRESHOLD = 0.5
 BOUNDED = ExplorationConfig(ExplorationRule.bounded, propensity=0.25)
@@ -59,7 +59,9 @@ def scored(score: Tensor, s: Tensor, label: Tensor, propensity: Tensor | None = 
 
 def explored(rule: Exploration, score: Tensor, s: Tensor, steps_done: int = 0) -> Tensor:
     history = History(len(score))
-    history.accepted = [torch.zeros_like(score, dtype=torch.bool)] * steps_done
+    rejected = Decisions(torch.zeros_like(score), torch.zeros_like(score, dtype=torch.bool))
+    for _ in range(steps_done):
+        history.record(People(score, s, score), rejected, rejected, {}, {})
     x, learner = score.unsqueeze(-1), Scores()
     return rule.explored(learner, x, s, learner.propensity(x, s, rule.streams), history)
 
@@ -267,9 +269,8 @@ def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_confi
     run(undisturbed, 9)
     resumed.load_state_dict(torch.load(buffer, weights_only=True))
     run(resumed, 9)
-    for part, values in vars(undisturbed.history).items():
-        torch.testing.assert_close(getattr(resumed.history, part), values, rtol=0, atol=0, equal_nan=True)
-    propensity = torch.stack(undisturbed.history.propensity[2:])
+    assert_same_history(undisturbed.history, resumed.history)
+    propensity = undisturbed.history.propensity[2:]
     assert {0.0, 0.25, 1.0} == set(propensity.unique().tolist())
 
 
@@ -278,7 +279,7 @@ def test_a_method_of_deterministic_decisions_explores(
 ) -> None:
     own = process("fairlog", credit, compose_config, EPSILON, "model.decision=deterministic")
     history = run(own, 6)
-    propensity, accepted = torch.stack(history.propensity), torch.stack(history.accepted)
+    propensity, accepted = history.propensity, history.accepted
     assert set(propensity.unique().tolist()) == {0.25, 1.0}
     assert accepted[propensity == 1].all()
     assert accepted[propensity < 1].float().mean().item() == pytest.approx(0.25, abs=0.08)
@@ -286,7 +287,7 @@ def test_a_method_of_deterministic_decisions_explores(
     people = credit.test
     everybody = people.x.expand(2, -1, -1), people.s.expand(2, -1)
     policy = own.learner.propensity(*everybody, SeedStreams([0, 1], "p"))
-    torch.testing.assert_close(history.measures[-1]["acceptance"], policy.mean(-1))
+    torch.testing.assert_close(history.measures["acceptance"][-1], policy.mean(-1))
 
 
 @pytest.mark.parametrize("rate", ["0", "1.5"])

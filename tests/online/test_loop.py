@@ -23,7 +23,7 @@ from fairall.results.summary import measure_table
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig, no_cache
+from tests.conftest import ComposeConfig, assert_same_history, no_cache
 
 
 class Coin(Learner):
@@ -101,7 +101,7 @@ def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: P
     seeds = list(range(200))
 
     def rates(luck: DecisionLuck) -> Tensor:
-        return torch.stack(run(online(Coin(0.3), credit, seeds, luck=luck), 16).accepted).float().mean((0, 2))
+        return run(online(Coin(0.3), credit, seeds, luck=luck), 16).accepted.float().mean((0, 2))
 
     fixed, fresh = rates(DecisionLuck.fixed), rates(DecisionLuck.fresh)
     # Of 64 uniforms and of 16 times as many: √(0.3·0.7/64) = 0.0573 and a quarter of it.
@@ -113,7 +113,7 @@ def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: P
 def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(credit: PreparedData) -> None:
     learner = Coin(0.3)
     history = run(online(learner, credit, [0, 1, 2]), 30)
-    accepted, label = torch.stack(history.accepted), torch.stack(history.label)
+    accepted, label = history.accepted, history.label
     assert abs(accepted.float().mean() - 0.3) < 0.02
     for t, decided in enumerate(learner.seen):
         assert (decided.label[~decided.accepted] == 0).all()
@@ -175,9 +175,9 @@ def test_every_epoch_and_step_is_taken_once(
 
 def test_evaluations_share_their_random_numbers(credit: PreparedData) -> None:
     history = run(online(Coin(0.4), credit, [0, 1]), 3)
-    for later in history.measures[1:]:
-        assert (later["utility_sampled"] == history.measures[0]["utility_sampled"]).all()
-    assert len(history.measures) == 4
+    sampled = history.measures["utility_sampled"]
+    assert (sampled == sampled[0]).all()
+    assert len(sampled) == 4
 
 
 class Thresholds(Coin):
@@ -192,11 +192,15 @@ def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
     data, seeds = load_dataset("synthetic").prepare(), [0, 1]
     learner = Thresholds(0.5)
     history = run(online(learner, data, seeds), 40)
-    table = measure_table(history, seeds, cost=0.4)
+    table = measure_table(history.recorded(), seeds, cost=0.4)
     end = table[table["time_step"] == 40].set_index("seed")
     accepted, truth, other = (
-        torch.stack(part).float()
-        for part in (history.accepted, history.ground_truth, history.counterfactually_counted)
+        part.float()
+        for part in (
+            history.accepted,
+            history.recorded().applicants["ground_truth"],
+            history.recorded().applicants["counterfactually_accepted"],
+        )
     )
     for k in seeds:
         realised = (accepted[:, k] * (truth[:, k] - 0.4)).mean().item()
@@ -206,7 +210,7 @@ def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
     # By common random numbers as many flip as the propensities differ: no more.
     assert end["effective_cfu"].mean() == pytest.approx(end["cfu"].mean(), abs=0.03)
     # Within a group the other attribute moves everybody the same way.
-    s = torch.stack(history.s)
+    s = history.s
     assert ((accepted >= other) | (s < 0)).all()
 
 
@@ -223,12 +227,12 @@ def test_a_counterfactual_is_of_the_other_group() -> None:
     between = torch.sigmoid(torch.tensor(1.0)) - torch.sigmoid(torch.tensor(-1.0))
     torch.testing.assert_close(measured["cfu"], between.expand(1))
     history = run(online(ByGroup(0.5), data, [0]), 30)
-    flipped = torch.stack(history.accepted) != torch.stack(history.counterfactually_counted)
+    flipped = history.accepted != history.recorded().applicants["counterfactually_accepted"]
     assert flipped.float().mean().item() == pytest.approx(between.item(), abs=0.03)
 
 
 def test_without_counterfactuals_their_measures_are_empty(credit: PreparedData) -> None:
-    table = measure_table(run(online(Coin(0.5), credit, [0]), 2), [0], cost=0.5)
+    table = measure_table(run(online(Coin(0.5), credit, [0]), 2).recorded(), [0], cost=0.5)
     names = ["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]
     assert table[names].isna().all(axis=None)
 
@@ -239,12 +243,6 @@ def saved_state(process: OnlineLearning) -> dict[str, Any]:
     torch.save(process.state_dict(), buffer)
     buffer.seek(0)
     return torch.load(buffer, weights_only=True)
-
-
-def assert_same(a: History, b: History) -> None:
-    assert vars(a).keys() == vars(b).keys()
-    for name, values in vars(a).items():
-        torch.testing.assert_close(getattr(b, name), values, rtol=0, atol=0, equal_nan=True)
 
 
 def fairall(config: Config, data: PreparedData, seeds: list[int]) -> FairAll:
@@ -278,10 +276,10 @@ def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(cred
     history = run(online(learner, credit, [0, 1, 2], exploration=explores), 40)
     assert decided_with(learner, 0) == 10 * [0.0, 0.0, 0.0, 0.2]
     assert decided_with(learner, 2) == decided_with(learner, 0)
-    explored = torch.stack(history.accepted[3::4])[:, [0, 2]].float()
+    explored = history.accepted[3::4][:, [0, 2]].float()
     assert explored.mean().item() == pytest.approx(0.2, abs=0.05)
     # The seed beside them accepts somebody now and then, and is left alone as long as it does.
-    rare = torch.stack(history.accepted)[:, 1].any(-1).tolist()
+    rare = history.accepted[:, 1].any(-1).tolist()
     expected = [0.2 if t >= 3 and not any(rare[t - 3 : t]) else 0.01 for t in range(40)]
     assert decided_with(learner, 1) == expected
     assert 0.01 in expected[3:]
@@ -309,11 +307,11 @@ def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: Prepared
     assert len(history.propensity) == 40
     for kept, decided in zip(history.propensity, learner.seen, strict=True):
         assert torch.equal(kept, decided.propensity)
-    raised = torch.stack(history.propensity)[20:]
+    raised = history.propensity[20:]
     assert (raised == torch.tensor(0.2)).any()
     again = run(online(Rarer(0.0), credit, [0, 1], **guards), 40)
-    assert again.propensity == []
-    assert torch.equal(torch.stack(again.counted), torch.stack(history.counted))
+    assert "propensity" not in again.steps.read()
+    assert torch.equal(again.counted, history.counted)
 
 
 class Waking(Coin):
@@ -342,8 +340,8 @@ def test_exploration_lowers_no_propensity(credit: PreparedData) -> None:
 def test_the_policy_is_measured_without_exploration(credit: PreparedData) -> None:
     explores = stuck(after=1, propensity=1.0)
     history = run(online(PerSeed(0.0), credit, [0], exploration=explores), 4)
-    assert torch.stack(history.accepted).any(-1).flatten().tolist() == [False, True, False, True]
-    assert all(measured["utility"].item() == 0 for measured in history.measures)
+    assert history.accepted.any(-1).flatten().tolist() == [False, True, False, True]
+    assert (history.measures["utility"] == 0).all()
 
 
 def test_exploration_is_of_counterfactuals_too() -> None:
@@ -351,16 +349,18 @@ def test_exploration_is_of_counterfactuals_too() -> None:
     explores = stuck(after=1, propensity=0.5)
     history = run(online(PerSeed(0.0), data, [0], exploration=explores), 4)
     assert history.counted[1].any()
-    for counted, other in zip(history.counted, history.counterfactually_counted, strict=True):
+    for counted, other in zip(
+        history.counted, history.recorded().applicants["counterfactually_accepted"], strict=True
+    ):
         assert torch.equal(counted, other)
 
 
 def test_without_exploration_a_policy_that_accepts_nobody_stays_so(credit: PreparedData) -> None:
     learner = PerSeed(0.0)
     history = run(online(learner, credit, [0]), 30)
-    assert not torch.stack(history.accepted).any()
+    assert not history.accepted.any()
     assert set(decided_with(learner, 0)) == {0.0}
-    assert history.longest_rejection().tolist() == [30]
+    assert history.longest_rejection.tolist() == [30]
 
 
 class Alternating(Coin):
@@ -374,17 +374,17 @@ class Alternating(Coin):
 def test_effective_measures_count_what_is_decided_at_first_or_again(again: bool) -> None:
     data, seeds, learner = load_dataset("synthetic").prepare(), [0, 1], Alternating(0.0)
     history = run(online(learner, data, seeds, decide_again=again), 5)
-    s, label = torch.stack(history.s), torch.stack(history.label)
+    s, label = history.s, history.label
     first_choice = (s * torch.tensor([1.0, -1, 1, -1, 1])[:, None, None]) > 0
     counted = ~first_choice if again else first_choice
-    assert torch.equal(torch.stack(history.accepted), first_choice)
-    assert torch.equal(torch.stack(history.counted), counted)
-    assert torch.equal(torch.stack(history.counterfactually_counted), ~counted)
+    assert torch.equal(history.accepted, first_choice)
+    assert torch.equal(history.counted, counted)
+    assert torch.equal(history.recorded().applicants["counterfactually_accepted"], ~counted)
     for t, decided in enumerate(learner.seen):
         assert torch.equal(decided.accepted, first_choice[t])
         assert torch.equal(decided.propensity, first_choice[t].float())
         assert torch.equal(decided.label, label[t] * first_choice[t])
-    table = measure_table(history, seeds, cost=0.4)
+    table = measure_table(history.recorded(), seeds, cost=0.4)
     for k in seeds:
         rows = table[(table["seed"] == k) & (table["time_step"] > 0)]
         rates = counted[:, k].float().mean(-1)
@@ -397,14 +397,14 @@ def test_effective_measures_count_what_is_decided_at_first_or_again(again: bool)
         for group, name in ((1, "advantaged"), (-1, "disadvantaged")):
             last = counted[-1, k][s[-1, k] == group].float().mean().item()
             assert rows[f"acceptance_rate_{name}"].iloc[-1] == pytest.approx(last, abs=1e-6)
-        truth = torch.stack(history.ground_truth)[:, k]
+        truth = history.recorded().applicants["ground_truth"][:, k]
         realised = (counted[:, k] * (truth - 0.4)).mean().item()
         assert rows["effective_ground_truth_utility"].iloc[-1] == pytest.approx(realised, abs=1e-6)
 
 
 def test_deciding_again_is_with_luck_of_its_own(credit: PreparedData) -> None:
     history = run(online(Coin(0.5), credit, [0], decide_again=True), 30)
-    taken, counted = torch.stack(history.accepted), torch.stack(history.counted)
+    taken, counted = history.accepted, history.counted
     assert counted.float().mean().item() == pytest.approx(0.5, abs=0.05)
     assert (taken == counted).float().mean().item() == pytest.approx(0.5, abs=0.05)
 
@@ -454,15 +454,15 @@ def recorded(accepted: list[str], counted: list[str] | None = None) -> History:
         return Decisions(torch.full((len(step), 2), 0.5), somebody, None)
 
     for taken, again in zip(zip(*accepted, strict=True), zip(*counted or accepted, strict=True), strict=True):
-        history.record_decisions(People(nobody, nobody, nobody), decisions(taken), decisions(again), {})
+        history.record(People(nobody, nobody, nobody), decisions(taken), decisions(again), {}, {})
     return history
 
 
 def test_longest_rejection_is_the_most_steps_in_a_row() -> None:
     seeds = ["0011000", "1111111", "0000000", "1000101", "0001000", "1111100"]
-    assert recorded(seeds).longest_rejection().tolist() == [3, 0, 7, 3, 3, 2]
-    assert recorded(seeds, counted=6 * ["1111111"]).longest_rejection().tolist() == [3, 0, 7, 3, 3, 2]
-    assert History(2).longest_rejection().tolist() == [0, 0]
+    assert recorded(seeds).longest_rejection.tolist() == [3, 0, 7, 3, 3, 2]
+    assert recorded(seeds, counted=6 * ["1111111"]).longest_rejection.tolist() == [3, 0, 7, 3, 3, 2]
+    assert History(2).longest_rejection.tolist() == [0, 0]
 
 
 def test_who_rejected_all_is_of_the_last_steps_taken() -> None:
@@ -495,7 +495,7 @@ def test_going_on_from_a_saved_state_changes_nothing(
     resumed = online(fairall(config, data, seeds), data, seeds, **guards)
     resumed.load_state_dict(saved)
     run(resumed, 6)
-    assert_same(undisturbed.history, resumed.history)
+    assert_same_history(undisturbed.history, resumed.history)
 
 
 def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedData) -> None:
@@ -512,5 +512,5 @@ def test_going_on_amid_rejections_explores_when_it_would_have(credit: PreparedDa
     somebody = [accepted[0].any().item() for accepted in resumed.history.accepted]
     assert somebody == [False, False, False, False, True, False, False]
     assert resumed.history.largest_weight.tolist() == pytest.approx([5, 2])
-    assert resumed.history.longest_rejection().tolist() == [4, 0]
-    assert_same(undisturbed.history, resumed.history)
+    assert resumed.history.longest_rejection.tolist() == [4, 0]
+    assert_same_history(undisturbed.history, resumed.history)

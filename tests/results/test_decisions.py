@@ -9,18 +9,17 @@ import pandas as pd
 import pytest
 import torch
 
-from fairall.config.compose import compose_config
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.features import Feature, Kind
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import Scaler
-from fairall.experiment import job
 from fairall.online.training import Training
-from fairall.results.decisions import column_names, decision_table, raw_values, renamed
+from fairall.results import decisions as module
+from fairall.results.decisions import column_names, decision_tables, raw_values, renamed
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import no_cache, run_folder, typed
+from tests.conftest import no_cache, run_folder, training_of, typed
 from tests.worlds.conftest import ALL_PARTS
 
 LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
@@ -123,8 +122,7 @@ def test_the_log_is_a_data_set(both: tuple[Path, Path], tmp_path: Path) -> None:
 
 def trained(folder: Path, *words: str) -> Training:
     """A run with the log, of random decisions unless other words are given."""
-    made = job(compose_config("preset=quick", "model=random", "evaluation.decisions=true", *words))
-    training = Training(made.learner, made.initial_policy, made.config, made.data, made.measures)
+    training = training_of("model=random", "evaluation.decisions=true", *words)
     checkpoint = Checkpoint(folder / "checkpoint.pt", "none", seconds=float("inf"))
     training.run(checkpoint, no_cache(), Display(progress_only=True))
     return training
@@ -134,9 +132,9 @@ def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
     training = trained(
         tmp_path, "dataset=fico", *ALL_PARTS, "world.noise.disadvantaged={positive: 1, negative: 0}"
     )
-    table, history = decision_table(training), training.history
+    table, history = pd.concat(decision_tables(training)), training.history
     revealed, truth, accepted, lost, propensity, s = (
-        torch.stack(values, dim=1).flatten().numpy()
+        values.transpose(0, 1).flatten().numpy()
         for values in (
             history.observed["revealed_label"], history.label, history.accepted,
             history.observed["censored"], history.propensity, history.s,
@@ -154,7 +152,7 @@ def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
 
 def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     """Check that the file gives every tensor of the run back, and return its cells as text."""
-    RunFolder(folder).write_decisions(decision_table(training))
+    RunFolder(folder).write_decisions(decision_tables(training))
     text = pd.read_csv(folder / "decisions.csv", dtype=str, keep_default_na=False)
     history, people = training.history, [people for _, people in training.replayed()]
     with warnings.catch_warnings():
@@ -164,9 +162,9 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     assert torch.equal(s, torch.stack([step.s for step in people], 1).flatten())
     names = column_names(training.data)
     propensity = text[names["propensity"]].astype(np.float32).to_numpy()
-    assert (propensity == torch.stack(history.propensity, 1).flatten().numpy()).all()
-    accepted = torch.stack(history.accepted, 1).flatten().numpy()
-    label = torch.stack(history.label, 1).flatten().numpy()
+    assert (propensity == history.propensity.transpose(0, 1).flatten().numpy()).all()
+    accepted = history.accepted.transpose(0, 1).flatten().numpy()
+    label = history.label.transpose(0, 1).flatten().numpy()
     assert (text[names["decision"]] == np.where(accepted, "1", "0")).all()
     assert (text[names["label"]] == np.where(accepted, np.where(label == 1, "1", "0"), "")).all()
     return text
@@ -185,6 +183,26 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
 )  # fmt: skip
 def test_the_file_gives_the_tensors_back(words: list[str], tmp_path: Path) -> None:
     assert_read_back(trained(tmp_path, *words), tmp_path)
+
+
+@pytest.mark.parametrize("rows", [7, 300, 5000, 20000])
+def test_the_file_is_the_same_in_parts(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loans = pd.read_csv(LOANS, dtype=str, keep_default_na=False)
+    late = loans["income"].ne("") & (loans.index % 100 == 17)  # the first parts have whole numbers only
+    loans["dependants"] = np.where(late, "0.5", loans["dependants"])
+    loans.to_csv(tmp_path / "loans.csv", index=False)
+    words = [*OF_LOANS, f"dataset.path={tmp_path / 'loans.csv'}", "dataset.decision=decision",
+             "dataset.accepted=granted", "dataset.kinds={dependants: real}", "seeds=4"]  # fmt: skip
+    training, folder = trained(tmp_path, *words), RunFolder(tmp_path)
+    folder.write_decisions(decision_tables(training))
+    whole = (tmp_path / "decisions.csv").read_bytes()
+    monkeypatch.setattr(module, "BLOCK", rows * (len(training.data.schema) + 6))
+    tables = [*decision_tables(training)]
+    assert len(tables) > 1 or rows > 10000
+    assert max(map(len, tables)) <= max(rows, training.config.schedule.applicants)
+    folder.write_decisions(tables)
+    assert (tmp_path / "decisions.csv").read_bytes() == whole
+    assert b"0.5" in whole
 
 
 def test_words_and_groups_are_those_of_the_raw_file(raw_data: Path, tmp_path: Path) -> None:
@@ -249,9 +267,9 @@ def test_whole_numbers_and_words() -> None:
 def test_a_diverged_seed_has_no_propensities(tmp_path: Path) -> None:
     training = trained(tmp_path)
     history = training.history
-    history.propensity = [torch.full_like(step, torch.nan) for step in history.propensity]
-    history.accepted = [torch.zeros_like(step) for step in history.accepted]
-    RunFolder(tmp_path).write_decisions(decision_table(training))
+    history.propensity.fill_(torch.nan)
+    history.accepted.zero_()
+    RunFolder(tmp_path).write_decisions(decision_tables(training))
     text = pd.read_csv(tmp_path / "decisions.csv", dtype=str, keep_default_na=False)
     assert set(text["propensity"]) == {""}
     assert set(text["label"]) == {""}

@@ -7,23 +7,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from matplotlib.figure import Figure
 from rich.console import Console
 
+from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
-from fairall.experiment import job, run
+from fairall.experiment import run
 from fairall.models.oracle import Oracle, oracles
-from fairall.online.history import History
+from fairall.online.history import Recorded
 from fairall.online.training import Training
-from fairall.results import figures
+from fairall.results import figures, summary
 from fairall.results import terminal as display_module
-from fairall.results.references import reference_histories, references
+from fairall.results.references import oracle_decisions, reference_histories, references
+from fairall.results.summary import measure_table
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
-from tests.conftest import no_cache, undrawn
+from tests.conftest import no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
 
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
@@ -189,11 +192,11 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
 
 def trained(*words: str) -> Training:
     """A run of random decisions."""
-    made = job(compose_config("preset=quick", "model=random", "seeds=3", "schedule.time_steps=40", *words))
-    training = Training(made.learner, made.initial_policy, made.config, made.data, made.measures)
+    training = training_of("model=random", "seeds=3", "schedule.time_steps=40", *words)
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", "none", seconds=float("inf"))
         training.run(checkpoint, no_cache(), Display(progress_only=True))
+        training.history.steps.read()  # maps the file before its folder is deleted
     return training
 
 
@@ -204,16 +207,16 @@ def first_day(training: Training) -> dict[str, Oracle]:
 SHIFT = ["world.drift.course=step", "world.drift.start=20"]
 
 
-def utilities(history: History, label: list[torch.Tensor], cost: float) -> torch.Tensor:
+def utilities(recorded: Recorded, cost: float) -> torch.Tensor:
     """Σ (ỹ − c) over the accepted of each time step, shape (T, E)."""
-    return (torch.stack(history.accepted) * (torch.stack(label) - cost)).sum(-1)
+    return (recorded.applicants["accepted"] * (recorded.applicants["label"] - cost)).sum(-1)
 
 
 @pytest.mark.parametrize("dataset", ["fico", "synthetic"])
 def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
     training = trained(f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
-    histories, cost, label = reference_histories(training), training.evaluation.cost, training.history.label
-    of_day = utilities(histories["oracle"], label, cost)
+    histories, cost = reference_histories(training), training.evaluation.cost
+    of_day = utilities(histories["oracle"], cost)
     first = first_day(training)["oracle"]
     uniform = torch.rand(3, 64)
     still = torch.stack(
@@ -224,12 +227,12 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
     )
     torch.testing.assert_close(of_day[:19], still[:19])
     assert (of_day[19:].sum(0) > still[19:].sum(0) + 10).all()
-    measured = torch.stack([one["utility"] for one in histories["oracle"].measures])
+    measured = histories["oracle"].measures["utility"]
     assert len(measured) == 41
     assert (measured[:20] == measured[0]).all()
     assert (measured[20:] == measured[20]).all()
     assert (measured[20] < measured[0]).all()
-    gap = torch.stack([one["dpu"] for one in histories["oracle_fair"].measures])
+    gap = histories["oracle_fair"].measures["dpu"]
     assert (gap < 0.05).all()
 
 
@@ -237,11 +240,11 @@ def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day
 def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
     training = trained("dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
     histories = reference_histories(training)
-    s = torch.stack(training.history.s)[20:]
-    accepted = torch.stack(histories["oracle"].accepted)[20:]
+    s = training.history.s[20:]
+    accepted = histories["oracle"].applicants["accepted"][20:]
     assert (accepted[s > 0] == (change > 0)).all()
     for name in ("oracle", "oracle_fair"):
-        assert all(one["utility"].isfinite().all() for one in histories[name].measures)
+        assert histories[name].measures["utility"].isfinite().all()
 
 
 @pytest.mark.parametrize("rule", ["lottery", "top"])
@@ -249,19 +252,19 @@ def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
 def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None:
     words = ["dataset=synthetic", "world.capacity.number=8", f"world.capacity.rule={rule}"]
     training = trained(*words, *filter(None, [quotas]))
-    histories, s = reference_histories(training), torch.stack(training.history.s)
-    for name, history in histories.items():
-        accepted = torch.stack(history.accepted)
+    histories, s = reference_histories(training), training.history.s
+    for name, recorded in histories.items():
+        accepted = recorded.applicants["accepted"]
         assert accepted.sum(-1).max() == (0 if name == "reject_all" else 8)
         if quotas and name != "reject_all":
             assert (accepted & (s > 0)).sum(-1).max() == 2
             assert (accepted & (s < 0)).sum(-1).max() == 6
-        assert len(history.counterfactually_counted) == 40
+        assert len(recorded.applicants["counterfactually_accepted"]) == 40
     oracle = first_day(training)["oracle"]
     for t, (_, people) in enumerate(training.replayed()):
         score = oracle.score(people.x, people.s)
         wanted = score > oracle.threshold[0]
-        chosen = histories["oracle"].accepted[t]
+        chosen = histories["oracle"].applicants["accepted"][t]
         for k in range(3):
             queues = [s[t, k] < 0, s[t, k] > 0] if quotas else [torch.ones(64, dtype=torch.bool)]
             for queue, places in zip(queues, [6, 2] if quotas else [8], strict=True):
@@ -288,3 +291,17 @@ def test_what_groups_become_is_of_the_run_and_not_of_references() -> None:
     training = trained("dataset=fico", "world.feedback.people=200")
     found = references(reference_histories(training), training, (10, 40))
     assert all(values["score_gap"] is None for values in found.values())
+
+
+def test_measures_of_some_seeds_after_the_others_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = trained("dataset=synthetic", "seeds=5", "schedule.applicants=50")
+
+    def table() -> pd.DataFrame:
+        histories, evaluation = reference_histories(training), training.evaluation
+        own = training.history.recorded(), evaluation.seeds, evaluation.cost, evaluation.measures
+        return measure_table(*own, oracle_decisions(histories))
+
+    together = table()
+    for decisions in (1, 4000):
+        monkeypatch.setattr(summary, "BLOCK", decisions)
+        pd.testing.assert_frame_equal(table(), together, check_exact=True)

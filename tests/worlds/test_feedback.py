@@ -160,12 +160,12 @@ def test_a_run_has_the_scores_after_each_step(
     process = online(Fixed(), config, data, SEEDS)
     measures = {measure.name: measure for measure in process.world.measures}
     history = run(process, 12)
-    group_score = torch.stack(history.observed["group_score"]).double()
+    group_score = history.observed["group_score"].double()
     assert group_score.shape == (12, 2, 2)
     assert torch.equal(group_score[-1], process.world.observed()["group_score"].double())
     assert not torch.equal(group_score[0], group_score[-1])
     values = {
-        key: measures[key]({"accepted": torch.stack(history.accepted), "group_score": group_score})
+        key: measures[key]({"accepted": history.accepted, "group_score": group_score})
         for key in ("mean_score_advantaged", "mean_score_disadvantaged", "score_gap")
     }
     assert torch.equal(values["mean_score_advantaged"], group_score[..., 1])  # type: ignore[arg-type]

@@ -48,16 +48,18 @@ def test_learners_see_false_labels_and_measures_true_ones(
     learner = Fixed()
     process = online(learner, compose_config("dataset=fico", *WORDS), fico, [0, 1])
     history = run(process, 20)
-    truth, revealed = torch.stack(history.label), torch.stack(history.observed["revealed_label"])
-    accepted = torch.stack(history.accepted)
+    truth, revealed = history.label, history.observed["revealed_label"]
+    accepted = history.accepted
     assert 0.05 < (truth != revealed).float().mean() < 0.3
     assert torch.equal(torch.stack([decided.label for decided in learner.seen]), revealed * accepted)
 
     static = run(online(Fixed(), compose_config("dataset=fico"), fico, [0, 1]), 20)
-    assert torch.equal(torch.stack(static.label), truth)
-    assert torch.equal(torch.stack(static.accepted), accepted)
-    table = measure_table(history, [0, 1], 0.4, (*process.evaluation.measures, *process.world.measures))
-    of_static = measure_table(static, [0, 1], 0.4)
+    assert torch.equal(static.label, truth)
+    assert torch.equal(static.accepted, accepted)
+    table = measure_table(
+        history.recorded(), [0, 1], 0.4, (*process.evaluation.measures, *process.world.measures)
+    )
+    of_static = measure_table(static.recorded(), [0, 1], 0.4)
     pd.testing.assert_frame_equal(table[of_static.columns], of_static)
     last = table[table.time_step == 20]["effective_revealed_utility"].to_numpy()
     assert last == pytest.approx((accepted * (revealed - 0.4)).mean((0, 2)).numpy(), abs=1e-6)

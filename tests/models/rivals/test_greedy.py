@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.people import Decided, People
+from fairall.data.people import Decided, Decisions, People
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
@@ -98,7 +98,8 @@ def late_acceptance(rule: ExplorationRule, config: RememberingConfig, given: Set
         decided = replace(one, propensity=propensity, accepted=accepted, label=one.label * accepted)
         learner.update(decided)
         exploration.observe(decided)
-        history.accepted.append(accepted)
+        decisions = Decisions(propensity, accepted)
+        history.record(People(one.x, one.s, one.label), decisions, decisions, {}, {})
     ones = torch.ones(len(seeds), 2, 1)
     return learner.propensity(ones, torch.tensor([1.0, -1.0]).expand(len(seeds), -1), streams).mean(-1)
 
