@@ -292,7 +292,9 @@ def _refuse_damaged(folder: Path) -> None:
             f"{folder / SUMS} is missing: another version of fairall saved the policy, or it is not whole; "
             "run it anew"
         )
-    wrong = damaged(folder / SUMS)
+    wrong = damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS))
+    if wrong == [SUMS]:
+        raise FairAllError(f"{folder / SUMS} is damaged, or of an earlier version of fairall; run it anew")
     if wrong:
         path = folder / wrong[0]
         raise FairAllError(f"{path} is {'damaged or edited' if path.exists() else 'missing'}; run it anew")
