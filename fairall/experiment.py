@@ -129,7 +129,7 @@ def run(
         if intact and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
-            Outbox(plain, folder.path, display.say).flush()
+            registered = Outbox(plain, folder.path, display.say).flush()
         else:
             if not intact:
                 folder.reopen()
@@ -142,8 +142,10 @@ def run(
                     summary = write_result(training, plain, making)
                     outbox.result_made(cpu_seconds=time.process_time())
                     making.finish()
-                outbox.flush()
+                registered = outbox.flush()
     show_result(plain, summary, folder.path, display)
+    for sentence in registered:
+        display.say(sentence)
     return summary, folder.path
 
 

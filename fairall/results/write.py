@@ -41,6 +41,7 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     table = measure_table(training.history, evaluation.seeds, evaluation.cost, evaluation.measures, oracle)
     summary = summarise(table, window=window, further=_further(training), measures=evaluation.measures)
     summary["references"] = references(histories, training, window)
+    summary["data"] = {"fingerprint": data.fingerprint()}
     summary["evaluation"] = _evaluation_people(training)
     summary["groups"] = groups(data, table, window)
     summary["warm_up"] = _warm_up(training)
