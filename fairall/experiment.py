@@ -127,11 +127,14 @@ def run(
         display.say(f"Note: {note}.")
     with folder.locked(log=display.say):
         folder.refuse_others(plain)
-        if _intact(folder, display) and not config.force:
+        intact = folder.intact(display.say)
+        if intact and not config.force:
             summary = folder.read_summary()
             display.say(f"Already done; force=true runs it anew: {folder.path}")
-            Outbox(plain, folder.path, display.say).flush()
+            registered = Outbox(plain, folder.path, display.say).flush()
         else:
+            if not intact:
+                folder.reopen()
             with folder.recording(anew=config.force, log=display.say) as making:
                 outbox = Outbox(plain, making.path, display.say)
                 with outbox.recording(command):
@@ -139,22 +142,13 @@ def run(
                     checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
                     training.run(checkpoint, phase1_cache(config, display), display)
                     summary = write_result(training, plain, making)
-                outbox.result_made(cpu_seconds=time.process_time())
-                making.finish()
-                outbox.flush()
+                    outbox.result_made(cpu_seconds=time.process_time())
+                    making.finish()
+                registered = outbox.flush()
     show_result(plain, summary, folder.path, display)
+    for sentence in registered:
+        display.say(sentence)
     return summary, folder.path
-
-
-def _intact(folder: RunFolder, display: Display) -> bool:
-    """Whether the result is there and undamaged; a damaged one is marked as unfinished."""
-    if not folder.done:
-        return False
-    damaged = folder.damaged()
-    if damaged:
-        display.say(f"Warning: {folder.path / damaged[0]} is damaged or missing; the result is made again.")
-        folder.reopen()
-    return not damaged
 
 
 def phase1_cache(config: Config, display: Display) -> Cache:

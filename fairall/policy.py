@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
+from fairall import __version__
 from fairall.config.schema import Config
 from fairall.config.target import target_class, typed_node
 from fairall.data.people_reader import PeopleReader
@@ -75,7 +76,7 @@ class Policy:
         with atomic(folder / CONFIG) as temporary:
             OmegaConf.save(OmegaConf.create(config), temporary)
         with atomic(folder / FEATURES) as temporary:
-            plain = {"format": FORMAT} | self.reader.to_plain()
+            plain = {"format": FORMAT, "fairall": __version__} | self.reader.to_plain()
             temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n")
         save_tensors({"learner": self.learner.state_dict(), "points": self.points}, folder / WEIGHTS)
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
@@ -275,7 +276,10 @@ def load_reader(folder: Path) -> PeopleReader:
 
 
 def _other_version(folder: Path) -> FairAllError:
-    return FairAllError(f"{folder} was saved by another version of fairall; run it anew")
+    by = json.loads((folder / FEATURES).read_text()).get("fairall", "an early one")
+    return FairAllError(
+        f"{folder} was saved by another version of fairall ({by}; this is {__version__}); run it anew"
+    )
 
 
 def _refuse_damaged(folder: Path) -> None:
@@ -292,7 +296,9 @@ def _refuse_damaged(folder: Path) -> None:
             f"{folder / SUMS} is missing: another version of fairall saved the policy, or it is not whole; "
             "run it anew"
         )
-    wrong = damaged(folder / SUMS)
+    wrong = damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS))
+    if wrong == [SUMS]:
+        raise FairAllError(f"{folder / SUMS} is damaged, or of an earlier version of fairall; run it anew")
     if wrong:
         path = folder / wrong[0]
         raise FairAllError(f"{path} is {'damaged or edited' if path.exists() else 'missing'}; run it anew")

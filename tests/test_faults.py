@@ -170,7 +170,7 @@ def test_a_damaged_result_is_made_again_from_the_checkpoint(
     damage_file(path, damage)
     ended = typed(*UNTRACKED, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "is damaged or missing; the result is made again" in ended.stdout
+    assert re.search(r"Warning: .* is damaged.*; the result is made again\.", ended.stdout)
     assert result(tmp_path / "outputs") == result(finished / "outputs")
     assert path.read_bytes() == whole
     assert "Already done" in typed(*UNTRACKED, cwd=tmp_path).stdout

@@ -398,8 +398,9 @@ def test_a_damaged_folder_is_one_line(
 
 
 def test_sums_are_those_of_the_command_line(saved: Path) -> None:
-    lines = (saved / SUMS).read_text().splitlines()
+    *lines, last = (saved / SUMS).read_text().splitlines()
     assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.pt"]
+    assert last.startswith("# 3 files; ")
 
 
 def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path) -> None:
@@ -410,6 +411,11 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
     with pytest.raises(FairAllError, match=r"did you mean .*policy\?"):
         Policy.load(saved.parent)
     folder = shutil.copytree(saved, tmp_path / "policy")
+    whole = (folder / SUMS).read_text()
+    for kept in (whole.splitlines(keepends=True)[0], ""):
+        (folder / SUMS).write_text(kept)
+        with pytest.raises(FairAllError, match=r"SUMS is damaged, or of an earlier version of fairall; run"):
+            Policy.load(folder)
     (folder / SUMS).unlink()
     with pytest.raises(FairAllError, match=r"another version of fairall saved the policy.*run it anew"):
         Policy.load(folder)

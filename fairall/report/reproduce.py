@@ -191,6 +191,6 @@ def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
         except FairAllError as error:
             impossible.append((one, str(error)))
             continue
-        if requested.config.force or not requested.folder.done:
+        if requested.config.force or not requested.folder.intact(print):
             to_do.append(one)
     return to_do, impossible

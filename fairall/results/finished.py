@@ -154,9 +154,9 @@ def read_run(path: Path) -> Run:
     done = path / "DONE"
     if not done.exists():
         raise FairAllError("unfinished: the same command goes on with it")
-    damaged = RunFolder(path).damaged()
-    if damaged:
-        raise FairAllError(f"{damaged[0]} is damaged or missing; the same command makes it again")
+    damage = RunFolder(path).damage()
+    if damage is not None:
+        raise FairAllError(f"{damage}; the same command makes it again")
     try:
         config = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path / "config.yaml")))
         summary = json.loads((path / "summary.json").read_text())

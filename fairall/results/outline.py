@@ -1,4 +1,4 @@
-"""Runs at a glance, finished or not, from config.yaml and summary.json alone."""
+"""Runs at a glance, finished or not, from config.yaml and summary.json; other files must only be there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from yaml import YAMLError
 
 from fairall.config.choices import load_yaml
 from fairall.results.title import REHEARSAL
-from fairall.storage.files import damaged, held
+from fairall.storage.files import held
+from fairall.storage.run_folder import RunFolder
 
 MEASURES = ("mean_utility", "mean_dpu")
 
@@ -52,9 +53,9 @@ def outline(path: Path) -> Outline:
         return Outline(path, "running" if held(path.with_suffix(".lock")) else "interrupted", max(times), {})
     time = done.stat().st_mtime
     try:
-        wrong = damaged(done, among=("config.yaml", "summary.json"))
-        if wrong:
-            return Outline(path, "damaged", time, {}, f"{wrong[0]} is damaged or missing")
+        damage = RunFolder(path).damage(among=("config.yaml", "summary.json"))
+        if damage is not None:
+            return Outline(path, "damaged", time, {}, damage)
         aggregate: dict[str, Any] = json.loads((path / "summary.json").read_text())["aggregate"]
         values = {name: aggregate.get(name) for name in MEASURES}
         measures = {name: (one["mean"], one["std"]) for name, one in values.items() if one is not None}

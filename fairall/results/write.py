@@ -12,7 +12,7 @@ from fairall.config.world import Course
 from fairall.metrics import effective_sample_size
 from fairall.online.evaluation import STANDARD_ERROR
 from fairall.online.training import Training
-from fairall.policy import Policy
+from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.decisions import decision_tables, renamed
 from fairall.results.diagnostics import preset_warnings, warm_up_warnings, warnings_of
 from fairall.results.groups import groups
@@ -47,6 +47,7 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     summary = summarise(table, window=window, further=_further(training), measures=evaluation.measures)
     summary["references"] = references(histories, training, window)
     del histories  # decisions of several policies
+    summary["data"] = {"fingerprint": data.fingerprint()}
     summary["evaluation"] = _evaluation_people(training)
     summary["groups"] = groups(data, table, window)
     summary["warm_up"] = _warm_up(training)
@@ -63,7 +64,8 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     folder.write_table(table)
     folder.write_summary(summary)
     folder.write_card(model_card(plain, summary, folder.path.name))
-    Policy.of(training.learner, data).save(folder.path / "policy", plain)
+    paths = [folder.file(f"policy/{name}") for name in (CONFIG, FEATURES, WEIGHTS, SUMS)]
+    Policy.of(training.learner, data).save(paths[0].parent, plain)
     _draw(training, plain, table, summary["references"], folder)
     return summary
 
@@ -128,10 +130,10 @@ def _draw(
     # Imported here: a command whose run is done needs no matplotlib.
     from fairall.results.figures import draw_latent, draw_learning, draw_phase1
 
-    figures, split, title = folder.path / "figures", training.config.evaluation.split, run_title(plain)
+    split, title = training.config.evaluation.split, run_title(plain)
     draw_learning(
         table,
-        figures / "learning.png",
+        folder.file("figures/learning.png"),
         title=title,
         split=split,
         paper=paper_metrics(plain),
@@ -139,7 +141,7 @@ def _draw(
         measures=training.evaluation.measures,
     )
     if training.curves is not None:
-        draw_phase1(training.curves, figures / "phase1.png", title=f"Phase I of {title}")
+        draw_phase1(training.curves, folder.file("figures/phase1.png"), title=f"Phase I of {title}")
     people = getattr(training.data, split)
     z = latent(training.learner, people, len(training.evaluation.seeds))
     if z is not None and np.isfinite(z[0]).all():
@@ -148,6 +150,6 @@ def _draw(
             people.s.numpy(),
             people.label.numpy(),
             people.labelled.numpy(),
-            figures / "latent.png",
+            folder.file("figures/latent.png"),
             title=f"{title}, seed {training.evaluation.seeds[0]}, {split} set",
         )

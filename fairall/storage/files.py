@@ -128,34 +128,55 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def sha256_of_text(text: str) -> str:
+    """SHA-256 of a text as UTF-8, 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
 def write_sums(listing: Path, names: Sequence[str]) -> None:
-    """Write the checksums of files in the format of `sha256sum`.
+    """Write the checksums of files in the format of `sha256sum`, and below them one of the list itself.
 
     Args:
         listing: file to write.
         names: names of the files, relative to the folder of `listing`.
     """
-    lines = [f"{sha256(listing.parent / name)}  {name}\n" for name in names]
+    sums = "".join(f"{sha256(listing.parent / name)}  {name}\n" for name in names)
     with atomic(listing) as temporary:
-        temporary.write_text("".join(lines))
+        temporary.write_text(sums + _last_line(sums))
 
 
 def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
-    """Names of files that are missing or differ from their checksum in `listing`; its own if unreadable.
+    """Names of files that are missing or differ from their checksum in `listing`.
+
+    The name of `listing` alone, where it is unreadable, incomplete or edited, or lacks a name of `among`.
 
     Args:
         listing: by `write_sums`.
-        among: names to look at; None: all.
+        among: names of files whose content is compared, the others must only be there; None: all.
     """
     try:
-        lines = listing.read_text().splitlines()
-        sums = {name: known for known, name in (line.split("  ", 1) for line in lines)}
+        content = listing.read_text()
+        above, newline, _ = content[:-1].rpartition("\n")
+        if content != above + newline + _last_line(above + newline):
+            return [listing.name]
+        sums = {name: known for known, name in (line.split("  ", 1) for line in above.split("\n"))}
     except (OSError, ValueError):
         return [listing.name]
-    if not sums:
+    compared = sums.keys() if among is None else set(among)
+    if not compared <= sums.keys():
         return [listing.name]
-    paths = {name: listing.parent / name for name in sums if among is None or name in among}
-    return [name for name, path in paths.items() if not path.is_file() or sha256(path) != sums[name]]
+    paths = {name: listing.parent / name for name in sums}
+    return [
+        name
+        for name, path in paths.items()
+        if not path.is_file() or (name in compared and sha256(path) != sums[name])
+    ]
+
+
+def _last_line(sums: str) -> str:
+    """The last line of a list of checksums, by which it is known to be whole; `sha256sum -c` skips it."""
+    n_files = sums.count("\n")
+    return f"# {n_files} files; SHA-256 of the lines above: {sha256_of_text(sums)}\n"
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +15,16 @@ from omegaconf import OmegaConf
 from fairall.errors import FairAllError
 from fairall.runtime.signals import Stopped
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.files import Log, atomic, damaged, ignore, locked, remove_leftovers, write_sums
+from fairall.storage.files import (
+    Log,
+    atomic,
+    damaged,
+    ignore,
+    locked,
+    remove_leftovers,
+    sha256_of_text,
+    write_sums,
+)
 from fairall.storage.identity import determining, flattened
 
 ANEW = "anew"  # subfolder for the folder of a new result while there is an old one
@@ -38,6 +46,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._written: list[Path] = []  # files of the result, without which `finish` refuses
 
     @contextmanager
     def locked(self, *, log: Log = ignore) -> Iterator[None]:
@@ -74,14 +83,14 @@ class RunFolder:
     def write_config(self, config: dict[str, Any]) -> None:
         """Write config.yaml, headed by its checksum: a damaged file must not be taken for another run's."""
         content = OmegaConf.to_yaml(OmegaConf.create(config))
-        self.write_text("config.yaml", f"{SUM}{_sha256(content)}\n{content}")
+        self.write_text("config.yaml", f"{SUM}{sha256_of_text(content)}\n{content}")
 
     def read_config(self) -> dict[str, Any] | None:
         """config.yaml as plain containers; None if it is missing or damaged."""
         path = self.path / "config.yaml"
         text = path.read_text(errors="replace") if path.exists() else ""
         heading, _, content = text.partition("\n")
-        if heading != f"{SUM}{_sha256(content)}":
+        if heading != f"{SUM}{sha256_of_text(content)}":
             return None
         return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.create(content)))
 
@@ -90,9 +99,27 @@ class RunFolder:
         """Whether the result is complete."""
         return (self.path / "DONE").exists()
 
-    def damaged(self) -> list[str]:
-        """Files of a result that are missing or differ from their checksum in DONE."""
-        return damaged(self.path / "DONE")
+    def damaged(self, among: Collection[str] | None = None) -> list[str]:
+        """Files of a result that are missing or differ from their checksum in DONE, see `files.damaged`."""
+        return damaged(self.path / "DONE", among)
+
+    def damage(self, among: Collection[str] | None = None) -> str | None:
+        """What is wrong with a complete result, in words; None for nothing. Arguments as for `damaged`."""
+        wrong = self.damaged(among)
+        if wrong == ["DONE"]:
+            return "DONE is damaged, or of an earlier version of fairall"
+        return f"{wrong[0]} is damaged or missing" if wrong else None
+
+    def intact(self, log: Log = ignore) -> bool:
+        """Whether the result is complete and undamaged.
+
+        Args:
+            log: called with a warning if it is complete and damaged.
+        """
+        damage = self.damage() if self.done else None
+        if damage is not None:
+            log(f"Warning: {self.path}: {damage}; the result is made again.")
+        return self.done and damage is None
 
     def reopen(self) -> None:
         """Mark the result as incomplete; checkpoints stay."""
@@ -152,9 +179,15 @@ class RunFolder:
         """The run's `Checkpoint`; the folder's name is the run's identity."""
         return Checkpoint(self.path / "checkpoint.pt", self.path.name, seconds=seconds, log=log)
 
+    def file(self, name: str) -> Path:
+        """The path of a file of the result, to write it; `finish` refuses a result without it."""
+        path = self.path / name
+        self._written.append(path)
+        return path
+
     def write_text(self, name: str, text: str) -> None:
-        """Write a text file in the folder."""
-        with atomic(self.path / name) as temporary:
+        """Write a text file of the result, in the encoding of the locale."""
+        with atomic(self.file(name)) as temporary:
             temporary.write_text(text)
 
     def write_table(self, table: pd.DataFrame) -> None:
@@ -167,7 +200,7 @@ class RunFolder:
         Args:
             tables: of the same columns, to be written one below the other.
         """
-        with atomic(self.path / DECISIONS) as temporary, temporary.open("w", newline="") as file:
+        with atomic(self.file(DECISIONS)) as temporary, temporary.open("w", newline="") as file:
             for i, table in enumerate(tables):
                 table.to_csv(file, index=False, header=i == 0)
 
@@ -177,7 +210,7 @@ class RunFolder:
 
     def write_card(self, text: str) -> None:
         """Write model_card.md."""
-        with atomic(self.path / CARD) as temporary:
+        with atomic(self.file(CARD)) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
     def read_summary(self) -> dict[str, Any]:
@@ -185,12 +218,17 @@ class RunFolder:
         return json.loads((self.path / "summary.json").read_text())
 
     def finish(self) -> None:
-        """Mark the result as complete: write DONE, the checksums of its files as `sha256sum` lists them."""
+        """Mark the result as complete: write DONE, the checksums of its files as `sha256sum` lists them.
+
+        Raises:
+            FairAllError: where a file that was written to this folder is no longer there.
+        """
+        lacking = [path for path in self._written if not path.is_file()]
+        if lacking:
+            raise FairAllError(
+                f"{lacking[0]} is missing: it was deleted during the run; the same command makes it again"
+            )
         inside = (path for part in PARTS for path in (self.path / part).rglob("*") if path.is_file())
         files = [path for path in (self.path / name for name in (*FILES, DECISIONS)) if path.is_file()]
         names = [path.relative_to(self.path).as_posix() for path in (*files, *sorted(inside))]
         write_sums(self.path / "DONE", names)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()

@@ -70,7 +70,8 @@ def _sync(overrides: Sequence[str]) -> int:
                 read_run(run.path)  # again: another process may have restarted it
                 outbox = Outbox(config, run.path, print)
                 sent += outbox.send()
-                outbox.register()
+                for sentence in outbox.register():
+                    print(sentence)
         except FairAllError as error:
             print(f"fairall: {run.path}: {error}", file=sys.stderr)
             failed += 1

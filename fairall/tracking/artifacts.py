@@ -15,6 +15,7 @@ from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.client import (
     ELSEWHERE,
     KIND_TAG,
+    NOT_THERE,
     PROCESS_TAG,
     Store,
     allowed,
@@ -25,8 +26,7 @@ from fairall.tracking.client import (
 )
 from fairall.tracking.page import NOTE_TAG, note_of_report
 from fairall.tracking.run_logger import RUN_TAG
-
-NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
+from fairall.tracking.source import source_tags
 
 
 def log_report(
@@ -61,7 +61,7 @@ def log_report(
             KIND_TAG: "report",
             PROCESS_TAG: this_process(),
         }
-        run_id = store.client.create_run(store.experiment, tags=tags).info.run_id
+        run_id = store.client.create_run(store.experiment, tags=source_tags() | tags).info.run_id
         now = int(1000 * time.time())
         store.client.log_batch(
             run_id,
@@ -131,9 +131,9 @@ def _fetch(store: Store, folder: Path) -> None:
 
     for run in reversed(list(store.search("attributes.status = 'FINISHED'"))):
         tags = run.data.tags
-        if RUN_TAG not in tags:
-            continue  # of one seed, or a report
-        names = [tags[name] for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
+        names = [tags.get(name, "") for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
+        if not all(names):
+            continue  # of one seed, a report, or somebody else's
         for name in names:
             plain_name("a tag of a run in MLflow", name)  # part of a path
         path = folder.joinpath(*names)
@@ -144,4 +144,5 @@ def _fetch(store: Store, folder: Path) -> None:
             except (MlflowException, OSError):
                 continue  # reading the run reports what is missing
         RunFolder(path).finish()
-        os.utime(path / "DONE", (run.info.end_time / 1000,) * 2)
+        ended = run.info.end_time or run.info.start_time  # none where its status alone was set
+        os.utime(path / "DONE", (ended / 1000,) * 2)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +26,7 @@ MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
 KIND_TAG = "fairall.kind"  # of a run: command, seed, report or sweep
 ELSEWHERE = "give another with tracking.uri=URI"
+NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
 Connected = TypeVar("Connected")
 
 
@@ -114,6 +114,17 @@ class Store:
         """The runs nested in a run."""
         return list(self.search(f"tags.`mlflow.parentRunId` = '{parent}'"))
 
+    def delete(self, run: Run) -> None:
+        """Delete a run, the runs nested in it and the models logged from it; safe to kill and repeat."""
+        run_id = run.info.run_id
+        with if_there():
+            of_run = f"source_run_id = '{run_id}'"
+            for model in self.client.search_logged_models([self.experiment], of_run):
+                self.client.delete_logged_model(model.model_id)
+        for one in (*self.nested(run_id), run):
+            with if_there():
+                self.client.delete_run(one.info.run_id)
+
     def search(self, where: str) -> Iterator[Run]:
         """Runs of the experiment that match an MLflow filter, newest first."""
         token = None
@@ -138,7 +149,20 @@ class Store:
         """Close runs left RUNNING by killed processes of this machine."""
         for run in list(self.search("attributes.status = 'RUNNING'")):
             if is_gone(run.data.tags.get(PROCESS_TAG, "")):
-                self.client.set_terminated(run.info.run_id, "KILLED")
+                with if_there():
+                    self.client.set_terminated(run.info.run_id, "KILLED")
+
+
+@contextmanager
+def if_there() -> Iterator[None]:
+    """Leave the block where MLflow answers that a run or model is not there: others may have deleted it."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        if error.error_code not in NOT_THERE:
+            raise
 
 
 def reaching(
@@ -149,19 +173,21 @@ def reaching(
 ) -> Connected:
     """Return `connect()`, with errors of one line that end with `remedy`.
 
+    Any error is one of MLflow: what others keep in the store must not end a run, whatever MLflow makes of it.
+
     Raises:
-        UnreachableError: where MLflow cannot be reached, or the connection breaks.
+        UnreachableError: where MLflow cannot be reached, the connection breaks, or its answer cannot be used.
         FairAllError: where `tracking.uri` is no address of an MLflow store.
     """
-    from alembic.util.exc import CommandError
-    from mlflow.exceptions import MlflowException
-    from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
-    from sqlalchemy.exc import SQLAlchemyError
-
     try:
         return connect()
-    except (MlflowException, SQLAlchemyError, sqlite3.Error, CommandError, OSError, FairAllError) as error:
+    except Exception as error:
+        from mlflow.exceptions import MlflowException
+        from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
+
         reason = str(error).strip().split("\n")[0][:200]
+        if not isinstance(error, MlflowException | FairAllError | OSError):
+            reason = f"{type(error).__name__}: {reason}"
         mistaken = isinstance(error, UnsupportedModelRegistryStoreURIException)
         raise (FairAllError if mistaken else UnreachableError)(
             f"tracking.uri: cannot use {store_uri(config)} ({reason}); {remedy}"

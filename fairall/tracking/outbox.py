@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from fairall.runtime import signals
 from fairall.storage.files import Log, atomic
 from fairall.tracking.client import Store, UnreachableError, reaching
 from fairall.tracking.run_logger import RunLogger
+from fairall.tracking.source import source_tags
 
 FILE = "tracking.json"  # of a run's folder
 
@@ -24,6 +25,7 @@ class Sent:
 
     Attributes:
         command: command line of the user.
+        source: MLflow's tags of its program and commit, see `source_tags`.
         parent: MLflow id of the parent run, if there is one.
         experiment: MLflow id of its experiment.
         cpu_seconds: of the process that computed the result.
@@ -31,6 +33,7 @@ class Sent:
     """
 
     command: str = ""
+    source: dict[str, str] = field(default_factory=dict)
     parent: str | None = None
     experiment: str | None = None
     cpu_seconds: float | None = None
@@ -78,6 +81,7 @@ class Outbox:
         try:
             with signals.deferred():
                 if self._enabled:
+                    sent.source = source_tags()
                     self._begin(sent)
                 sent.write(self._folder)
             yield
@@ -88,7 +92,7 @@ class Outbox:
 
     def _begin(self, sent: Sent) -> None:
         try:
-            sent.parent = reaching(self._config, lambda: self._logger().begin(sent.command))
+            sent.parent = reaching(self._config, lambda: self._logger().begin(sent.command, sent.source))
         except UnreachableError as error:
             self._later(error)
 
@@ -98,37 +102,46 @@ class Outbox:
         sent.cpu_seconds, sent.result = cpu_seconds, False
         sent.write(self._folder)
 
-    def flush(self) -> None:
+    def flush(self) -> list[str]:
         """Send the result of a finished run, unless it was sent, and register its policy as `register` does.
 
         Warns where MLflow cannot be reached.
+
+        Returns:
+            As `register`.
         """
         sent = Sent.read(self._folder).result
         if not self._enabled or (sent and not self._name):
-            return
+            return []
         try:
             if not sent:
                 self.send()
-            self.register()
+            return self.register()
         except UnreachableError as error:
             self._later(error)
+            return []
 
-    def register(self) -> None:
+    def register(self) -> list[str]:
         """Register the policy of a run whose result was sent as `tracking.register`, unless that is null.
+
+        Returns:
+            A sentence that says which version the policy is; none without `tracking.register`.
 
         Raises:
             FairAllError: where MLflow cannot be reached, or has no model of the run.
         """
         if not self._name:
-            return
+            return []
         with signals.deferred():
-            version = reaching(self._config, lambda: self._logger().register(self._name))
-        if version is None:
+            registered = reaching(self._config, lambda: self._logger().register(self._name))
+        if registered is None:
             raise FairAllError(
                 f"tracking.register={self._name}: MLflow has no model of {self._folder}; "
                 "run it anew with force=true"
             )
-        self._say(f"Registered: models:/{self._name}/{version}")
+        version, is_new = registered
+        already = "" if is_new else ", which it was already"
+        return [f"Registered: version {version} of {self._name}{already}: models:/{self._name}/{version}"]
 
     def send(self) -> bool:
         """Send the result of a finished run; return whether there was anything to send.
@@ -141,7 +154,7 @@ class Outbox:
         def deliver() -> bool:
             logger = self._logger()
             sent.experiment = logger.experiment
-            parent = logger.to_log(sent.parent, sent.command)
+            parent = logger.to_log(sent.parent, sent.command, sent.source)
             if parent is None:
                 return False
             sent.parent = parent

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pandas as pd
 
@@ -22,11 +23,13 @@ from fairall.tracking.metrics import log_points
 from fairall.tracking.page import NOTE_TAG, note_of_run
 
 if TYPE_CHECKING:
+    from mlflow.entities import Run
     from mlflow.models import ModelSignature
 
 COMMAND = "command"  # `KIND_TAG` of a parent run
 RUN_TAG = "fairall.run_id"
 MODEL = "policy"  # name of the logged model
+DIGEST = 36  # characters of a data set's fingerprint that MLflow keeps
 
 
 class RunLogger:
@@ -54,14 +57,21 @@ class RunLogger:
         if preset := config.get("preset"):  # absent from runs of older versions
             self._tags["fairall.preset"] = preset
 
-    def begin(self, command: str) -> str:
+    def begin(self, command: str, source: Mapping[str, str]) -> str:
         """Create a parent run, RUNNING, with the parameters; return its MLflow id.
+
+        What killed processes logged of the same run in part is deleted.
 
         Args:
             command: command line of the user.
+            source: tags of the command's program and commit, see `source_tags`.
         """
         from mlflow.entities import Param
 
+        unfinished = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status != 'FINISHED'"
+        for run in list(self._store.search(unfinished)):
+            if run.data.metrics and run.info.status != "RUNNING":
+                self._store.delete(run)
         tags = {
             "mlflow.runName": f"{self._names['model']} {self._names['dataset']} {self._run_id}",
             RUN_TAG: self._run_id,
@@ -69,7 +79,7 @@ class RunLogger:
             KIND_TAG: COMMAND,
             PROCESS_TAG: this_process(),
         }
-        parent = self._client.create_run(self.experiment, tags=tags | self._tags).info.run_id
+        parent = self._client.create_run(self.experiment, tags={**source, **tags, **self._tags}).info.run_id
         values = flattened(self._config).items()
         parameters = [Param(allowed(name), str(value)[:500]) for name, value in values]
         self._client.log_batch(parent, params=parameters)
@@ -79,7 +89,7 @@ class RunLogger:
         """Close a parent run as FINISHED, FAILED or KILLED."""
         self._client.set_terminated(parent, status)
 
-    def to_log(self, parent: str | None, command: str) -> str | None:
+    def to_log(self, parent: str | None, command: str, source: Mapping[str, str]) -> str | None:
         """The parent run to log the result to, begun or new; None where MLflow has the result.
 
         A half-logged run is deleted, since MLflow would keep its curves beside the new ones.
@@ -87,31 +97,33 @@ class RunLogger:
         Args:
             parent: MLflow id of the parent run, if one was begun, in this store or another.
             command: command line of the user.
+            source: see `begin`.
         """
         begun = None if parent is None else self._store.run(parent)
         if begun is None:
-            return None if self.logged() else self.begin(command)
-        if begun.info.status == "FINISHED":
-            return None
+            return None if self.logged() else self.begin(command, source)
         if not begun.data.metrics:
             return begun.info.run_id
-        for run in (*self._store.nested(begun.info.run_id), begun):
-            self._client.delete_run(run.info.run_id)
-        return self.begin(command)
+        if begun.info.status == "FINISHED":
+            return None
+        self._store.delete(begun)
+        return self.begin(command, source)
 
     def logged(self) -> str | None:
         """MLflow id of the latest parent run that has the result; None where there is none."""
-        logged = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'"
-        return next((run.info.run_id for run in self._store.search(logged)), None)
+        return next((run.info.run_id for run in self._logged()), None)
 
-    def register(self, name: str) -> str | None:
+    def _logged(self) -> Iterator[Run]:
+        return self._store.search(f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'")
+
+    def register(self, name: str) -> tuple[str, bool] | None:
         """Make the policy a version of a registered model, unless one has it already.
 
         Args:
             name: of the registered model, created where there is none.
 
         Returns:
-            The version; None where MLflow has no model of the run.
+            The version, and whether it was made now; None where MLflow has no model of the run.
         """
         from mlflow.exceptions import MlflowException
 
@@ -119,12 +131,12 @@ class RunLogger:
             f"name = '{name}' and tags.`{RUN_TAG}` = '{self._run_id}'"
         )
         if versions:
-            return str(versions[0].version)
-        parent = self.logged()
-        outputs = None if parent is None else self._client.get_run(parent).outputs
-        if outputs is None or not outputs.model_outputs:
+            return str(versions[0].version), False
+        with_model = (run for run in self._logged() if run.outputs and run.outputs.model_outputs)
+        parent = next(with_model, None)
+        if parent is None:
             return None
-        model = outputs.model_outputs[-1].model_id
+        model = parent.outputs.model_outputs[-1].model_id
         try:
             self._client.create_registered_model(name)
         except MlflowException as error:
@@ -133,12 +145,12 @@ class RunLogger:
         made = self._client.create_model_version(
             name,
             source=f"models:/{model}",
-            run_id=parent,
+            run_id=parent.info.run_id,
             tags=self._tags | {RUN_TAG: self._run_id},
-            description=self._client.get_run(parent).data.tags.get(NOTE_TAG),
+            description=parent.data.tags.get(NOTE_TAG),
             model_id=model,
         )
-        return str(made.version)
+        return str(made.version), True
 
     def log_result(self, parent: str, folder: Path, cpu_seconds: float | None) -> None:
         """Log measures, aggregated on the parent and per seed on nested runs, and the run's files.
@@ -177,7 +189,19 @@ class RunLogger:
                 self._client.log_artifact(parent, str(folder / name))
         self._client.log_artifacts(parent, str(folder / "figures"), "figures")
         self._client.set_tag(parent, NOTE_TAG, note_of_run(self._config, summary, self.experiment, parent))
+        if fingerprint := summary.get("data", {}).get("fingerprint"):  # absent from runs of older versions
+            self._log_data(parent, fingerprint)
         self._log_policy(parent, folder, [of_seed["seed"] for of_seed in summary["per_seed"]])
+
+    def _log_data(self, run: str, fingerprint: str) -> None:
+        """Log name, digest and source of the data as an input of the run; the people are not logged."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        node = self._config["dataset"]
+        source_type, source = _data_source(node)
+        data = Dataset(node["name"], fingerprint[:DIGEST], source_type, json.dumps(source))
+        context = InputTag("mlflow.data.context", "training")
+        self._client.log_inputs(run, [DatasetInput(data, [context])])
 
     def _log_policy(self, run: str, folder: Path, seeds: list[int]) -> None:
         """Log the policy, with its card, as a model, unless another version of this package saved it."""
@@ -206,6 +230,21 @@ class RunLogger:
         ]
         points += [(allowed(name), float(value), 0) for name, value in totals.items() if value is not None]
         log_points(self._store, run, points, now)
+
+
+def _data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Type and content of MLflow's dataset source: a file, an address, or the class that makes the people.
+
+    Args:
+        node: `dataset` of a configuration, as plain containers.
+    """
+    file, url = node.get("path") or node.get("raw_file"), (node.get("download") or {}).get("url")
+    if file:
+        return "local", {"uri": str(file)}
+    if url:
+        parts = urlsplit(url)
+        return "http", {"url": parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()}
+    return "code", {"tags": {"mlflow.source.name": node["_target_"]}}
 
 
 def columns(seeds: Iterable[int]) -> list[str]:

@@ -12,6 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.runtime.process import is_gone, this_process
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, UnreachableError, allowed, reaching
+from fairall.tracking.source import source_tags
 from fairall.tuning.objectives import Trial
 from fairall.tuning.study import SharedStudy
 
@@ -92,9 +93,9 @@ class SweepTracker:
         nested = store.nested(self._parent)
         for unfinished in [run for run in nested if run.info.status in ("RUNNING", "KILLED")]:
             if is_gone(unfinished.data.tags.get(PROCESS_TAG, "")):
-                store.client.delete_run(unfinished.info.run_id)
+                store.delete(unfinished)
                 nested.remove(unfinished)
-        logged = {run.data.tags["mlflow.runName"] for run in nested}
+        logged = {run.data.tags.get("mlflow.runName") for run in nested}
         for trial in study.trials():
             # Living processes log their trials themselves.
             done = trial.state in ("complete", "fail") and is_gone(trial.notes.get("worker", ""))
@@ -135,7 +136,11 @@ class SweepTracker:
         from mlflow.entities import Param
 
         study = self._study
-        tags = {"mlflow.runName": f"sweep {study.name}", KIND_TAG: "sweep", "fairall.study": study.name}
+        tags = source_tags() | {
+            "mlflow.runName": f"sweep {study.name}",
+            KIND_TAG: "sweep",
+            "fairall.study": study.name,
+        }
         tags["fairall.objectives"] = ", ".join(map(str, study.objectives))
         parent = store.client.create_run(store.experiment, tags=tags).info.run_id
         settings = study.settings | {key: str(list(values)) for key, values in study.space.values.items()}

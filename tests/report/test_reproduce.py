@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import pytest
 
 from fairall.report.__main__ import main
 from fairall.report.durations import Durations, read
-from fairall.report.plan import Planned, plan
+from fairall.report.plan import LEADERBOARD, Planned, plan
 from fairall.results.time_left import in_words
+from fairall.storage.run_folder import RunFolder
+from tests.conftest import run_folder, typed
 
 WORDS = [
     "harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
@@ -47,6 +50,43 @@ def test_goes_on_after_an_interruption_and_skips_what_is_finished(
     capsys.readouterr()
     assert main(["reproduce", *WORDS]) == 0
     assert capsys.readouterr().out.startswith("2 runs: 2 finished, 0 to do; nothing to wait for")
+
+
+def add_a_line(path: Path) -> None:
+    path.write_text(path.read_text() + "x\n")
+
+
+def cut_off(path: Path) -> None:
+    """As of a copy that ended early: DONE has one line left, and metrics.csv is not there."""
+    done = path.with_name("DONE")
+    done.write_text(done.read_text().splitlines(keepends=True)[0])
+    path.unlink()
+
+
+@pytest.mark.parametrize("damage", [add_a_line, cut_off])
+@pytest.mark.parametrize("command", ["reproduce", "leaderboard"])
+def test_damaged_runs_are_made_again(
+    command: str,
+    damage: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["model=unfairlog", "dataset=credit", "seeds=1", *WORDS[3:]]
+    words += ["harsh"] if command == "reproduce" else ["initial_policy=harsh"]
+    (planned,) = plan(["harsh"] if command == "reproduce" else LEADERBOARD, [w for w in words if "=" in w])
+    assert typed(*planned.words, cwd=tmp_path).returncode == 0
+    path = run_folder(tmp_path / "outputs") / "metrics.csv"
+    whole = path.read_bytes()
+    damage(path)
+    assert main([command, *words]) == 0
+    printed = capsys.readouterr().out
+    assert f"Warning: {path.parent.relative_to(tmp_path)}: " in printed
+    assert "; the result is made again." in printed
+    assert "1 run: 0 finished, 1 to do" in printed
+    assert path.read_bytes() == whole
+    assert RunFolder(path.parent).intact()
 
 
 def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(

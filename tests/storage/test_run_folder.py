@@ -1,10 +1,12 @@
 """What the folder of a run says after an interruption."""
 
+import shutil
 import signal
 from pathlib import Path
 
 import pytest
 
+from fairall.errors import FairAllError
 from fairall.runtime.signals import Stopped
 from fairall.storage.run_folder import RunFolder
 
@@ -42,6 +44,22 @@ def test_an_interruption_says_what_the_same_command_does_next(
     assert (folder.path / "metrics.csv").read_text() == ("old" if kept else "new")
     assert said == ([f"The result from before is unchanged: {folder.path}"] if kept else [])
     assert not (folder.path / "anew").exists()
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.csv"])
+def test_a_result_is_not_complete_without_what_was_written(name: str, tmp_path: Path) -> None:
+    folder = finished(tmp_path / "id")
+    folder.reopen()
+    shutil.rmtree(folder.path)  # by the user, while the run is at work
+    for kept in {"config.yaml", "metrics.csv"} - {name}:
+        folder.write_text(kept, "new")
+    folder.write_text("summary.json", "new")
+    with pytest.raises(FairAllError, match=f"{name} is missing: it was deleted during the run; the same com"):
+        folder.finish()
+    assert not folder.done
+    folder.write_text(name, "new")
+    folder.finish()
+    assert folder.intact()
 
 
 def test_a_complete_new_result_replaces_the_old_one(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> Path:
     empty_store(folder / "outputs")
     ended = typed(*RUN, "tracking.register=loans", cwd=folder)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "Registered: models:/loans/1\n" in ended.stdout
+    assert "Registered: version 1 of loans: models:/loans/1\n" in ended.stdout
     return folder / "outputs"
 
 
@@ -174,11 +174,13 @@ def test_a_finished_run_is_registered_later_and_once_per_name(outputs: Path) -> 
     assert first.tags["fairall.model"] == "fairlog"
     assert "mean utility" in first.description
     assert mlflow.MlflowClient(uri).get_run(first.run_id).data.tags["fairall.kind"] == "command"
-    for name, version in (("loans", 1), ("others", 1), ("others", 1)):
+    again = ", which it was already"
+    for name, said in (("loans", again), ("others", ""), ("others", again)):
         ended = typed(*RUN, f"tracking.register={name}", cwd=outputs.parent)
         assert (ended.returncode, ended.stderr) == (0, "")
         assert "Already done" in ended.stdout
-        assert f"Registered: models:/{name}/{version}\n" in ended.stdout
+        *_, last = ended.stdout.splitlines()
+        assert last == f"Registered: version 1 of {name}{said}: models:/{name}/1"
     assert len(versions(uri, "loans")) == len(versions(uri, "others")) == 1
     assert [path for path in outputs.glob("runs/*/*/*") if path.is_dir()] == [run]
     assert "Registered" not in typed(*RUN, cwd=outputs.parent).stdout
@@ -189,10 +191,10 @@ def test_a_run_is_registered_where_sync_logs_it_and_under_its_own_name(
 ) -> None:
     elsewhere = empty_store(tmp_path / "elsewhere")
     words = [f"outputs_dir={outputs}", f"tracking.uri={elsewhere}"]
-    for logged, present in ((1, 0), (0, 1)):
+    for logged, present, said in ((1, 0, ""), (0, 1, ", which it was already")):
         ended = typed("sync", *words, cwd=tmp_path, module="fairall.tracking")
         assert ended.stdout.splitlines() == [
-            "Registered: models:/loans/1",
+            f"Registered: version 1 of loans{said}: models:/loans/1",
             f"Logged {logged} run{'s' * (logged == 0)} to MLflow; {present} were already there.",
         ]
     assert len(versions(elsewhere, "loans")) == 1
