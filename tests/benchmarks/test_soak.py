@@ -1,5 +1,6 @@
 """The soak test finds what is wrong, and nothing where nothing is."""
 
+import contextlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -40,10 +41,10 @@ def test_a_planted_fault_is_found_with_what_reproduces_it(
         Path("left behind").touch()
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(nonsense, "command_line", lambda chance: ["model=fairlog"])
     monkeypatch.setattr(soak, "command_line", lambda chance: ["model=fairlog"])
     monkeypatch.setattr(experiment, "job", broken)
     monkeypatch.setattr(soak, "INPUTS", {"overrides": INPUTS["overrides"]})
+    monkeypatch.setattr(soak, "_policy", contextlib.nullcontext)  # not needed for overrides
     code, said = soaked("--kills", "0", "--inputs", "2")
     assert code == 1
     assert said.count("ZeroDivisionError: planted") == 2
