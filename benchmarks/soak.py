@@ -163,10 +163,11 @@ def _kill_all(
     stop: Sequence[bool],
 ) -> None:
     done = number = 0
-    while done < kills and not stop:
+    # A run may end before the signal: several are started for a kill at most.
+    while done < kills and number < 5 * kills and not stop:
         killed = _kill_run(number, seed, min(KILLS_OF_A_RUN, kills - done), scratch, folder, report)
-        advance(min(max(1, killed), kills - done))
-        done, number = done + max(1, killed), number + 1
+        advance(killed)
+        done, number = done + killed, number + 1
 
 
 def _kill_run(number: int, seed: int, most: int, scratch: Path, folder: Path, report: Report) -> int:
@@ -189,7 +190,9 @@ def _kill_run(number: int, seed: int, most: int, scratch: Path, folder: Path, re
             killed, code = kill_at_random(command, hunted, chance, whole, by)
             if code not in ENDS[by]:
                 raise FaultError(f"exit code {code} after {by.name}")
-            kills += killed
+            if not killed:
+                break
+            kills += 1
         _left_alone(command, hunted)
         _compare(calm, hunted)
     except (FaultError, subprocess.TimeoutExpired) as failure:
