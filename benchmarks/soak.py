@@ -163,10 +163,11 @@ def _kill_all(
     stop: Sequence[bool],
 ) -> None:
     done = number = 0
-    while done < kills and not stop:
+    # A run may end before the signal: several are started for a kill at most.
+    while done < kills and number < 5 * kills and not stop:
         killed = _kill_run(number, seed, min(KILLS_OF_A_RUN, kills - done), scratch, folder, report)
-        advance(min(max(1, killed), kills - done))
-        done, number = done + max(1, killed), number + 1
+        advance(killed)
+        done, number = done + killed, number + 1
 
 
 def _kill_run(number: int, seed: int, most: int, scratch: Path, folder: Path, report: Report) -> int:
@@ -189,12 +190,14 @@ def _kill_run(number: int, seed: int, most: int, scratch: Path, folder: Path, re
             killed, code = kill_at_random(command, hunted, chance, whole, by)
             if code not in ENDS[by]:
                 raise FaultError(f"exit code {code} after {by.name}")
-            kills += killed
+            if not killed:
+                break
+            kills += 1
         _left_alone(command, hunted)
         _compare(calm, hunted)
     except (FaultError, subprocess.TimeoutExpired) as failure:
         report.fail(KILLED, number, str(failure), words)
-        _keep(hunted, folder / f"{KILLED}-{number}")
+        _keep(hunted, folder / f"{KILLED}-{number}", f"{failure}: {shlex.join(words)}")
     else:
         report.ended[KILLED, "succeeded"] += kills
     shutil.rmtree(calm)
@@ -241,7 +244,11 @@ def _table(chance: random.Random, policy: Path, cwd: Path) -> Ended:
     (cwd / "people.csv").write_bytes(damaged_table(chance, (policy.parent / "people.csv").read_bytes()))
     if chance.random() < 0.5:
         return typed(*LOANS, cwd=cwd)
-    return typed("check", "people.csv", *LOANS[2:], cwd=cwd, module="fairall.data")
+    ended = typed("check", "people.csv", *LOANS[2:], cwd=cwd, module="fairall.data")
+    *_, last = ended.stdout.splitlines() or [""]
+    if ended.returncode and not ended.stderr and last.startswith("To fix: "):
+        ended.stderr = f"{last}\n"  # its finding is its output
+    return ended
 
 
 def _people(chance: random.Random, policy: Path, cwd: Path) -> Ended:
@@ -289,7 +296,7 @@ def try_input(kind: str, number: int, seed: int, policy: Path, folder: Path, rep
             why = f"took {(_peak() - before) / 2**30:.1f} GiB of memory"
         if why is not None:
             report.fail(kind, number, f"{why} after {time.monotonic() - began:.1f} s", words)
-            _keep(cwd, folder / f"{kind}-{number}")
+            _keep(cwd, folder / f"{kind}-{number}", f"{why}: {shlex.join(words)}")
         else:
             report.ended[kind, "one line" if code else "succeeded"] += 1
 
@@ -342,8 +349,10 @@ def _loans() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _keep(place: Path, target: Path) -> None:
+def _keep(place: Path, target: Path, why: str) -> None:
+    """Keep the files of a failure, and say why, as a soak may be interrupted."""
     shutil.copytree(place, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("cache"))
+    (target / "why.txt").write_text(f"{why}\n", encoding="utf-8", errors="backslashreplace")
 
 
 def _peak() -> int:

@@ -176,6 +176,21 @@ def test_a_damaged_result_is_made_again_from_the_checkpoint(
     assert "Already done" in typed(*UNTRACKED, cwd=tmp_path).stdout
 
 
+@pytest.mark.parametrize("damage", [*DAMAGES, "missing"])
+def test_with_damaged_steps_the_run_is_made_anew(damage: str, finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished / "outputs", tmp_path / "outputs")
+    folder = run_folder(tmp_path / "outputs")
+    (folder / "metrics.csv").unlink()
+    damage_file(folder / "checkpoint.steps", damage)
+    ended = typed(*UNTRACKED, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert f"checkpoint.steps is {'missing' if damage == 'missing' else 'damaged'}" in ended.stdout
+    assert result(tmp_path / "outputs") == result(finished / "outputs")
+    assert (
+        files_of(folder)["checkpoint.steps"] == files_of(run_folder(finished / "outputs"))["checkpoint.steps"]
+    )
+
+
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
     folder = run_folder(tmp_path / "outputs")

@@ -157,7 +157,7 @@ class History:
         # Scores of groups are what the decisions of this history have made of them.
         own = ("accepted", "counterfactually_accepted", "group_score")
         applicants = {name: of for name, of in self.recorded().applicants.items() if name not in own}
-        return Recorded(dict(measures), applicants | decisions)
+        return Recorded(dict(measures), applicants | dict(decisions))
 
     def state_dict(self) -> dict[str, Any]:
         """All that is recorded, or where it is (`Spool.state_dict`), as plain containers of tensors."""

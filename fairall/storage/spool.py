@@ -181,7 +181,7 @@ def _type_of(fields: list[list[Any]]) -> np.dtype[Any]:
 
 def _fields(record: np.dtype[Any]) -> list[list[Any]]:
     """Inverse of `_type_of`."""
-    of = record.fields or {}
+    of = dict(record.fields or {})
     return [[name, of[name][0].base.str, list(of[name][0].shape)] for name in record.names or ()]
 
 

@@ -1,5 +1,6 @@
 """The soak test finds what is wrong, and nothing where nothing is."""
 
+import contextlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -40,10 +41,10 @@ def test_a_planted_fault_is_found_with_what_reproduces_it(
         Path("left behind").touch()
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr(nonsense, "command_line", lambda chance: ["model=fairlog"])
     monkeypatch.setattr(soak, "command_line", lambda chance: ["model=fairlog"])
     monkeypatch.setattr(experiment, "job", broken)
     monkeypatch.setattr(soak, "INPUTS", {"overrides": INPUTS["overrides"]})
+    monkeypatch.setattr(soak, "_policy", contextlib.nullcontext)  # not needed for overrides
     code, said = soaked("--kills", "0", "--inputs", "2")
     assert code == 1
     assert said.count("ZeroDivisionError: planted") == 2
@@ -55,23 +56,35 @@ def test_a_planted_fault_is_found_with_what_reproduces_it(
     assert not again("overrides:1", 0, tmp_path).failures
 
 
-def test_a_killed_run_is_compared_with_one_that_was_not(
-    soaked: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_killed_and_ends_as_if_it_had_not_been(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak, "MODELS", ["fairlog"])
-    code, said = soaked("--kills", "2", "--inputs", "0")
-    assert (code, said.splitlines()[-1].split()) == (0, ["kills", "2", "2", "0", "0"])
-    compare = soak._compare
+    monkeypatch.setattr(soak, "WORLDS", [""])
+    code, said = soaked("--kills", "1", "--inputs", "0")
+    assert (code, said.splitlines()[-1].split()) == (0, ["kills", "1", "1", "0", "0"])
 
-    def worse(calm: Path, hunted: Path) -> None:
-        (table,) = hunted.glob("outputs/runs/*/*/*/decisions.csv")
-        table.write_text(table.read_text().replace("1", "2", 1))
-        compare(calm, hunted)
 
-    monkeypatch.setattr(soak, "_compare", worse)
-    code, said = soaked("--only", "kills:0")
-    assert code == 1
-    assert "kills:0: decisions.csv is not that of the run that was not killed" in said
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("metrics.csv", "metrics.csv is not that of the run that was not killed"),
+        ("decisions.csv", "decisions.csv is not that of the run that was not killed"),
+        ("summary.json", "summary.json is not that of the run that was not killed"),
+        (".metrics.csv.x1", "left outputs/runs/m/d/1/.metrics.csv.x1"),
+        ("../../../../../core", "left core"),
+    ],
+)
+def test_what_a_killed_run_has_made_is_compared_byte_for_byte(name: str, said: str, tmp_path: Path) -> None:
+    calm, hunted = tmp_path / "calm", tmp_path / "hunted"
+    for place in (calm, hunted):
+        run = place / "outputs" / "runs" / "m" / "d" / "1"
+        run.mkdir(parents=True)
+        for file in ("DONE", *soak.COMPARED):
+            (run / file).write_bytes(b"1")
+    soak._compare(calm, hunted)
+    (run / name).write_bytes(b"2")
+    with pytest.raises(soak.FaultError) as fault:
+        soak._compare(calm, hunted)
+    assert str(fault.value) == said
 
 
 def test_the_same_seed_gives_the_same_inputs() -> None:

@@ -66,7 +66,10 @@ def kept(tmp_path: Path) -> Path:
 
 
 def damaged(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(change(path.read_bytes())) and None
+    def damage(path: Path) -> None:
+        path.write_bytes(change(path.read_bytes()))
+
+    return damage
 
 
 RECORD = 16  # bytes of a step
