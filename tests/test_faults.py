@@ -22,6 +22,7 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
 from fairall.results.finished import collect
@@ -181,6 +182,34 @@ def test_a_damaged_result_is_made_again_from_the_checkpoint(
     assert result(tmp_path / "outputs") == result(finished / "outputs")
     assert path.read_bytes() == whole
     assert "Already done" in typed(*UNTRACKED, cwd=tmp_path).stdout
+
+
+def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
+    tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
+    original = experiment.write_result
+
+    def deleted_before(*arguments: Any) -> dict[str, Any]:
+        shutil.rmtree(tmp_path / "outputs" / "runs")
+        return original(*arguments)
+
+    words = [*TINY, "model=unfairlog"]
+    monkeypatch.setattr(experiment, "write_result", deleted_before)
+    ended = typed(*words, cwd=tmp_path)
+    monkeypatch.undo()
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    folder = run_folder(tmp_path / "outputs")
+    assert (
+        f"{folder.name}/config.yaml is missing: it was deleted during the run; the same com" in ended.stderr
+    )
+    assert not (folder / "DONE").exists()
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert RunFolder(folder).intact()
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    parents = [run.info.status for run in found if "mlflow.parentRunId" not in run.data.tags]
+    assert sorted(parents) == ["FAILED", "FINISHED"]
 
 
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:
