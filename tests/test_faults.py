@@ -23,6 +23,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from benchmarks.soak import kill_at_random
+from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
 from fairall.results.finished import collect
@@ -189,6 +190,34 @@ def test_with_damaged_steps_the_run_is_made_anew(damage: str, finished: Path, tm
     assert (
         files_of(folder)["checkpoint.steps"] == files_of(run_folder(finished / "outputs"))["checkpoint.steps"]
     )
+
+
+def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
+    tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
+    original = experiment.write_result
+
+    def deleted_before(*arguments: Any) -> dict[str, Any]:
+        shutil.rmtree(tmp_path / "outputs" / "runs")
+        return original(*arguments)
+
+    words = [*TINY, "model=unfairlog"]
+    monkeypatch.setattr(experiment, "write_result", deleted_before)
+    ended = typed(*words, cwd=tmp_path)
+    monkeypatch.undo()
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    folder = run_folder(tmp_path / "outputs")
+    assert (
+        f"{folder.name}/config.yaml is missing: it was deleted during the run; the same com" in ended.stderr
+    )
+    assert not (folder / "DONE").exists()
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert RunFolder(folder).intact()
+    found = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    parents = [run.info.status for run in found if "mlflow.parentRunId" not in run.data.tags]
+    assert sorted(parents) == ["FAILED", "FINISHED"]
 
 
 def test_a_folder_of_another_run_is_left_alone(finished: Path, tmp_path: Path) -> None:

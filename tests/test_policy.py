@@ -1,6 +1,8 @@
 """What a saved policy says of raw people, and what it refuses."""
 
+import json
 import random
+import re
 import shutil
 import warnings
 from collections.abc import Callable
@@ -14,6 +16,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import fairall
 from fairall.config.compose import compose_config, typed_config
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
@@ -27,6 +30,7 @@ from fairall.nn.chunks import in_chunks
 from fairall.nn.stacked import StackedLinear
 from fairall.policy import POINTS, SUMS, Policy
 from fairall.randomness import FixedSamples, SeedStreams, normal_points
+from fairall.storage.files import write_sums
 
 TOWNS = ["Bath", "Hull", "York"]
 WORDS = [
@@ -418,6 +422,19 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
             Policy.load(folder)
     (folder / SUMS).unlink()
     with pytest.raises(FairAllError, match=r"another version of fairall saved the policy.*run it anew"):
+        Policy.load(folder)
+
+
+def test_a_policy_says_which_version_saved_it(saved: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved, tmp_path / "policy")
+    plain = json.loads((folder / "features.json").read_text())
+    assert plain["fairall"] == fairall.__version__
+    (folder / "features.json").write_text(json.dumps(plain | {"format": 99, "fairall": "9.1"}))
+    write_sums(folder / SUMS, ["config.yaml", "features.json", "weights.pt"])
+    this = re.escape(fairall.__version__)
+    with pytest.raises(
+        FairAllError, match=rf"another version of fairall \(9\.1; this is {this}\); run it anew"
+    ):
         Policy.load(folder)
 
 
