@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from fairall.errors import FairAllError
 
+TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
+"""Help of the option --trust."""
+
 
 def require(holds: bool, key: str, value: object, allowed: str) -> None:
     """Raise FairAllError, naming the key, the value and what is allowed, unless `holds`."""

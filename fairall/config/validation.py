@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.checks import at_least, not_negative, one_of, open_unit, plain_name, require
-from fairall.config.schema import Config, DatasetConfig, ExplorationConfig, ExplorationRule, ProtocolConfig
-from fairall.config.target import with_types
+from fairall.config.schema import GROUPS, Config, DatasetConfig, ExplorationConfig, ExplorationRule, ProtocolConfig
+from fairall.config.target import require_trusted, with_types
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
 
@@ -31,7 +32,37 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
     return config, plain
 
 
-def checked_dataset(composed: DictConfig) -> DatasetConfig:
+def checked_stored(plain: dict[str, Any], modules: Collection[str]) -> Config:
+    """The stored configuration of a run, checked as `checked` does a composed one.
+
+    Nodes of a data set and an initial policy of the user's own, which no decision needs, are left as they are
+    unless their classes may be imported.
+
+    Args:
+        plain: by `config.stored.read_stored`.
+        modules: see `target.require_trusted`.
+
+    Raises:
+        FairAllError: as `checked`, and where the class of the method may not be imported.
+        omegaconf.errors.OmegaConfBaseException: where a value is missing or of another type.
+    """
+    require_trusted(plain.get("model"), "model", modules)
+    typed = ["model", *(group for group in GROUPS if group != "model" and _is_trusted(plain, group, modules))]
+    refuse_not_finite(plain)
+    config = cast(Config, OmegaConf.to_object(with_types(plain, typed)))
+    validate(config, typed)
+    return config
+
+
+def _is_trusted(plain: dict[str, Any], group: str, modules: Collection[str]) -> bool:
+    try:
+        require_trusted(plain.get(group), group, modules)
+    except FairAllError:
+        return False
+    return True
+
+
+def checked_dataset(composed: DictConfig | dict[str, Any]) -> DatasetConfig:
     """The `dataset` node of a composed configuration; raises as `checked`."""
     node = with_types(composed, ["dataset"]).dataset
     config = cast(DatasetConfig, OmegaConf.to_object(node))
@@ -52,8 +83,12 @@ def refuse_not_finite(node: Any, key: str = "") -> None:
         require(math.isfinite(node), key, node, "a finite number")
 
 
-def validate(config: Config) -> None:
+def validate(config: Config, groups: Collection[str] = tuple(GROUPS)) -> None:
     """Check what types cannot say.
+
+    Args:
+        config: of a run.
+        groups: those of its nodes that have a type.
 
     Raises:
         FairAllError: naming the key, the value given and what is allowed.
@@ -90,10 +125,12 @@ def validate(config: Config) -> None:
             config.tracking.register,
             "null where tracking.enabled=false",
         )
-    validate_dataset(config.dataset)
+    if "dataset" in groups:
+        validate_dataset(config.dataset)
     plain_name("model.name", config.model.name)
     config.model.validate()
-    config.initial_policy.validate()
+    if "initial_policy" in groups:
+        config.initial_policy.validate()
     config.world.validate()
     _validate_protocol(config.protocol)
     _validate_exploration(config.exploration)

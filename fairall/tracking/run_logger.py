@@ -175,7 +175,7 @@ class RunLogger:
         for name in (*FILES, DECISIONS):
             if (folder / name).exists():
                 self._client.log_artifact(parent, str(folder / name))
-        self._client.log_artifacts(parent, str(folder / "figures"), "figures")
+        log_folder(self._client, parent, folder / "figures", "figures")
         self._client.set_tag(parent, NOTE_TAG, note_of_run(self._config, summary, self.experiment, parent))
         self._log_policy(parent, folder, [of_seed["seed"] for of_seed in summary["per_seed"]])
 
@@ -191,6 +191,7 @@ class RunLogger:
                 name=MODEL,
                 python_model=str(Path(__file__).with_name("policy_model.py")),
                 artifacts={name: str(path) for name, path in files.items() if path.exists()},
+                model_config={"modules": [self._config["model"]["_target_"].rpartition(".")[0]]},
                 signature=_signature(reader, seeds),
                 input_example=reader.example(),
                 # Without this package, which is on no index and has to be installed.
