@@ -19,6 +19,7 @@ from fairall.config.schema import Config
 from fairall.config.stored import read_stored
 from fairall.config.target import target_class
 from fairall.config.validation import checked_stored
+from fairall.data.cells import shown
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
@@ -36,6 +37,7 @@ CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.pt", 
 POINTS = 128
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
 MOST_BYTES = {SUMS: 10_000, FEATURES: 8 * 1024**2}  # before a file is read
+MOST_SHOWN = 500  # characters of a message about them
 DECIMALS = 6  # of combined probabilities: beyond them is rounding of float32, which depends on other rows
 ENSEMBLES = ("mean", "median")  # over seeds
 ONE_SEED = "seed:"  # before its number
@@ -114,7 +116,7 @@ class Policy:
         except OmegaConfBaseException as error:
             raise _other_version(folder) from error
         except FairAllError as error:
-            raise FairAllError(f"{folder / CONFIG}: {error}") from error
+            raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
         learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)
         learner = _built(config, reader, learner_tensors, folder)
         if not _alike(learner.state_dict(), learner_tensors) or points.shape[1] != learner.noise_size():
@@ -289,7 +291,7 @@ def load_reader(folder: Path) -> PeopleReader:
     try:
         return PeopleReader.from_plain(plain)
     except FairAllError as error:
-        raise FairAllError(f"{path}: {error}") from error
+        raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
 
 
 def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
@@ -313,20 +315,22 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
         with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
             return target_class(config.model, "model")(config.model, Setting.of(reader.schema, config))
     except FairAllError as error:
-        raise FairAllError(f"{folder}: {error}") from error
+        raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
     except TooLargeError as error:
         raise FairAllError(
             f"{folder / CONFIG} describes larger nets than {WEIGHTS} holds: run it anew"
         ) from error
     except Exception as error:  # a class of the user's may raise anything
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        reason = shown(f"{type(error).__name__}: {error}", MOST_SHOWN)
         raise FairAllError(f"{folder / CONFIG}: {target} cannot be made from it ({reason})") from error
 
 
 def _alike(own: Mapping[str, Any], stored: Mapping[str, Tensor]) -> bool:
     """Whether two states have tensors of the same names, shapes and types."""
     return own.keys() == stored.keys() and all(
-        isinstance(tensor, Tensor) and tensor.shape == stored[name].shape and tensor.dtype == stored[name].dtype
+        isinstance(tensor, Tensor)
+        and tensor.shape == stored[name].shape
+        and tensor.dtype == stored[name].dtype
         for name, tensor in own.items()
     )
 

@@ -29,9 +29,7 @@ BASES = {
 CONFIG_TYPES = GROUPS | {"world.further": PartConfig}
 
 
-def with_types(
-    composed: DictConfig | dict[str, Any], groups: Collection[str] = tuple(GROUPS)
-) -> DictConfig:
+def with_types(composed: DictConfig | dict[str, Any], groups: Collection[str] = tuple(GROUPS)) -> DictConfig:
     """The composed configuration with every node of the type that its class declares.
 
     Args:
@@ -84,6 +82,8 @@ def _merged(declared: Any, plain: Any, prefix: str = "") -> DictConfig:
     except OmegaConfBaseException as error:
         key = f"{prefix}{error.full_key}".rstrip(".")
         raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error
+    except ValueError as error:  # a value in place of keys
+        raise FairAllError(f"{prefix.rstrip('.')}: {next(iter(str(error).splitlines()))}") from error
 
 
 def keys(plain: Any, prefix: str = "") -> Iterator[str]:

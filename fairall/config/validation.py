@@ -9,8 +9,16 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.checks import at_least, not_negative, one_of, open_unit, plain_name, require
-from fairall.config.schema import GROUPS, Config, DatasetConfig, ExplorationConfig, ExplorationRule, ProtocolConfig
+from fairall.config.schema import (
+    GROUPS,
+    Config,
+    DatasetConfig,
+    ExplorationConfig,
+    ExplorationRule,
+    ProtocolConfig,
+)
 from fairall.config.target import require_trusted, with_types
+from fairall.errors import FairAllError
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
 
@@ -111,7 +119,9 @@ def validate(config: Config, groups: Collection[str] = tuple(GROUPS)) -> None:
     )
     window = evaluation.window
     require(
-        len(window) == 2 and 0 <= window[0] < window[1] <= schedule.time_steps,
+        len(window) == 2
+        and all(isinstance(step, int) for step in window)
+        and 0 <= window[0] < window[1] <= schedule.time_steps,
         "evaluation.window",
         window,
         f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",

@@ -267,7 +267,9 @@ def _feature_of(item: Any, key: str) -> Feature:
     kind = Kind(item["kind"])
     require_texts(f"{key}.levels", levels)
     require_texts(f"{key}.missing", missing)
-    require(isinstance(codes, list) and all(map(is_finite, codes)), f"{key}.codes", "...", "a list of numbers")
+    require(
+        isinstance(codes, list) and all(map(is_finite, codes)), f"{key}.codes", "...", "a list of numbers"
+    )
     rising = all(low < high for low, high in itertools.pairwise(codes))
     require(rising, f"{key}.codes", "...", "in ascending order")
     for of in ("mean", "scale"):

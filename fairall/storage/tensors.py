@@ -18,7 +18,6 @@ from torch import Tensor
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
 
-
 STORAGES = {
     f"torch {name}Storage": dtype
     for name, dtype in {
@@ -82,7 +81,9 @@ def load_foreign_tensors(path: Path) -> Any:
             members = archive.infolist()
             stored = all(one.compress_type == zipfile.ZIP_STORED for one in members)
             if not stored or sum(one.file_size for one in members) > path.stat().st_size:
-                raise DamagedFileError(f"{path} holds less than it says: torch.save stores without compression")
+                raise DamagedFileError(
+                    f"{path} holds less than it says: torch.save stores without compression"
+                )
             folder = members[0].filename.partition("/")[0]
             if archive.read(f"{folder}/byteorder").decode() != sys.byteorder:
                 raise DamagedFileError(f"{path} is of a machine with another byte order")

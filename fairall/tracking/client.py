@@ -20,6 +20,7 @@ from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by
 from fairall.tracking.page import experiment_page, experiment_tags
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import Run
 
 LOCAL_PAGE = "http://127.0.0.1:5000"  # of `mlflow ui`

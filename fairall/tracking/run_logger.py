@@ -17,7 +17,7 @@ from fairall.policy import load_reader
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed
+from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, log_folder
 from fairall.tracking.metrics import log_points
 from fairall.tracking.page import NOTE_TAG, note_of_run
 
