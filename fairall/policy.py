@@ -13,6 +13,9 @@ import pandas as pd
 import torch
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from safetensors import SafetensorError
+from safetensors.torch import load as deserialised
+from safetensors.torch import save as serialised
 from torch import Tensor
 
 from fairall.config.schema import Config
@@ -28,10 +31,10 @@ from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples, normal_points
 from fairall.storage.files import atomic, damaged, why_no_file, write_sums
-from fairall.storage.tensors import load_foreign_tensors, save_tensors
 
-FORMAT = 4  # of the folder; increased when older folders would be read wrongly
-CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.pt", "SUMS"
+FORMAT = 5  # of the folder; increased when older folders would be read wrongly
+CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
+LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
 # Points instead of draws of z, others for each seed: the root mean square error of π is at most 0.004 for
 # trained policies with latents of 3 to 20, and that of the mean over ten seeds 0.001 (docs/protocols.md).
 POINTS = 128
@@ -79,7 +82,7 @@ class Policy:
         return cls(learner, PeopleReader.of(data), points)
 
     def save(self, folder: Path, config: dict[str, Any]) -> None:
-        """Write config.yaml, features.json, weights.pt and, last, SUMS.
+        """Write config.yaml, features.json, weights.safetensors and, last, SUMS.
 
         Args:
             folder: to write to.
@@ -91,7 +94,14 @@ class Policy:
         with atomic(folder / FEATURES) as temporary:
             plain = {"format": FORMAT} | self.reader.to_plain()
             temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n")
-        save_tensors({"learner": self.learner.state_dict(), "points": self.points}, folder / WEIGHTS)
+        state = {LEARNER + name: tensor for name, tensor in self.learner.state_dict().items()}
+        # Copies, since the format has no tensors that share memory.
+        copies = {
+            name: tensor.clone(memory_format=torch.contiguous_format)
+            for name, tensor in (state | {POINTS_NAME: self.points}).items()
+        }
+        with atomic(folder / WEIGHTS) as temporary:
+            temporary.write_bytes(serialised(copies))
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
 
     @classmethod
@@ -296,13 +306,14 @@ def load_reader(folder: Path) -> PeopleReader:
 
 def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
     """State of the learner and points of a policy of `n_seeds` seeds; raises as `Policy.load`."""
-    stored = load_foreign_tensors(path)
-    fits = isinstance(stored, dict) and stored.keys() == {"learner", "points"}
-    if fits:
-        state, points = stored["learner"], stored["points"]
-        fits = isinstance(state, dict) and all(isinstance(one, Tensor) for one in (points, *state.values()))
-    if not fits or points.ndim != 3 or points.dtype != torch.float32 or not points.shape[2]:
+    try:
+        stored = deserialised(path.read_bytes())
+    except SafetensorError as error:
+        raise FairAllError(f"{path}: cannot be read ({shown(str(error), MOST_SHOWN)}); run it anew") from error
+    points = stored.pop(POINTS_NAME, torch.empty(0))
+    if points.ndim != 3 or points.dtype != torch.float32 or not points.shape[2]:
         raise FairAllError(f"{path} does not hold the weights and points of a policy: run it anew")
+    state = {name.removeprefix(LEARNER): tensor for name, tensor in stored.items()}
     if len(points) != n_seeds:
         raise FairAllError(f"{path} holds {len(points)} seeds, and {CONFIG} says seeds={n_seeds}")
     return state, points

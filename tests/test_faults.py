@@ -144,7 +144,7 @@ DAMAGES = {
 }
 
 
-NAMES = ["DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.pt", "figures/learning.png"]
+NAMES = ["DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.safetensors", "figures/learning.png"]
 
 
 def damage_file(path: Path, damage: str) -> None:

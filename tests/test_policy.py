@@ -384,7 +384,7 @@ def edited(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "features.json", "weights.pt"])
+@pytest.mark.parametrize("name", ["config.yaml", "features.json", "weights.safetensors"])
 @pytest.mark.parametrize("damage", [cut, edited, Path.unlink])
 def test_a_damaged_folder_is_one_line(
     name: str, damage: Callable[[Path], None], saved: Path, tmp_path: Path
@@ -399,7 +399,7 @@ def test_a_damaged_folder_is_one_line(
 
 def test_sums_are_those_of_the_command_line(saved: Path) -> None:
     lines = (saved / SUMS).read_text().splitlines()
-    assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.pt"]
+    assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.safetensors"]
 
 
 def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path) -> None:
