@@ -355,8 +355,8 @@ def _refuse_damaged(folder: Path) -> None:
         )
     for name, most in MOST_BYTES.items():
         path = folder / name
-        if wrong := why_no_file(path):
-            raise FairAllError(f"{path}: {wrong}; run it anew")
+        if why := why_no_file(path):
+            raise FairAllError(f"{path}: {why}; run it anew")
         if path.stat().st_size > most:
             raise FairAllError(f"{path} has {path.stat().st_size} bytes, more than any policy: run it anew")
     wrong = damaged(folder / SUMS)

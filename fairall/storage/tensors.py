@@ -29,6 +29,7 @@ STORAGES = {
 }  # fmt: skip
 LITERALS = ("BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT")
 CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+MOST_PICKLED = 256 * 1024  # bytes; a tensor has about 150
 MOST_AXES = 10  # of a tensor
 TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
@@ -76,22 +77,27 @@ def load_foreign_tensors(path: Path) -> Any:
         OSError: if the file cannot be read; FileNotFoundError if there is none.
         DamagedFileError: if it is not such a file, or a checksum (CRC-32, one per tensor) does not match.
     """
-    try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            stored = all(one.compress_type == zipfile.ZIP_STORED for one in members)
-            if not stored or sum(one.file_size for one in members) > path.stat().st_size:
-                raise DamagedFileError(
-                    f"{path} holds less than it says: torch.save stores without compression"
-                )
-            folder = members[0].filename.partition("/")[0]
-            if archive.read(f"{folder}/byteorder").decode() != sys.byteorder:
-                raise DamagedFileError(f"{path} is of a machine with another byte order")
-            return _rebuilt(archive.read(f"{folder}/data.pkl"), _Storages(archive, folder).storage)
-    except (MemoryError, OSError, DamagedFileError):
-        raise
-    except Exception as error:  # zipfile, pickletools and torch raise many types
-        raise DamagedFileError(f"{path} is damaged ({type(error).__name__})") from error
+    with path.open("rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _content(archive, path)
+        except (MemoryError, DamagedFileError):
+            raise
+        except Exception as error:  # zipfile, pickletools and torch raise many types
+            raise DamagedFileError(f"{path} is damaged ({type(error).__name__})") from error
+
+
+def _content(archive: zipfile.ZipFile, path: Path) -> Any:
+    members = archive.infolist()
+    stored = all(one.compress_type == zipfile.ZIP_STORED for one in members)
+    if not stored or sum(one.file_size for one in members) > path.stat().st_size:
+        raise DamagedFileError(f"{path} says that it expands; torch.save stores without compression")
+    folder = members[0].filename.partition("/")[0]
+    if archive.read(f"{folder}/byteorder").decode() != sys.byteorder:
+        raise DamagedFileError(f"{path} is of a machine with another byte order")
+    if archive.getinfo(f"{folder}/data.pkl").file_size > MOST_PICKLED:
+        raise DamagedFileError(f"{path} holds more than {MOST_PICKLED} bytes beside its tensors")
+    return _rebuilt(archive.read(f"{folder}/data.pkl"), _Storages(archive, folder).storage)
 
 
 class _Storages:
@@ -134,6 +140,7 @@ def _rebuilt(pickled: bytes, storage: Callable[..., Tensor]) -> Any:
         del stack[start:]
         return items
 
+    argument: Any
     for opcode, argument, _ in pickletools.genops(pickled):
         name = opcode.name
         if name in LITERALS:
