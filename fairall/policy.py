@@ -309,7 +309,8 @@ def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
     try:
         stored = deserialised(path.read_bytes())
     except SafetensorError as error:
-        raise FairAllError(f"{path}: cannot be read ({shown(str(error), MOST_SHOWN)}); run it anew") from error
+        reason = shown(str(error), MOST_SHOWN)
+        raise FairAllError(f"{path}: cannot be read ({reason}); run it anew") from error
     points = stored.pop(POINTS_NAME, torch.empty(0))
     if points.ndim != 3 or points.dtype != torch.float32 or not points.shape[2]:
         raise FairAllError(f"{path} does not hold the weights and points of a policy: run it anew")
@@ -366,8 +367,8 @@ def _refuse_damaged(folder: Path) -> None:
         )
     for name, most in MOST_BYTES.items():
         path = folder / name
-        if wrong := why_no_file(path):
-            raise FairAllError(f"{path}: {wrong}; run it anew")
+        if why := why_no_file(path):
+            raise FairAllError(f"{path}: {why}; run it anew")
         if path.stat().st_size > most:
             raise FairAllError(f"{path} has {path.stat().st_size} bytes, more than any policy: run it anew")
     wrong = damaged(folder / SUMS)

@@ -144,7 +144,9 @@ DAMAGES = {
 }
 
 
-NAMES = ["DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.safetensors", "figures/learning.png"]
+NAMES = [
+    "DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.safetensors", "figures/learning.png",
+]  # fmt: skip
 
 
 def damage_file(path: Path, damage: str) -> None:

@@ -18,7 +18,6 @@ from fairall.config.schema import (
     ProtocolConfig,
 )
 from fairall.config.target import require_trusted, with_types
-from fairall.errors import FairAllError
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
 
@@ -43,8 +42,8 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
 def checked_stored(plain: dict[str, Any], modules: Collection[str]) -> Config:
     """The stored configuration of a run, checked as `checked` does a composed one.
 
-    Nodes of a data set and an initial policy of the user's own, which no decision needs, are left as they are
-    unless their classes may be imported.
+    The nodes of the data set and the initial policy, whose classes no decision needs, stay plain containers;
+    `checked_dataset` checks the one where it is used.
 
     Args:
         plain: by `config.stored.read_stored`.
@@ -55,19 +54,10 @@ def checked_stored(plain: dict[str, Any], modules: Collection[str]) -> Config:
         omegaconf.errors.OmegaConfBaseException: where a value is missing or of another type.
     """
     require_trusted(plain.get("model"), "model", modules)
-    typed = ["model", *(group for group in GROUPS if group != "model" and _is_trusted(plain, group, modules))]
     refuse_not_finite(plain)
-    config = cast(Config, OmegaConf.to_object(with_types(plain, typed)))
-    validate(config, typed)
+    config = cast(Config, OmegaConf.to_object(with_types(plain, ["model"])))
+    validate(config, ["model"])
     return config
-
-
-def _is_trusted(plain: dict[str, Any], group: str, modules: Collection[str]) -> bool:
-    try:
-        require_trusted(plain.get(group), group, modules)
-    except FairAllError:
-        return False
-    return True
 
 
 def checked_dataset(composed: DictConfig | dict[str, Any]) -> DatasetConfig:

@@ -83,7 +83,7 @@ class Table:
             raise
         self._refuse_changed(before)
 
-    def _refuse_changed(self, before: str, error: Exception | None = None) -> None:
+    def _refuse_changed(self, before: str | None, error: Exception | None = None) -> None:
         if self._sum() != before:
             raise FairAllError(
                 f"{self.path} was changed while it was read, so nothing is decided; decide on a copy that "
