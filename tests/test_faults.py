@@ -144,9 +144,8 @@ DAMAGES = {
 }
 
 
-NAMES = [
-    "DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.safetensors", "figures/learning.png",
-]  # fmt: skip
+NAMES = ["DONE", "config.yaml", "metrics.csv", "summary.json", "figures/learning.png"]
+NAMES.append("policy/weights.safetensors")
 
 
 def damage_file(path: Path, damage: str) -> None:
