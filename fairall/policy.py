@@ -3,35 +3,45 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from safetensors import SafetensorError
+from safetensors.torch import load as deserialised
+from safetensors.torch import save as serialised
 from torch import Tensor
 
-from fairall import __version__
+import fairall
 from fairall.config.schema import Config
-from fairall.config.target import target_class, typed_node
+from fairall.config.stored import read_stored
+from fairall.config.target import target_class
+from fairall.config.validation import checked_stored
+from fairall.data.cells import shown
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
+from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples, normal_points
-from fairall.storage.files import atomic, damaged, write_sums
-from fairall.storage.tensors import load_tensors, save_tensors
+from fairall.storage.files import atomic, damaged, why_no_file, write_sums
 
-FORMAT = 4  # of the folder; increased when older folders would be read wrongly
-CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.pt", "SUMS"
+FORMAT = 5  # of the folder; increased when older folders would be read wrongly
+CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
+LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
 # Points instead of draws of z, others for each seed: the root mean square error of π is at most 0.004 for
 # trained policies with latents of 3 to 20, and that of the mean over ten seeds 0.001 (docs/protocols.md).
 POINTS = 128
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
+MOST_BYTES = {SUMS: 10_000, FEATURES: 8 * 1024**2}  # before a file is read
+MOST_SHOWN = 500  # characters of a message about them
 DECIMALS = 6  # of combined probabilities: beyond them is rounding of float32, which depends on other rows
 ENSEMBLES = ("mean", "median")  # over seeds
 ONE_SEED = "seed:"  # before its number
@@ -44,19 +54,26 @@ class Policy:
         learner: trained, E replicates.
         reader: of tables of people.
         points: standard normal, averaged over instead of draws, shape (E, size, n).
-        config: of the run; None for a policy that was not loaded.
+        config: of the run, plain containers; None for a policy that was not loaded.
+        modules: that `load` was given.
         classes_: rejection and acceptance, the columns of `predict_proba`.
     """
 
     classes_: ClassVar[np.ndarray] = np.array([0, 1])
 
     def __init__(
-        self, learner: Learner, reader: PeopleReader, points: Tensor, config: DictConfig | None = None
+        self,
+        learner: Learner,
+        reader: PeopleReader,
+        points: Tensor,
+        config: dict[str, Any] | None = None,
+        modules: Collection[str] = (),
     ) -> None:
         self.learner = learner
         self.reader = reader
         self.points = points
         self.config = config
+        self.modules = modules
 
     @classmethod
     def of(cls, learner: Learner, data: PreparedData) -> Policy:
@@ -66,7 +83,7 @@ class Policy:
         return cls(learner, PeopleReader.of(data), points)
 
     def save(self, folder: Path, config: dict[str, Any]) -> None:
-        """Write config.yaml, features.json, weights.pt and, last, SUMS.
+        """Write config.yaml, features.json, weights.safetensors and, last, SUMS.
 
         Args:
             folder: to write to.
@@ -76,41 +93,47 @@ class Policy:
         with atomic(folder / CONFIG) as temporary:
             OmegaConf.save(OmegaConf.create(config), temporary)
         with atomic(folder / FEATURES) as temporary:
-            plain = {"format": FORMAT, "fairall": __version__} | self.reader.to_plain()
+            plain = {"format": FORMAT, "fairall": fairall.__version__} | self.reader.to_plain()
             temporary.write_text(json.dumps(plain, indent=1, allow_nan=False) + "\n")
-        save_tensors({"learner": self.learner.state_dict(), "points": self.points}, folder / WEIGHTS)
+        state = {LEARNER + name: tensor for name, tensor in self.learner.state_dict().items()}
+        # Copies, since the format has no tensors that share memory.
+        copies = {
+            name: tensor.clone(memory_format=torch.contiguous_format)
+            for name, tensor in (state | {POINTS_NAME: self.points}).items()
+        }
+        with atomic(folder / WEIGHTS) as temporary:
+            temporary.write_bytes(serialised(copies))
         write_sums(folder / SUMS, [CONFIG, FEATURES, WEIGHTS])
 
     @classmethod
-    def load(cls, folder: str | Path) -> Policy:
-        """Read what `save` wrote. Nothing is unpickled; the module of the method is imported.
+    def load(cls, folder: str | Path, *, modules: Collection[str] = ()) -> Policy:
+        """Read what `save` wrote, as data that a stranger may have written: no code of it is run.
 
         Args:
             folder: `policy/` in the folder of a run.
+            modules: names of modules, or of packages, that may be imported for a method of one's own. Those
+                of this package may be, and what this process has imported already.
 
         Raises:
-            FairAllError: where `folder` is no policy, a file of it is missing or changed, another version
-                of this package saved it, or the method cannot be imported.
+            FairAllError: where `folder` is no policy, a file of it is missing, changed or not possible,
+                another version of this package saved it, or the method's module may not or cannot be
+                imported.
         """
         folder = Path(folder)
         reader = load_reader(folder)
-        stored = cast(DictConfig, OmegaConf.load(folder / CONFIG))
+        stored = read_stored(folder / CONFIG)
         try:
-            typed = OmegaConf.merge(OmegaConf.structured(Config), stored)
-            typed.model = typed_node(typed.model, "model")
-            config = cast(Config, OmegaConf.to_object(typed))
+            config = checked_stored(stored, modules)
         except OmegaConfBaseException as error:
             raise _other_version(folder) from error
-        learner_class = target_class(config.model, "model")
-        learner = learner_class(config.model, Setting.of(reader.schema, config))
-        tensors = load_tensors(folder / WEIGHTS)
-        try:
-            learner.load_state_dict(tensors["learner"])
-        except RuntimeError as error:  # a user's method has changed since
-            raise FairAllError(
-                f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew"
-            ) from error
-        return cls(learner, reader, tensors["points"], stored)
+        except FairAllError as error:
+            raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
+        learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)
+        learner = _built(config, reader, learner_tensors, folder)
+        if not _alike(learner.state_dict(), learner_tensors) or points.shape[1] != learner.noise_size():
+            raise FairAllError(f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew")
+        learner.load_state_dict(learner_tensors)
+        return cls(learner, reader, points, stored, tuple(modules))
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
         """π(d=1 | x, s) of every seed's policy.
@@ -190,7 +213,7 @@ class Policy:
 
     def without_doubts(self) -> Policy:
         """The same policy for people of a table that has been judged, see `PeopleReader.without_doubts`."""
-        return Policy(self.learner, self.reader.without_doubts(), self.points, self.config)
+        return Policy(self.learner, self.reader.without_doubts(), self.points, self.config, self.modules)
 
     @property
     def seeds(self) -> list[int]:
@@ -269,17 +292,67 @@ def load_reader(folder: Path) -> PeopleReader:
         FairAllError: as `Policy.load`, except for the method.
     """
     _refuse_damaged(folder)
-    plain = json.loads((folder / FEATURES).read_text())
-    if plain["format"] != FORMAT:
-        raise _other_version(folder)
-    return PeopleReader.from_plain(plain)
+    path = folder / FEATURES
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise FairAllError(f"{path}: cannot be read as JSON ({type(error).__name__})") from error
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise _other_version(folder, plain)
+    try:
+        return PeopleReader.from_plain(plain)
+    except FairAllError as error:
+        raise FairAllError(f"{path}: {shown(str(error), MOST_SHOWN)}") from error
 
 
-def _other_version(folder: Path) -> FairAllError:
-    by = json.loads((folder / FEATURES).read_text()).get("fairall", "an early one")
-    return FairAllError(
-        f"{folder} was saved by another version of fairall ({by}; this is {__version__}); run it anew"
+def _tensors(path: Path, n_seeds: int) -> tuple[dict[str, Tensor], Tensor]:
+    """State of the learner and points of a policy of `n_seeds` seeds; raises as `Policy.load`."""
+    try:
+        stored = deserialised(path.read_bytes())
+    except SafetensorError as error:
+        reason = shown(str(error), MOST_SHOWN)
+        raise FairAllError(f"{path}: cannot be read ({reason}); run it anew") from error
+    points = stored.pop(POINTS_NAME, torch.empty(0))
+    if points.ndim != 3 or points.dtype != torch.float32 or not points.shape[2]:
+        raise FairAllError(f"{path} does not hold the weights and points of a policy: run it anew")
+    state = {name.removeprefix(LEARNER): tensor for name, tensor in stored.items()}
+    if len(points) != n_seeds:
+        raise FairAllError(f"{path} holds {len(points)} seeds, and {CONFIG} says seeds={n_seeds}")
+    return state, points
+
+
+def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], folder: Path) -> Learner:
+    """The untrained learner of a configuration, which may need room in proportion to its saved `tensors`."""
+    target = config.model._target_
+    try:
+        with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
+            return target_class(config.model, "model")(config.model, Setting.of(reader.schema, config))
+    except FairAllError as error:
+        raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
+    except TooLargeError as error:
+        raise FairAllError(
+            f"{folder / CONFIG} describes larger nets than {WEIGHTS} holds: run it anew"
+        ) from error
+    except Exception as error:  # a class of the user's may raise anything
+        reason = shown(f"{type(error).__name__}: {error}", MOST_SHOWN)
+        raise FairAllError(f"{folder / CONFIG}: {target} cannot be made from it ({reason})") from error
+
+
+def _alike(own: Mapping[str, Any], stored: Mapping[str, Tensor]) -> bool:
+    """Whether two states have tensors of the same names, shapes and types."""
+    return own.keys() == stored.keys() and all(
+        isinstance(tensor, Tensor)
+        and tensor.shape == stored[name].shape
+        and tensor.dtype == stored[name].dtype
+        for name, tensor in own.items()
     )
+
+
+def _other_version(folder: Path, features: Any = None) -> FairAllError:
+    """The error of a policy whose features.json, if it could be read as JSON, is `features`."""
+    by = features.get("fairall") if isinstance(features, dict) else None
+    versions = f"{shown(by) if isinstance(by, str) else 'an early one'}; this is {fairall.__version__}"
+    return FairAllError(f"{folder} was saved by another version of fairall ({versions}); run it anew")
 
 
 def _refuse_damaged(folder: Path) -> None:
@@ -296,6 +369,12 @@ def _refuse_damaged(folder: Path) -> None:
             f"{folder / SUMS} is missing: another version of fairall saved the policy, or it is not whole; "
             "run it anew"
         )
+    for name, most in MOST_BYTES.items():
+        path = folder / name
+        if why := why_no_file(path):
+            raise FairAllError(f"{path}: {why}; run it anew")
+        if path.stat().st_size > most:
+            raise FairAllError(f"{path} has {path.stat().st_size} bytes, more than any policy: run it anew")
     wrong = damaged(folder / SUMS, among=(CONFIG, FEATURES, WEIGHTS))
     if wrong == [SUMS]:
         raise FairAllError(f"{folder / SUMS} is damaged, or of an earlier version of fairall; run it anew")

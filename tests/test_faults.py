@@ -138,7 +138,8 @@ DAMAGES = {
 }
 
 
-NAMES = ["DONE", "config.yaml", "metrics.csv", "summary.json", "policy/weights.pt", "figures/learning.png"]
+NAMES = ["DONE", "config.yaml", "metrics.csv", "summary.json", "figures/learning.png"]
+NAMES.append("policy/weights.safetensors")
 
 
 def damage_file(path: Path, damage: str) -> None:

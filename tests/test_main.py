@@ -68,7 +68,7 @@ def test_a_run_leaves_what_the_readme_says(quick: Path) -> None:
         "policy/SUMS",
         "policy/config.yaml",
         "policy/features.json",
-        "policy/weights.pt",
+        "policy/weights.safetensors",
     }
     assert {path.name for path in quick.iterdir()} == {"outputs"}
 

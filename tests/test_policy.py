@@ -4,6 +4,7 @@ import json
 import random
 import re
 import shutil
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,15 +14,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.torch
 import torch
 from torch import Tensor
 
 import fairall
 from fairall.config.compose import compose_config, typed_config
+from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
+from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
@@ -388,7 +392,7 @@ def edited(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["config.yaml", "features.json", "weights.pt"])
+@pytest.mark.parametrize("name", ["config.yaml", "features.json", "weights.safetensors"])
 @pytest.mark.parametrize("damage", [cut, edited, Path.unlink])
 def test_a_damaged_folder_is_one_line(
     name: str, damage: Callable[[Path], None], saved: Path, tmp_path: Path
@@ -403,7 +407,7 @@ def test_a_damaged_folder_is_one_line(
 
 def test_sums_are_those_of_the_command_line(saved: Path) -> None:
     *lines, last = (saved / SUMS).read_text().splitlines()
-    assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.pt"]
+    assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.safetensors"]
     assert last.startswith("# 3 files; ")
 
 
@@ -425,12 +429,180 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
         Policy.load(folder)
 
 
+def summed(folder: Path) -> Path:
+    """The folder with sums that match."""
+    write_sums(folder / SUMS, ["config.yaml", "features.json", "weights.safetensors"])
+    return folder
+
+
+def refused_folder(folder: Path) -> str:
+    with pytest.raises(FairAllError) as caught:
+        Policy.load(summed(folder))
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "outputs_dir: outputs",
+            "outputs_dir: ${oc.env:SECRET_OF_THE_TEST}",
+            "outputs_dir is an interpolation",
+        ),
+        ("seeds: 2", "seeds: 100000000", "seeds=100000000 is not possible: it must be from 1 to 10000"),
+        ("seeds: 2", "seeds: 10000", "weights.safetensors holds 2 seeds, and config.yaml says seeds=10000"),
+        ("cost:\n  value: 0.5", "cost:\n  value: -3", "cost.value=-3"),
+        ("latent_size: 4", "latent_size: 100000000", "describes larger nets than weights.safetensors holds"),
+        ("latent_size: 4", "latent_size: 3", "does not fit fairall.models.fairall.FairAll"),
+        ("latent_size: 4", "latent_size: four", "model.latent_size: Value 'four'"),
+        (
+            "latent_size: 4",
+            "latent_sizes: 4",
+            "model.latent_sizes: no such key, did you mean model.latent_size",
+        ),
+        ("world:\n", "world: 3\nworlds:\n", "config.yaml: "),
+        (
+            "fairall.models.fairall.FairAll",
+            "fairall.__main__.FairAll",
+            "would run code of the module fairall",
+        ),
+        (
+            "fairall.models.fairall.FairAll",
+            "os.path.join",
+            "model._target_=os.path.join: not a fairall.models",
+        ),
+        ("fairall.models.fairall.FairAll", "antigravity.Fly", "--trust antigravity, or load_policy"),
+    ],
+)
+def test_a_configuration_that_no_run_has_is_refused(
+    old: str, new: str, told: str, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_TEST", "hunter2")
+    folder = shutil.copytree(saved, tmp_path / "policy")
+    text = (folder / "config.yaml").read_text()
+    assert text.count(old) == 1
+    (folder / "config.yaml").write_text(text.replace(old, new))
+    message = refused_folder(folder)
+    assert told in message
+    assert "hunter2" not in message
+    assert "antigravity" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "told"),
+    [
+        ((0, "scale"), 0, "features.0.scale=0 is not possible: it must be positive"),
+        ((0, "scale"), 10**400, "features.0.scale="),
+        ((0, "mean"), None, "features.0.mean=null is not possible: it must be a finite number"),
+        ((0, "lowest"), 1e9, "features.0.lowest=1000000000.0 is not possible: it must be at most highest"),
+        ((0, "lowest"), None, "features.0.lowest"),
+        ((1, "lowest"), -1, "features.1.lowest=-1 is not possible: it must be a whole number from 0"),
+        ((1, "name"), "income", "5 features, of which more than one is named 'income'"),
+        ((0, "name"), "s", "column 's' cannot be a feature"),
+        ((0, "name"), 7, "features.0.name=7 is not possible: it must be a text"),
+        ((0, "kind"), "word", 'features.0.kind="word" is not possible: it must be real or count'),
+        ((0, "kind"), [], "features.0.kind=list is not possible"),
+        ((0, "codes"), [1.0], "features.0.codes=... is not possible: it must be empty"),
+        ((3, "codes"), [2.0, 1.0], "features.3.codes=... is not possible: it must be in ascending order"),
+        ((3, "codes"), [1.0, 2.0], "features.3.levels=... is not possible: it must be another text for each"),
+        ((3, "levels"), ["a", "a", "b"], "features.3.levels=... is not possible"),
+        ((3, "fill"), 99, "features.3.fill=99 is not possible: it must be one of the codes"),
+        ((3, "missing"), [1], "features.3.missing=... is not possible: it must be a list of texts"),
+        ((3, "lowest"), 1, "features.3.lowest=... is not possible: it must be null"),
+        ((), [], "features=list is not possible: it must be a list of features"),
+        ((0,), 3, "features.0=3 is not possible: it must be an object with name"),
+        (("sensitive", "column"), "", "sensitive.column=... is not possible: it must be a text"),
+        (("sensitive", "advantaged"), [], "it must be a list with at least one text"),
+        (("sensitive", "advantaged"), ["female"], "other texts than those of sensitive.disadvantaged"),
+        (("sensitive",), 3, "sensitive=3 is not possible"),
+        (("format",), 3, "another version of fairall"),
+    ],
+)
+def test_features_that_no_run_has_are_refused(
+    keys: tuple[Any, ...], value: Any, told: str, saved: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(saved, tmp_path / "policy")
+    plain = json.loads((folder / "features.json").read_text())
+    *parents, key = keys if keys and isinstance(keys[0], str) else ("features", *keys)
+    node = plain
+    for parent in parents:
+        node = node[parent]
+    node[key] = value
+    (folder / "features.json").write_text(json.dumps(plain))
+    assert told in refused_folder(folder)
+
+
+@pytest.mark.parametrize("content", ["", "[", "[" * 100_000, "{}", "9" * 10_000])
+def test_features_that_are_no_json(content: str, saved: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved, tmp_path / "policy")
+    (folder / "features.json").write_text(content)
+    refused_folder(folder)
+    (folder / "features.json").write_text(" " * 10**7)
+    assert "has 10000000 bytes" in refused_folder(folder)
+
+
+@pytest.mark.parametrize("change", ["float64", "name", "points", "seeds", "header"])
+def test_weights_that_do_not_fit_are_refused(change: str, saved: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(saved, tmp_path / "policy")
+    path = folder / "weights.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    name = next(name for name in tensors if name != "points")
+    if change == "float64":
+        tensors[name] = tensors[name].double()
+    elif change == "name":
+        tensors["learner.other"] = tensors.pop(name)
+    elif change == "points":
+        tensors["points"] = tensors["points"][:, :-1].contiguous()
+    else:
+        tensors["points"] = tensors["points"].repeat(2, 1, 1)
+    content = safetensors.torch.save(tensors)
+    path.write_bytes(content[:-1] if change == "header" else content)
+    assert str(path) in refused_folder(folder)
+
+
+OWN_METHOD = """
+from fairall.models.fairlog import FairLog
+from pathlib import Path
+Path({mark!r}).write_text("imported")
+
+class Own(FairLog):
+    pass
+"""
+
+
+@pytest.mark.parametrize("modules", [["own_room.own_method"], ["own_room"]])
+def test_a_method_of_ones_own_is_imported_only_where_it_is_named(
+    modules: list[str], loans: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "mark"
+    (tmp_path / "own_room").mkdir()
+    (tmp_path / "own_room" / "own_method.py").write_text(OWN_METHOD.format(mark=str(mark)))
+    monkeypatch.syspath_prepend(tmp_path)
+    words = [word for word in loans if "latent_size" not in word]
+    config, plain = checked(compose_config(*words, "model=fairlog"))
+    data = dataset(config.dataset).prepare()
+    learner = target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
+    plain["model"]["_target_"] = "own_room.own_method.Own"
+    folder = tmp_path / "policy"
+    Policy.of(learner, data).save(folder, plain)
+    for others in ([], ["own"], ["own_room.own"], ["own_room.own_method.Own"]):
+        with pytest.raises(FairAllError, match=r"--trust own_room, or load_policy\(\.\.\., modules="):
+            load_policy(folder, modules=others)
+    assert not mark.exists()
+    policy = load_policy(folder, modules=modules)
+    assert mark.read_text() == "imported"
+    assert load_policy(folder).seeds == policy.seeds  # imported by now
+    for name in ("own_room.own_method", "own_room"):
+        del sys.modules[name]
+
+
 def test_a_policy_says_which_version_saved_it(saved: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(saved, tmp_path / "policy")
     plain = json.loads((folder / "features.json").read_text())
     assert plain["fairall"] == fairall.__version__
     (folder / "features.json").write_text(json.dumps(plain | {"format": 99, "fairall": "9.1"}))
-    write_sums(folder / SUMS, ["config.yaml", "features.json", "weights.pt"])
+    summed(folder)
     this = re.escape(fairall.__version__)
     with pytest.raises(
         FairAllError, match=rf"another version of fairall \(9\.1; this is {this}\); run it anew"

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from fairall.errors import FairAllError
 
+TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
+"""Help of the option --trust."""
+
 
 def require(holds: bool, key: str, value: object, allowed: str) -> None:
     """Raise FairAllError, naming the key, the value and what is allowed, unless `holds`."""
@@ -42,7 +45,7 @@ def even(key: str, value: int) -> None:
 
 def hidden_sizes(key: str, sizes: list[int], *, linear: bool = False) -> None:
     """Raise as `require` unless `sizes` are those of one or more hidden layers, or, if `linear`, of none."""
-    holds = (linear or len(sizes) >= 1) and all(size >= 1 for size in sizes)
+    holds = (linear or len(sizes) >= 1) and all(isinstance(size, int) and size >= 1 for size in sizes)
     allowed = "a list of sizes of at least 1, as [64,64]"
     require(holds, key, sizes, f"{allowed}, or [] for a linear model" if linear else allowed)
 

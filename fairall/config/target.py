@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import sys
 import traceback
 from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass
@@ -27,18 +29,18 @@ BASES = {
 CONFIG_TYPES = GROUPS | {"world.further": PartConfig}
 
 
-def with_types(composed: DictConfig, groups: Collection[str] = tuple(GROUPS)) -> DictConfig:
+def with_types(composed: DictConfig | dict[str, Any], groups: Collection[str] = tuple(GROUPS)) -> DictConfig:
     """The composed configuration with every node of the type that its class declares.
 
     Args:
-        composed: by Hydra.
+        composed: by Hydra, or plain containers.
         groups: the nodes whose types depend on their `_target_`; those left out stay untyped.
 
     Raises:
         FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, a
             value is of another type, or a node was deleted.
     """
-    plain: Any = OmegaConf.to_container(composed)
+    plain: Any = OmegaConf.to_container(composed) if isinstance(composed, DictConfig) else {**composed}
     for field in fields(Config):
         if field.name not in plain or plain[field.name] == {}:
             raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
@@ -80,6 +82,8 @@ def _merged(declared: Any, plain: Any, prefix: str = "") -> DictConfig:
     except OmegaConfBaseException as error:
         key = f"{prefix}{error.full_key}".rstrip(".")
         raise FairAllError(f"{key}: {next(iter(str(error).splitlines()))}") from error
+    except ValueError as error:  # a value in place of keys
+        raise FairAllError(f"{prefix.rstrip('.')}: {next(iter(str(error).splitlines()))}") from error
 
 
 def keys(plain: Any, prefix: str = "") -> Iterator[str]:
@@ -124,6 +128,36 @@ def target_class(node: Any, group: str, place: str = "") -> Any:
         raise FairAllError(f"{key}: there is no such class ({error})") from error
     _require_of_group(found, group, key)
     return found
+
+
+def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
+    """Check that the class that `node._target_` names may be imported, which runs its module's code.
+
+    These may be: modules of the group's own room of this package, those named in `modules`, and those that
+    this process has imported already.
+
+    Args:
+        node: see `target_class`; a stored configuration, which somebody else may have written.
+        group: likewise.
+        modules: names of modules, or of packages for all that is in them.
+
+    Raises:
+        FairAllError: where it may not be.
+    """
+    target = node.get("_target_") if isinstance(node, dict) else None
+    if not (isinstance(target, str) and re.fullmatch(r"\w{1,99}(\.\w{1,99}){1,9}", target)):
+        raise FairAllError(f"{group}._target_ names no class as module.Class")
+    key, module = f"{group}._target_={target}", target.rpartition(".")[0]
+    room = BASES[group][0].rpartition(".")[0]
+    own = module.startswith(f"{room}.") and not any(part.startswith("_") for part in module.split("."))
+    named = any(module == one or module.startswith(f"{one}.") for one in modules)
+    if not (own or named or module in sys.modules):
+        package = module.partition(".")[0]
+        remedy = (
+            f"if you trust who wrote {package}, name it: --trust {package}, or "
+            f"load_policy(..., modules=[{package!r}])"
+        )
+        raise FairAllError(f"{key}: would run code of the module {module}, not of fairall; {remedy}")
 
 
 def _where(error: Exception) -> str:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.checks import at_least, not_negative, one_of, open_unit, plain_name, require
-from fairall.config.schema import Config, DatasetConfig, ExplorationConfig, ExplorationRule, ProtocolConfig
-from fairall.config.target import with_types
+from fairall.config.schema import (
+    GROUPS,
+    Config,
+    DatasetConfig,
+    ExplorationConfig,
+    ExplorationRule,
+    ProtocolConfig,
+)
+from fairall.config.target import require_trusted, with_types
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
 
@@ -31,7 +39,28 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
     return config, plain
 
 
-def checked_dataset(composed: DictConfig) -> DatasetConfig:
+def checked_stored(plain: dict[str, Any], modules: Collection[str]) -> Config:
+    """The stored configuration of a run, checked as `checked` does a composed one.
+
+    The nodes of the data set and the initial policy, whose classes no decision needs, stay plain containers;
+    `checked_dataset` checks the one where it is used.
+
+    Args:
+        plain: by `config.stored.read_stored`.
+        modules: see `target.require_trusted`.
+
+    Raises:
+        FairAllError: as `checked`, and where the class of the method may not be imported.
+        omegaconf.errors.OmegaConfBaseException: where a value is missing or of another type.
+    """
+    require_trusted(plain.get("model"), "model", modules)
+    refuse_not_finite(plain)
+    config = cast(Config, OmegaConf.to_object(with_types(plain, ["model"])))
+    validate(config, ["model"])
+    return config
+
+
+def checked_dataset(composed: DictConfig | dict[str, Any]) -> DatasetConfig:
     """The `dataset` node of a composed configuration; raises as `checked`."""
     node = with_types(composed, ["dataset"]).dataset
     config = cast(DatasetConfig, OmegaConf.to_object(node))
@@ -52,8 +81,12 @@ def refuse_not_finite(node: Any, key: str = "") -> None:
         require(math.isfinite(node), key, node, "a finite number")
 
 
-def validate(config: Config) -> None:
+def validate(config: Config, groups: Collection[str] = tuple(GROUPS)) -> None:
     """Check what types cannot say.
+
+    Args:
+        config: of a run.
+        groups: those of its nodes that have a type.
 
     Raises:
         FairAllError: naming the key, the value given and what is allowed.
@@ -76,7 +109,9 @@ def validate(config: Config) -> None:
     )
     window = evaluation.window
     require(
-        len(window) == 2 and 0 <= window[0] < window[1] <= schedule.time_steps,
+        len(window) == 2
+        and all(isinstance(step, int) for step in window)
+        and 0 <= window[0] < window[1] <= schedule.time_steps,
         "evaluation.window",
         window,
         f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {schedule.time_steps}",
@@ -90,10 +125,12 @@ def validate(config: Config) -> None:
             config.tracking.register,
             "null where tracking.enabled=false",
         )
-    validate_dataset(config.dataset)
+    if "dataset" in groups:
+        validate_dataset(config.dataset)
     plain_name("model.name", config.model.name)
     config.model.validate()
-    config.initial_policy.validate()
+    if "initial_policy" in groups:
+        config.initial_policy.validate()
     config.world.validate()
     _validate_protocol(config.protocol)
     _validate_exploration(config.exploration)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -10,8 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairall.config.checks import require
 from fairall.config.schema import NetInputs
-from fairall.data.cells import refuse
+from fairall.data.cells import refuse, shown
 from fairall.errors import FairAllError
 
 
@@ -165,7 +170,7 @@ class Schema(Sequence[Feature]):
         scale: standard deviation, likewise, positive; by default 1.
 
     Raises:
-        FairAllError: if a feature has a reserved name.
+        FairAllError: if a feature has a reserved name, or that of another.
     """
 
     def __init__(
@@ -179,6 +184,9 @@ class Schema(Sequence[Feature]):
         self.inputs = inputs
         self.mean = (0.0,) * len(self) if mean is None else tuple(mean)
         self.scale = (1.0,) * len(self) if scale is None else tuple(scale)
+        repeated = [name for name, times in Counter(self.names).items() if times > 1]
+        if repeated:
+            raise FairAllError(f"{len(self)} features, of which more than one is named {repeated[0]!r}")
         for name in RESERVED:
             if name in self.names:
                 raise FairAllError(
@@ -237,18 +245,70 @@ class Schema(Sequence[Feature]):
         ]
 
     @classmethod
-    def from_plain(cls, plain: Sequence[dict[str, Any]]) -> Schema:
-        """Inverse of `to_plain`, also after a round trip through JSON."""
-        features = [
-            Feature(
-                item["name"],
-                Kind(item["kind"]),
-                tuple(item["codes"]),
-                tuple(item["levels"]),
-                item["fill"],
-                tuple(item["missing"]),
-            )
-            for item in plain
-        ]
-        mean, scale = ([item[name] for item in plain] for name in ("mean", "scale"))
+    def from_plain(cls, plain: Any) -> Schema:
+        """Inverse of `to_plain`, also after a round trip through JSON.
+
+        Raises:
+            FairAllError: naming the feature and the key, where `plain` is nothing that `to_plain` returns.
+        """
+        require(isinstance(plain, list) and len(plain) > 0, "features", _kind_of(plain), "a list of features")
+        features = [_feature_of(item, f"features.{i}") for i, item in enumerate(plain)]
+        mean, scale = ([float(item[name]) for item in plain] for name in ("mean", "scale"))
         return cls(features, mean=mean, scale=scale)
+
+
+def _feature_of(item: Any, key: str) -> Feature:
+    """A feature of `Schema.to_plain`; raises as `Schema.from_plain`."""
+    require_keys(key, item, (*Feature.__dataclass_fields__, "mean", "scale"))
+    name, codes, levels, fill, missing = (item[of] for of in ("name", "codes", "levels", "fill", "missing"))
+    require(isinstance(name, str) and name != "", f"{key}.name", _kind_of(name), "a text")
+    kinds = [kind.value for kind in Kind]
+    require(item["kind"] in kinds, f"{key}.kind", _kind_of(item["kind"]), " or ".join(kinds))
+    kind = Kind(item["kind"])
+    require_texts(f"{key}.levels", levels)
+    require_texts(f"{key}.missing", missing)
+    require(
+        isinstance(codes, list) and all(map(is_finite, codes)), f"{key}.codes", "...", "a list of numbers"
+    )
+    rising = all(low < high for low, high in itertools.pairwise(codes))
+    require(rising, f"{key}.codes", "...", "in ascending order")
+    for of in ("mean", "scale"):
+        require(is_finite(item[of]), f"{key}.{of}", _kind_of(item[of]), "a finite number")
+    require(item["scale"] > 0, f"{key}.scale", item["scale"], "positive")
+    if fill is not None:
+        require(is_finite(fill), f"{key}.fill", _kind_of(fill), "a finite number or null")
+        require(kind not in DISCRETE or fill in codes, f"{key}.fill", fill, "one of the codes")
+    if kind not in DISCRETE:
+        require(not codes and not levels, f"{key}.codes", "...", f"empty, since the feature is {kind.value}")
+    fitting = len(levels) in (0, len(codes)) and len(set(levels)) == len(levels)
+    require(fitting, f"{key}.levels", "...", "another text for each code, or none")
+    return Feature(name, kind, tuple(map(float, codes)), tuple(levels), fill, tuple(missing))
+
+
+def require_keys(key: str, item: Any, names: Collection[str]) -> None:
+    """Raise FairAllError unless `item` is a dict with the keys `names`."""
+    require(isinstance(item, dict), key, _kind_of(item), f"an object with {', '.join(names)}")
+    for name in names:
+        if name not in item:
+            raise FairAllError(f"{key} lacks {name}")
+
+
+def require_texts(key: str, texts: Any) -> None:
+    """Raise FairAllError unless `texts` is a list of texts."""
+    holds = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    require(holds, key, "...", "a list of texts")
+
+
+def is_finite(number: Any) -> bool:
+    """Whether a value out of JSON is a number that a float can hold."""
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        return False
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _kind_of(value: Any) -> str:
+    """A value out of JSON for a message: short ones as they are."""
+    return shown(json.dumps(value)) if not isinstance(value, dict | list) else type(value).__name__

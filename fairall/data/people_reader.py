@@ -14,9 +14,21 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from fairall.config.checks import require
 from fairall.data.cells import refuse, row_number, shown
 from fairall.data.csv.infer import LARGEST_COUNT, OTHER_LEVEL
-from fairall.data.features import DISCRETE, MISSING_LEVEL, Feature, Kind, Schema, by_spelling, spelling
+from fairall.data.features import (
+    DISCRETE,
+    MISSING_LEVEL,
+    Feature,
+    Kind,
+    Schema,
+    by_spelling,
+    is_finite,
+    require_keys,
+    require_texts,
+    spelling,
+)
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Sensitive
 from fairall.errors import FairAllError
@@ -245,18 +257,19 @@ class PeopleReader:
         return {"features": features, "sensitive": None if self.sensitive is None else asdict(self.sensitive)}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> PeopleReader:
-        """Inverse of `to_plain`, also after a round trip through JSON."""
-        features, sensitive = plain["features"], plain["sensitive"]
+    def from_plain(cls, plain: Any) -> PeopleReader:
+        """Inverse of `to_plain`, also after a round trip through JSON.
 
-        def numbers(name: str) -> np.ndarray:
-            return np.array([feature[name] for feature in features], dtype=float)
-
-        schema = Schema.from_plain(features)
-        if sensitive is not None:
-            groups = (tuple(sensitive[group]) for group in ("advantaged", "disadvantaged"))
-            sensitive = Sensitive(sensitive["column"], *groups)
-        return cls(schema, Scaler.of(schema), numbers("lowest"), numbers("highest"), sensitive)
+        Raises:
+            FairAllError: as `Schema.from_plain`.
+        """
+        require_keys("the file", plain, ("features", "sensitive"))
+        schema = Schema.from_plain(plain["features"])
+        for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True)):
+            _require_range(f"features.{i}", feature, item)
+        ranges = ([item[name] for item in plain["features"]] for name in ("lowest", "highest"))
+        lowest, highest = (np.array(values, dtype=float) for values in ranges)
+        return cls(schema, Scaler.of(schema), lowest, highest, _sensitive_of(plain["sensitive"]))
 
     def _require_columns(self, people: pd.DataFrame) -> None:
         needed = set(self.schema.names)
@@ -308,6 +321,35 @@ class PeopleReader:
         if far.any():
             findings.far[feature.name].add(column, far)
         return _completed(feature, column, values, np.isnan(values), findings)
+
+
+def _require_range(key: str, feature: Feature, item: dict[str, Any]) -> None:
+    """Raise FairAllError unless `lowest` and `highest` of `PeopleReader.to_plain` fit the feature."""
+    require_keys(key, item, ("lowest", "highest"))
+    low, high = item["lowest"], item["highest"]
+    if feature.kind in DISCRETE:
+        require(low is None and high is None, f"{key}.lowest", "...", f"null, since it is {feature.kind}")
+        return
+    require(is_finite(low) and is_finite(high), f"{key}.lowest", "...", "a finite number, as highest")
+    require(low <= high, f"{key}.lowest", low, f"at most highest, which is {high}")
+    if feature.kind is Kind.COUNT:
+        least = 0 <= low <= LARGEST_COUNT
+        require(least and low == int(low), f"{key}.lowest", low, "a whole number from 0, as it is a count")
+
+
+def _sensitive_of(plain: Any) -> Sensitive | None:
+    """The sensitive attribute of `PeopleReader.to_plain`; raises as `PeopleReader.from_plain`."""
+    if plain is None:
+        return None
+    require_keys("sensitive", plain, ("column", "advantaged", "disadvantaged"))
+    column, *groups = (plain[name] for name in ("column", "advantaged", "disadvantaged"))
+    require(isinstance(column, str) and column != "", "sensitive.column", "...", "a text")
+    for name, words in zip(("advantaged", "disadvantaged"), groups, strict=True):
+        require_texts(f"sensitive.{name}", words)
+        require(len(words) > 0, f"sensitive.{name}", words, "a list with at least one text")
+    both = [word for word in groups[0] if word in set(groups[1])]
+    require(not both, "sensitive.advantaged", "...", "other texts than those of sensitive.disadvantaged")
+    return Sensitive(column, *map(tuple, groups))
 
 
 class _WithoutDoubts(PeopleReader):

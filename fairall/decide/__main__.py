@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairall.config.checks import whole_number
+from fairall.config.checks import TRUST, whole_number
 from fairall.runtime.setup import run_command
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _decide(arguments: argparse.Namespace) -> int:
         _refuse_out(arguments.out, table.path)
     elif arguments.capacity is not None or arguments.draw is not None:
         raise FairAllError("--explain explains a probability: leave --capacity and --draw out")
-    policy, run = find_policy(arguments.run, places(arguments.words))
+    policy, run = find_policy(arguments.run, places(arguments.words), arguments.trust)
     policy.deciding(arguments.policy)
     use_threads(None)
     threshold = policy.threshold if arguments.threshold is None else arguments.threshold
@@ -113,8 +113,9 @@ def _explain(arguments: argparse.Namespace, policy: Policy, table: Table, thresh
         raise FairAllError(f"-o {out}: is a file; --explain writes a folder")
     if against is not None and (wrong := why_no_file(against)):
         raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
-    person = table.row(arguments.explain)
-    warnings = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=arguments.strict)
+    with table.unchanged():
+        person = table.row(arguments.explain)
+        warnings = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=arguments.strict)
     others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
     # Its row is judged as one of the table, as for a decision.
     explanation = explain(policy.without_doubts(), person, others, by=arguments.policy, threshold=threshold)
@@ -229,6 +230,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="people to compare with, in place of the training people"
     )
+    parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=TRUST)
     parser.add_argument("--strict", action="store_true", help="refuse values unknown from training")
     return parser
 

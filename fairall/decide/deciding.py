@@ -16,7 +16,7 @@ from fairall.models.learner import ProgressCallback
 from fairall.policy import Policy
 from fairall.results.decisions import free_names, told_of_renamed
 from fairall.results.terminal import Display
-from fairall.storage.files import atomic
+from fairall.storage.files import unnamed
 
 COLUMNS = ("probability", "spread", "decision", "propensity")
 
@@ -61,7 +61,8 @@ def decide(
     """Write the table with a decision on each person.
 
     The table is read twice, since its values are judged as a whole before the first decision, and a third
-    time if places are few, since all probabilities are then needed before the first decision.
+    time if places are few, since all probabilities are then needed before the first decision. That it is the
+    same table each time is checked by a hash of the file.
 
     Args:
         policy: of all seeds.
@@ -73,22 +74,21 @@ def decide(
         strict: see `Policy.propensity`.
 
     Raises:
-        FairAllError: if the table cannot be read or holds invalid values, or the policy has diverged.
+        FairAllError: if the table cannot be read, holds invalid values or is changed meanwhile, or the
+            policy has diverged.
     """
-    decided, (findings, n_parts) = Decided(), findings_in(table, policy.reader)
-    decided.warnings = policy.reader.doubts(findings, strict=strict)
-    rule.check(findings.n_rows)
-    names = free_names(COLUMNS, findings.columns)
-    decided.notes = told_of_renamed(names, out.name, table.path.name)
-    with (
-        atomic(out) as temporary,
-        table.writer(temporary) as write,
-        Display().phase("Deciding", n_parts) as advance,
-    ):
-        for part, *values in _decisions(policy, table, rule, which, advance):
-            write(part, dict(zip(names.values(), values, strict=True)))
-            _, spread, accepted, _ = values
-            decided.add(policy.reader.groups(part.text), accepted > 0, spread)
+    decided = Decided()
+    with unnamed(out) as file, table.unchanged():
+        findings, n_parts = findings_in(table, policy.reader)
+        decided.warnings = policy.reader.doubts(findings, strict=strict)
+        rule.check(findings.n_rows)
+        names = free_names(COLUMNS, findings.columns)
+        decided.notes = told_of_renamed(names, out.name, table.path.name)
+        with table.writer(file, out.name) as write, Display().phase("Deciding", n_parts) as advance:
+            for part, *values in _decisions(policy, table, rule, which, advance):
+                write(part, dict(zip(names.values(), values, strict=True)))
+                _, spread, accepted, _ = values
+                decided.add(policy.reader.groups(part.text), accepted > 0, spread)
     return decided
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
@@ -235,6 +236,10 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
     instead = "give people to compare with: --against FILE"
     if policy.config is None:
         raise FairAllError(f"the policy was not loaded, and its training people are not known; {instead}")
+    try:
+        require_trusted(policy.config["dataset"], "dataset", policy.modules)
+    except FairAllError as error:
+        raise FairAllError(f"{error}; or {instead}") from error
     config = checked_dataset(policy.config)
     try:
         data = dataset(config).prepare(scaler=policy.learner.setting.protocol.scaler)

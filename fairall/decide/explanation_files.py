@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from fairall.decide.explain import Explanation, Position
 from fairall.results.figures import BLUE, GREY, ORANGE, STYLE, principal, save_figure, set_title
-from fairall.storage.files import atomic
+from fairall.storage.files import atomic, tidied
 
 MOST_BARS = 12  # further features are one bar
 CELL = 24  # characters of a value
@@ -20,10 +20,10 @@ CELL = 24  # characters of a value
 
 def write_explanation(explanation: Explanation, folder: Path) -> None:
     """Write explanation.png and explanation.json to a folder, which is made where it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    draw_explanation(explanation, folder / "explanation.png")
-    with atomic(folder / "explanation.json") as temporary:
-        temporary.write_text(json.dumps(explanation.to_plain(), indent=1, allow_nan=False) + "\n")
+    with tidied(folder, "explanation.*"):
+        draw_explanation(explanation, folder / "explanation.png")
+        with atomic(folder / "explanation.json") as temporary:
+            temporary.write_text(json.dumps(explanation.to_plain(), indent=1, allow_nan=False) + "\n")
 
 
 def draw_explanation(explanation: Explanation, path: Path) -> None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from fairall.errors import FairAllError
 from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.finished import read_named, run_folder
+from fairall.storage.files import temporary_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
 HERE: dict[str, Any] = {"outputs_dir": "outputs", "tracking": {"uri": None}}  # where policies are looked for
 ADDRESS = re.compile(r"runs:/[^/]+/.+|models:/.+")
 
 
-def load_policy(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Policy:
+def load_policy(
+    run: str | Path, *, outputs_dir: str | Path = "outputs", modules: Collection[str] = ()
+) -> Policy:
     """The saved policy of a finished run.
 
     Args:
@@ -25,34 +28,36 @@ def load_policy(run: str | Path, *, outputs_dir: str | Path = "outputs") -> Poli
             `runs:/ID/policy`, `models:/NAME/VERSION` or `models:/m-ID`.
         outputs_dir: where ids are looked for, in `runs/`; its MLflow store is used unless the environment
             variable MLFLOW_TRACKING_URI names another.
+        modules: see `Policy.load`; needed for a method of your own that your program has not imported.
 
     Raises:
-        FairAllError: where there is no such run, it is unfinished, or the policy is damaged or of another
-            version of this package.
+        FairAllError: where there is no such run, it is unfinished, or the policy is damaged, of another
+            version of this package, or of a method whose module may not be imported.
     """
-    return find_policy(str(run), HERE | {"outputs_dir": str(outputs_dir)})[0]
+    return find_policy(str(run), HERE | {"outputs_dir": str(outputs_dir)}, modules)[0]
 
 
-def find_policy(run: str, config: dict[str, Any]) -> tuple[Policy, str]:
+def find_policy(run: str, config: dict[str, Any], modules: Collection[str] = ()) -> tuple[Policy, str]:
     """The policy as of `load_policy`, and a name of its run.
 
     Args:
         run: see `load_policy`.
         config: with `outputs_dir` and `tracking.uri`, which is preferred to MLFLOW_TRACKING_URI.
+        modules: see `load_policy`.
     """
     if run.startswith(IN_MLFLOW):
-        return _downloaded(run, config), run
-    return saved_in(run_folder(run, Path(config["outputs_dir"]) / "runs"))
+        return _downloaded(run, config, modules), run
+    return saved_in(run_folder(run, Path(config["outputs_dir"]) / "runs"), modules)
 
 
-def saved_in(path: Path) -> tuple[Policy, str]:
+def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
     """The policy in the folder of a run or of its policy, and a name of the run; raises as `load_policy`."""
     if any((path / name).exists() for name in (SUMS, FEATURES, WEIGHTS)):
-        return Policy.load(path), path.parent.name if path.name == "policy" else path.name
-    return Policy.load(read_named(path).path / "policy"), path.name
+        return Policy.load(path, modules=modules), path.parent.name if path.name == "policy" else path.name
+    return Policy.load(read_named(path).path / "policy", modules=modules), path.name
 
 
-def _downloaded(address: str, config: dict[str, Any]) -> Policy:
+def _downloaded(address: str, config: dict[str, Any], modules: Collection[str]) -> Policy:
     from fairall.tracking.artifacts import download
 
     told = FairAllError(
@@ -61,12 +66,12 @@ def _downloaded(address: str, config: dict[str, Any]) -> Policy:
     if not ADDRESS.fullmatch(address):
         raise told
     uri = config["tracking"]["uri"] or os.environ.get("MLFLOW_TRACKING_URI")
-    with TemporaryDirectory() as folder:
-        download(address, Path(folder), config | {"tracking": {"uri": uri}})
-        found = [path.parent for path in Path(folder).rglob(SUMS)]
+    with temporary_folder() as folder:
+        download(address, folder, config | {"tracking": {"uri": uri}})
+        found = [path.parent for path in folder.rglob(SUMS)]
         if not found:
             raise told
         try:
-            return Policy.load(found[0])
+            return Policy.load(found[0], modules=modules)
         except FairAllError as error:
             raise FairAllError(f"{address}: {error}") from error

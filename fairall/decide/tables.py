@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 
 from fairall.data.csv.reader import PARQUET_ENDINGS, read_parts
 from fairall.errors import FairAllError
+from fairall.storage.files import sha256
 
 ROWS = 10_000  # in memory at a time; another number may change the last decimal of probabilities
 
@@ -67,15 +69,44 @@ class Table:
         raise FairAllError(f"{self.path}: there is no row {number}, only {n}")
 
     @contextmanager
-    def writer(self, path: Path) -> Iterator[Write]:
-        """Write rows of this table to another file: Parquet by its ending, else CSV as this one is."""
+    def unchanged(self) -> Iterator[None]:
+        """A block that reads the file more than once.
+
+        Raises:
+            FairAllError: when the block ends or fails, if the file is no longer as it was at its start.
+        """
+        before = self._sum()
+        try:
+            yield
+        except Exception as error:
+            self._refuse_changed(before, error)
+            raise
+        self._refuse_changed(before)
+
+    def _refuse_changed(self, before: str | None, error: Exception | None = None) -> None:
+        if self._sum() != before:
+            raise FairAllError(
+                f"{self.path} was changed while it was read, so nothing is decided; decide on a copy that "
+                "nobody writes to"
+            ) from error
+
+    def _sum(self) -> str | None:
+        try:
+            return sha256(self.path)
+        except OSError:  # reading it tells what is wrong
+            return None
+
+    @contextmanager
+    def writer(self, file: IO[bytes], name: str) -> Iterator[Write]:
+        """Write rows of this table to another: Parquet by the ending of its name, else CSV as this one is."""
         with ExitStack() as stack:
-            if path.suffix.lower() in PARQUET_ENDINGS:
-                yield _parquet_writer(path, stack)
+            if name.lower().endswith(PARQUET_ENDINGS):
+                yield _parquet_writer(file, stack)
             else:
                 encoding = self.encoding if self.path.suffix.lower() not in PARQUET_ENDINGS else "utf-8"
-                file = stack.enter_context(path.open("w", encoding=encoding, newline=""))
-                yield _csv_writer(file, self.separator)
+                text = io.TextIOWrapper(file, encoding=encoding, newline="")
+                stack.callback(text.detach)
+                yield _csv_writer(text, self.separator)
 
 
 def _csv_writer(file: IO[str], separator: str) -> Write:
@@ -94,7 +125,7 @@ def _csv_writer(file: IO[str], separator: str) -> Write:
     return write
 
 
-def _parquet_writer(path: Path, stack: ExitStack) -> Write:
+def _parquet_writer(file: IO[bytes], stack: ExitStack) -> Write:
     writer: pq.ParquetWriter | None = None
 
     def write(part: Part, columns: Mapping[str, np.ndarray]) -> None:
@@ -105,7 +136,7 @@ def _parquet_writer(path: Path, stack: ExitStack) -> Write:
         for name, values in columns.items():
             table = table.append_column(name, pa.array(values, from_pandas=True))
         if writer is None:
-            writer = stack.enter_context(pq.ParquetWriter(path, table.schema))
+            writer = stack.enter_context(pq.ParquetWriter(file, table.schema))
         writer.write_table(table)
 
     return write

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairall.config.checks import TRUST
 from fairall.runtime.setup import run_command
 
 if TYPE_CHECKING:
@@ -99,7 +100,8 @@ def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> 
     evaluator = Evaluator(
         log, propensity_model=arguments.propensity_model, outcome_model=arguments.outcome_model
     )
-    found = [_evaluation(evaluator, policy, config) for policy in policies]
+    trust = getattr(arguments, "trust", [])
+    found = [_evaluation(evaluator, policy, config, trust) for policy in policies]
     shown = Shown.of(found[0] if len(found) == 1 else Comparison(*found), arguments.log)
     names = [one.policy if policy else "decisions" for one, policy in zip(found, policies, strict=True)]
     folder = arguments.out or Path(config["outputs_dir"]) / "evaluations" / _folder(arguments.log, names)
@@ -142,13 +144,15 @@ def _policies(command: str, arguments: argparse.Namespace) -> list[str | None]:
     return [None, *given][-2:]
 
 
-def _evaluation(evaluator: Evaluator, policy: str | None, config: dict[str, Any]) -> Evaluation:
+def _evaluation(
+    evaluator: Evaluator, policy: str | None, config: dict[str, Any], modules: Sequence[str]
+) -> Evaluation:
     from fairall.evaluate.evaluation import Evaluation
     from fairall.evaluate.policies import target_probabilities
 
     if policy is None:
         return evaluator.evaluate()
-    target, name = target_probabilities(policy, evaluator.log, config=config)
+    target, name = target_probabilities(policy, evaluator.log, config=config, modules=modules)
     return Evaluation(evaluator, name, target)
 
 
@@ -185,6 +189,7 @@ def _parser(command: str) -> argparse.ArgumentParser:
         parser.add_argument(
             "--policy", action="append", metavar="RUN|ADDRESS|COLUMN", help="the policy; A and B for compare"
         )
+        parser.add_argument("--trust", action="append", default=[], metavar="MODULE", help=TRUST)
     parser.add_argument("words", metavar="KEY=VALUE", nargs="*", help="columns of the log, see below")
     parser.add_argument(
         "--groups", default="", metavar="COLUMNS", help="columns, with commas, whose combinations are groups"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from fairall.results.finished import run_folder
 
 
 def target_probabilities(
-    policy: Any, log: DecisionLog, *, config: dict[str, Any] = HERE
+    policy: Any, log: DecisionLog, *, config: dict[str, Any] = HERE, modules: Collection[str] = ()
 ) -> tuple[np.ndarray, str]:
     """Acceptance probabilities of a policy that the log's decisions did not follow, and its name.
 
@@ -40,6 +40,7 @@ def target_probabilities(
             - beginning of the id of a run.
         log: the people.
         config: see `decide.load.find_policy`.
+        modules: see `fairall.load_policy`.
 
     Returns:
         Shape (N,), in [0, 1], and a name for tables.
@@ -52,7 +53,7 @@ def target_probabilities(
         word = str(policy)
         if word in log.raw:
             return _of_column(log.raw[word], log), word
-        saved, name = _saved(word, log, config)
+        saved, name = _saved(word, log, config, modules)
         return _accepts(lambda: saved.propensity(log.raw).mean(0), log, name), name
     if isinstance(policy, Policy):
         name = type(policy.learner).__name__
@@ -67,10 +68,12 @@ def target_probabilities(
     return _accepts(lambda: policy, log, name), name
 
 
-def _saved(word: str, log: DecisionLog, config: dict[str, Any]) -> tuple[Policy, str]:
+def _saved(
+    word: str, log: DecisionLog, config: dict[str, Any], modules: Collection[str]
+) -> tuple[Policy, str]:
     """The policy of a run, a folder or an address that the user named, and its name."""
     if word.startswith(IN_MLFLOW):
-        return find_policy(word, config)
+        return find_policy(word, config, modules)
     runs = Path(config["outputs_dir"]) / "runs"
     try:
         path = run_folder(word, runs)
@@ -83,7 +86,7 @@ def _saved(word: str, log: DecisionLog, config: dict[str, Any]) -> tuple[Policy,
                 f"{runs}{hint}"
             ) from error
         raise FairAllError(f"policy {error}") from error
-    return saved_in(path)
+    return saved_in(path, modules)
 
 
 def _accepts(probabilities: Callable[[], Any], log: DecisionLog, name: str) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -136,13 +135,14 @@ MAKE_AND_SHOW = ("worlds", "leaderboard")
 
 def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
     from fairall.results.finished import collect
+    from fairall.storage.files import temporary_folder
     from fairall.tracking.artifacts import fetch_runs
 
     if not from_mlflow:
         return collect(Path(config["outputs_dir"]) / "runs")
-    with tempfile.TemporaryDirectory(prefix="fairall-report-") as folder:
-        fetch_runs(config, Path(folder))
-        return collect(Path(folder))
+    with temporary_folder() as folder:
+        fetch_runs(config, folder)
+        return collect(folder)
 
 
 def _parser(command: str) -> argparse.ArgumentParser:

@@ -219,7 +219,7 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
     from fairall.results.latent_quality import latent
 
     folder: Path = run.path / "policy"
-    if not (folder / "weights.pt").exists():
+    if not (folder / "weights.safetensors").exists():
         return None
     try:
         policy = Policy.load(folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from fairall.errors import FairAllError
 from fairall.results.figures import STYLE
 from fairall.results.table import Item, Table, comma_separated, latex, markdown
-from fairall.storage.files import atomic
+from fairall.storage.files import atomic, tidied
 
 DPI = 300
 BASE = STYLE | {
@@ -79,21 +79,28 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
     Raises:
         FairAllError: where the folder cannot be written.
     """
-    pictures = {}
     try:
-        for item in (item for some in sections.values() for item in some):
-            if isinstance(item, PageFigure) and item.draw is not None:
-                pictures[item.key] = save(item.draw, folder / "figures" / item.key)
-            elif isinstance(item, Table):
-                for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
-                    write(folder / "tables" / f"{item.key}.{ending}", written(item))
-        of_page = {"title": title, "sections": sections, "pictures": pictures}
-        write(folder / "index.html", rendered("page.html.jinja", EMPTY | texts | of_page))
+        with tidied(folder), tidied(folder / "tables"), tidied(folder / "figures"):
+            pictures = dict(_written_items(folder, sections))
+            of_page = {"title": title, "sections": sections, "pictures": pictures}
+            write(folder / "index.html", rendered("page.html.jinja", EMPTY | texts | of_page))
     except OSError as error:
         reason = error.strerror or error
         raise FairAllError(
             f"cannot write to {folder}: {reason}; choose another place with --out FOLDER"
         ) from error
+
+
+def _written_items(
+    folder: Path, sections: Mapping[str, Sequence[Item]]
+) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
+    """Write tables and figures; yield the pictures of each figure for the page, by its key."""
+    for item in (item for some in sections.values() for item in some):
+        if isinstance(item, PageFigure) and item.draw is not None:
+            yield item.key, save(item.draw, folder / "figures" / item.key)
+        elif isinstance(item, Table):
+            for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
+                write(folder / "tables" / f"{item.key}.{ending}", written(item))
 
 
 def write(path: Path, text: str) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import fcntl
+import fnmatch
 import hashlib
 import os
+import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from filelock import FileLock, Timeout
 
 from fairall.errors import FairAllError
-from fairall.runtime.process import this_process
+from fairall.runtime.process import is_gone, this_process
 
 Log = Callable[[str], None]
 """Shows a message to the user."""
@@ -26,6 +31,8 @@ NO_FILES = {
     stat.S_IFBLK: "is a device, not a file",
     stat.S_IFSOCK: "is a socket, not a file",
 }
+
+TEMPORARY = re.compile(r"\.(?P<name>.+)\.[a-z0-9_]{8}(?P<suffix>(\.[^.]+)?)")  # names of `atomic`
 
 
 def ignore(message: str) -> None:
@@ -54,6 +61,71 @@ def atomic(path: Path) -> Iterator[Path]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def unnamed(path: Path) -> Iterator[IO[bytes]]:
+    """A file without a name, whose content replaces `path` when the block ends.
+
+    For data of people: the system deletes it with the process, however that ends. Only while the content is
+    copied to the file of `atomic`, at the end, can a kill leave something, which the next call for `path`
+    deletes.
+
+    Raises:
+        OSError: with the name of `path`, if it cannot be written.
+    """
+    try:
+        with tidied(path.parent, path.name), tempfile.TemporaryFile(dir=path.parent) as file:
+            yield file
+            file.seek(0)
+            with atomic(path) as temporary, temporary.open("wb") as copied:
+                shutil.copyfileobj(file, copied)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def tidied(folder: Path, name: str = "*") -> Iterator[None]:
+    """Delete temporary files of `atomic` that killed processes left in a folder of the user's.
+
+    Processes in the block share a lock on the folder, and only one that has it alone deletes.
+
+    Args:
+        folder: is made where it is missing.
+        name: of the files that they would have replaced, a pattern.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # others are at work, or the file system has no locks
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for path in folder.iterdir():
+                replaced = replaced_by(path.name)
+                if replaced is not None and fnmatch.fnmatchcase(replaced, name):
+                    path.unlink(missing_ok=True)
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
+
+
+def replaced_by(name: str) -> str | None:
+    """The name of the file that a temporary file of `atomic` would replace; None for other files."""
+    found = TEMPORARY.fullmatch(name)
+    if found is None or Path(found["name"]).suffix != found["suffix"]:
+        return None
+    return found["name"]
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder in the system's place for temporary files; deletes those of processes that were killed."""
+    for left in Path(tempfile.gettempdir()).glob("fairall-*:*-*"):
+        if is_gone(left.name.removeprefix("fairall-").rpartition("-")[0]):
+            shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f"fairall-{this_process()}-") as folder:
+        yield Path(folder)
 
 
 def remove_leftovers(folder: Path, name: str = "*") -> None:

@@ -20,6 +20,7 @@ from fairall.tracking.client import (
     Store,
     allowed,
     how_to_look,
+    log_folder,
     quiet_mlflow,
     reaching,
     store_uri,
@@ -68,7 +69,7 @@ def log_report(
             metrics=[Metric(allowed(name), value, now, 0) for name, value in (metrics or {}).items()],
             params=[Param(allowed(name), str(value)[:500]) for name, value in (parameters or {}).items()],
         )
-        store.client.log_artifacts(run_id, str(folder))
+        log_folder(store.client, run_id, folder)
         store.client.set_tag(run_id, NOTE_TAG, note_of_report(folder, store.experiment, run_id))
         store.client.set_terminated(run_id, "FINISHED")
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairall.errors import FairAllError
 from fairall.runtime.process import is_gone
-from fairall.storage.files import atomic, locked, remove_leftovers
+from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by
 from fairall.tracking.page import experiment_page, experiment_tags
 
 if TYPE_CHECKING:
+    from mlflow import MlflowClient
     from mlflow.entities import Run
 
 LOCAL_PAGE = "http://127.0.0.1:5000"  # of `mlflow ui`
@@ -206,6 +207,21 @@ def _make_database(path: Path) -> None:
     if not path.exists():
         with atomic(path) as temporary:
             MlflowClient(f"sqlite:///{temporary}").search_experiments()
+
+
+def log_folder(client: MlflowClient, run_id: str, folder: Path, under: str = "") -> None:
+    """Log the files of a folder, with its folders, but for temporary ones that a killed process left.
+
+    Args:
+        client: of the store.
+        run_id: of the run that gets them.
+        folder: of the files.
+        under: folder of the run's artifacts.
+    """
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and replaced_by(path.name) is None:
+            place = (Path(under) / path.parent.relative_to(folder)).as_posix()
+            client.log_artifact(run_id, str(path), None if place == "." else place)
 
 
 def allowed(name: str) -> str:

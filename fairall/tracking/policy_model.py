@@ -19,9 +19,14 @@ class MLflowPolicy(mlflow.pyfunc.PythonModel):
     """Acceptance probabilities of a table of raw features and the sensitive attribute."""
 
     def load_context(self, context: Any) -> None:
-        """Load the policy folder logged with the model; MlflowException where it is damaged."""
+        """Load the policy folder logged with the model; MlflowException where it is damaged.
+
+        The module of the method was named when the model was logged. That adds no risk: whoever can log a
+        model can log code, of which this file is a part.
+        """
+        modules = (context.model_config or {}).get("modules", [])
         try:
-            self.policy = Policy.load(context.artifacts["policy"])
+            self.policy = Policy.load(context.artifacts["policy"], modules=modules)
         except FairAllError as error:
             raise MlflowException(str(error)) from None
 

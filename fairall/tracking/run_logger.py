@@ -18,7 +18,7 @@ from fairall.policy import load_reader
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed
+from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, log_folder
 from fairall.tracking.metrics import log_points
 from fairall.tracking.page import NOTE_TAG, note_of_run
 
@@ -187,7 +187,7 @@ class RunLogger:
         for name in (*FILES, DECISIONS):
             if (folder / name).exists():
                 self._client.log_artifact(parent, str(folder / name))
-        self._client.log_artifacts(parent, str(folder / "figures"), "figures")
+        log_folder(self._client, parent, folder / "figures", "figures")
         self._client.set_tag(parent, NOTE_TAG, note_of_run(self._config, summary, self.experiment, parent))
         if fingerprint := summary.get("data", {}).get("fingerprint"):  # absent from runs of older versions
             self._log_data(parent, fingerprint)
@@ -215,6 +215,7 @@ class RunLogger:
                 name=MODEL,
                 python_model=str(Path(__file__).with_name("policy_model.py")),
                 artifacts={name: str(path) for name, path in files.items() if path.exists()},
+                model_config={"modules": [self._config["model"]["_target_"].rpartition(".")[0]]},
                 signature=_signature(reader, seeds),
                 input_example=reader.example(),
                 # Without this package, which is on no index and has to be installed.

@@ -3,7 +3,10 @@
 import csv
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +18,7 @@ from fairall.config.compose import compose_config
 from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
+from fairall.data.people_reader import PeopleReader
 from fairall.decide import tables
 from fairall.models.learner import Setting
 from fairall.policy import Policy
@@ -307,6 +311,113 @@ def test_an_interruption_leaves_nothing(
     said = decide(tmp_path, saved)
     assert (said.returncode, said.stderr) == (130, "fairall: interrupted; the same command starts anew\n")
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+@pytest.mark.parametrize("words", [["--strict"], ["--capacity", "3"]])
+@pytest.mark.parametrize("change", ["appended", "replaced", "deleted"])
+def test_a_table_that_changes_between_check_and_decision_is_refused(
+    change: str, words: list[str], saved: Path, people: pd.DataFrame, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    path, judge = tmp_path / "people.csv", PeopleReader.doubts
+
+    def changed(self: PeopleReader, *given: Any, **options: Any) -> list[str]:
+        if change == "appended":
+            with path.open("a") as file:
+                file.write("0099,50.5,1,True,Atlantis,2,male\n" * 3)
+        elif change == "replaced":
+            path.write_text(path.read_text().replace("York", "Bath"))
+        else:
+            path.unlink()
+        return judge(self, *given, **options)
+
+    monkeypatch.setattr(PeopleReader, "doubts", changed)
+    said = decide(tmp_path, saved, *words)
+    assert (said.returncode, said.stderr.count("\n")) == (1, 1)
+    assert "people.csv was changed while it was read, so nothing is decided" in said.stderr
+    assert {path.name for path in tmp_path.iterdir()} <= {"people.csv"}
+    if change != "deleted":
+        said = decide(tmp_path, saved, "--explain", "1", "--against", "people.csv", out="why")
+        assert "people.csv was changed while it was read" in said.stderr
+        assert not (tmp_path / "why").exists()
+
+
+KILLED = """
+import os, shutil, signal, sys
+from fairall.decide import tables
+from fairall.decide.__main__ import main
+from fairall.policy import Policy
+
+def kill(*given, **options):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def copied(source, target):
+    target.write(source.read(500))
+    target.flush()
+    kill()
+
+tables.ROWS = 10
+read = Policy.propensity
+if sys.argv.pop(1) == "deciding":
+    Policy.propensity = lambda self, people, **how: (kill if people.index[0] == 20 else read)(self, people)
+else:
+    shutil.copyfileobj = copied
+main(sys.argv[1:])
+"""
+
+
+def killed(when: str, saved: Path, folder: Path) -> None:
+    words = [sys.executable, "-c", KILLED, when, str(saved), "people.csv", "-o", "out.csv"]
+    assert subprocess.run(words, cwd=folder, check=False).returncode == -signal.SIGKILL
+
+
+def test_a_kill_leaves_nobodys_data(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
+    (tmp_path / ".out.csv.swp").write_text("an editor's")
+    killed("deciding", saved, tmp_path)
+    kept = {".out.csv.swp", "people.csv"}
+    assert {path.name for path in tmp_path.iterdir()} == kept
+    killed("copying", saved, tmp_path)
+    (left,) = {path.name for path in tmp_path.iterdir()} - kept
+    assert (tmp_path / left).stat().st_mode & 0o777 == 0o600
+    assert decide(tmp_path, saved).returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == kept | {"out.csv"}
+
+
+def test_a_method_of_ones_own_is_imported_where_it_is_trusted(
+    people: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trusted_method.py").write_text(
+        "from fairall.models.fairlog import FairLog\n\n\nclass Own(FairLog):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    built(tmp_path, "model=fairlog", "model._target_=trusted_method.Own")
+    del sys.modules["trusted_method"]
+    refused = decide(tmp_path, "policy")
+    assert (refused.returncode, refused.stderr.count("\n")) == (1, 1)
+    assert "--trust trusted_method, or load_policy(..., modules=['trusted_method'])" in refused.stderr
+    assert "trusted_method" not in sys.modules
+    said = decide(tmp_path, "policy", "--trust", "other", "--trust", "trusted_method")
+    assert (said.returncode, said.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("encoding", ["punycode", "rot13", "idna"])
+def test_what_is_no_encoding_of_text_is_refused(
+    encoding: str, saved: Path, people: pd.DataFrame, tmp_path: Path
+) -> None:
+    said = decide(tmp_path, saved, f"text_encoding={encoding}")
+    assert (said.returncode, said.stderr.count("\n")) == (1, 1)
+    assert f"dataset.text_encoding={encoding}: there is no such encoding of text" in said.stderr
+
+
+def test_half_precision_and_tables_without_rows(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
+    half = people.assign(income=people["income"].astype(np.float16), day=pd.Timestamp("2020-01-01"))
+    half.to_parquet(tmp_path / "half.parquet")
+    assert decide(tmp_path, saved, people="half.parquet", out="out.parquet").returncode == 0
+    assert pq.read_schema(tmp_path / "out.parquet").field("income").type == "halffloat"
+    half.head(0).to_parquet(tmp_path / "none.parquet")
+    said = decide(tmp_path, saved, people="none.parquet")
+    assert (said.returncode, said.stderr.count("\n")) == (1, 1)
+    assert "there are columns, but no row" in said.stderr
 
 
 def test_what_is_at_the_place_of_the_output_stays(saved: Path, tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ def test_no_store_is_made_where_there_is_none(tmp_path: Path, monkeypatch: pytes
 
 def test_unfinished_and_damaged_runs_are_refused(outputs: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(run_folder(outputs), tmp_path / "copy")
-    (folder / "policy" / "weights.pt").write_bytes(b"other")
-    with pytest.raises(FairAllError, match=r"weights\.pt is damaged"):
+    (folder / "policy" / "weights.safetensors").write_bytes(b"other")
+    with pytest.raises(FairAllError, match=r"weights\.safetensors is damaged"):
         fairall.load_policy(folder)
     (folder / "DONE").unlink()
     with pytest.raises(FairAllError, match="unfinished: the same command goes on with it"):

@@ -91,7 +91,7 @@ def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path
     (folder / "SUMS").touch()
     with mock.patch.object(Policy, "load", return_value=Saved()) as load:
         given, name = target_probabilities(folder, log)
-        load.assert_called_with(folder)
+        load.assert_called_with(folder, modules=())
         np.testing.assert_allclose(given, 0.75 * TARGET)
         assert name == "2a0b"
         (folder.parent / "config.yaml").touch()
@@ -99,7 +99,7 @@ def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path
             target_probabilities("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})
         with mock.patch("fairall.decide.load.read_named", return_value=mock.Mock(path=folder.parent)):
             assert target_probabilities("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})[1] == "2a0b"
-        load.assert_called_with(folder)
+        load.assert_called_with(folder, modules=())
     with mock.patch("fairall.evaluate.policies.find_policy", return_value=(Saved(), "models:/bank/1")):
         given, name = target_probabilities("models:/bank/1", log)
     np.testing.assert_allclose(given, 0.75 * TARGET)

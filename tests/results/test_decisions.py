@@ -57,7 +57,7 @@ def test_the_log_changes_no_other_file_and_is_of_another_identity(both: tuple[Pa
     without, with_log = both
     assert without.name != with_log.name
     assert not (without / "decisions.csv").exists()
-    for name in ("metrics.csv", "summary.json", "policy/weights.pt"):
+    for name in ("metrics.csv", "summary.json", "policy/weights.safetensors"):
         assert (without / name).read_bytes() == (with_log / name).read_bytes()
     assert "  decisions.csv\n" in (with_log / "DONE").read_text()
 

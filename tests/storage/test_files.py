@@ -1,11 +1,26 @@
 """Files that are replaced whole."""
 
+import fcntl
+import os
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from fairall.storage.files import atomic, damaged, held, locked, write_sums
+from fairall.runtime.process import this_process
+from fairall.storage.files import (
+    atomic,
+    damaged,
+    held,
+    locked,
+    replaced_by,
+    temporary_folder,
+    tidied,
+    unnamed,
+    write_sums,
+)
 
 
 def half_written(path: Path) -> None:
@@ -73,3 +88,64 @@ def test_a_lock_is_held_in_the_block_alone(tmp_path: Path) -> None:
         assert held(lock)
         assert lock.read_text() == whose
     assert not held(lock)
+
+
+def test_an_unnamed_file_is_nowhere_until_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    with unnamed(path) as file:
+        file.write(b"new")
+        assert [*tmp_path.iterdir()] == [path]
+        assert path.read_text() == "old"
+    assert [*tmp_path.iterdir()] == [path]
+    assert path.read_text() == "new"
+
+
+def test_leftovers_of_a_kill_are_deleted_and_nothing_else(tmp_path: Path) -> None:
+    with atomic(tmp_path / "out.csv") as temporary:
+        left = tmp_path / temporary.name
+        assert replaced_by(left.name) == "out.csv"
+    kept = [
+        "out.csv",
+        ".out.csv.swp",
+        ".out.csv.backup01",
+        ".out.csv",
+        ".other.csv.abcdefgh.csv",
+        "a.abcdefgh",
+    ]
+    for name in (left.name, *kept):
+        (tmp_path / name).write_text("")
+    with tidied(tmp_path, "out.csv"):
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+    assert [replaced_by(name) for name in kept] == [None, None, None, None, "other.csv", None]
+
+
+def test_nobody_deletes_the_files_of_a_process_at_work(tmp_path: Path) -> None:
+    handle = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_SH)
+    with atomic(tmp_path / "out.csv") as temporary, tidied(tmp_path):
+        assert temporary.exists()
+    os.close(handle)
+    (tmp_path / ".out.csv.abcdefgh.csv").write_text("")
+    with tidied(tmp_path):
+        assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_the_temporary_folder_of_a_killed_process_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    killed = (
+        "import os, pathlib, signal, tempfile\n"
+        "from fairall.storage.files import temporary_folder\n"
+        f"tempfile.tempdir = {str(tmp_path)!r}\n"
+        "with temporary_folder() as folder:\n"
+        "    (folder / 'people.csv').write_text('people')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    (own := tmp_path / f"fairall-{this_process()}-abcdefgh").mkdir()
+    with temporary_folder() as folder:
+        assert {*tmp_path.iterdir()} == {own, folder}
+    assert not left.exists()

@@ -86,5 +86,5 @@ def test_latent_space_of_a_run(outputs: Path) -> None:
     assert set(s) == {-1.0, 1.0}
     assert set(label) == {0.0, 1.0}
     assert np.isfinite(z).all()
-    (run.path / "policy" / "weights.pt").rename(run.path / "policy" / "gone.pt")
+    (run.path / "policy" / "weights.safetensors").rename(run.path / "policy" / "gone.pt")
     assert latent_space(run) is None

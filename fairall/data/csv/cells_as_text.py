@@ -75,8 +75,11 @@ def _of_arrow(column: pa.ChunkedArray, name: str, missing: frozenset[str]) -> np
         column = column.cast(column.type.value_type)
     if not any(is_one(column.type) for is_one in (*NUMBERS, *TEXTS, pa.types.is_temporal)):
         raise _nested(name)
-    if pa.types.is_null(column.type):
+    if pa.types.is_null(column.type) or not len(column):
         return np.full(len(column), None, dtype=object)
+    if pa.types.is_float16(column.type):  # which pyarrow cannot encode
+        codes, numbers = pd.factorize(column.to_pandas())
+        return _texts(codes, pd.Series(np.asarray(numbers, np.float16)), missing)
     # Distinct values have no nulls, for which pandas would turn whole numbers into decimal ones.
     encoded = pa.chunked_array(column.dictionary_encode()).unify_dictionaries().combine_chunks()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)

@@ -471,7 +471,7 @@ def test_a_separator_that_quotes(own: Own) -> None:
     assert "dataset.separator='\"' is not possible" in complaint(own(people(), separator="'\"'"))
 
 
-@pytest.mark.parametrize("encoding", ["klingon", "hex"])
+@pytest.mark.parametrize("encoding", ["klingon", "hex", "rot13", "base64", "punycode", "idna", "undefined"])
 def test_an_encoding_that_is_none(own: Own, encoding: str) -> None:
     message = complaint(own(people(), text_encoding=encoding))
     assert f"dataset.text_encoding={encoding}: there is no such encoding" in message

@@ -73,6 +73,7 @@ def test_both_formats_give_the_same_cells_and_table(tmp_path: Path) -> None:
         ([" a b ", "NA"], ["a b", None]),
         (pa.array(["x", None]).dictionary_encode(), ["x", None]),
         (pa.nulls(2), [None, None]),
+        (pa.array([0.1, None], pa.float16()), ["0.1", None]),
     ],
 )
 def test_cells_of_each_type(values: Any, cells: list[str | None], tmp_path: Path) -> None:
@@ -97,6 +98,7 @@ def test_empty_rows_and_an_index_without_a_name_are_skipped(tmp_path: Path) -> N
         ({"a": [1, 2]}, "there is a single column, 'a'; a table needs several"),
         ({}, "there are no columns"),
         ({"a": pa.array([], pa.int64()), "b": pa.array([], pa.int64())}, "there are columns, but no row"),
+        ({"a": pa.array([], pa.timestamp("ms")), "b": pa.array([], pa.float16())}, "columns, but no row"),
         ({"a": [1], " a": [1]}, "2 columns are named 'a'"),
     ],
 )

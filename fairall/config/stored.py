@@ -1,0 +1,75 @@
+"""Configurations that runs have stored, read as data: whoever wrote the file may be a stranger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairall.config.choices import yaml_loader
+from fairall.errors import FairAllError
+
+MOST_BYTES = 256 * 1024  # of the file; a configuration has 4 KiB, and names of columns in addition
+MOST_CHARACTERS = 10_000  # of a value
+DEEPEST = 20  # nested containers
+
+
+def read_stored(path: Path) -> dict[str, Any]:
+    """A stored configuration as plain containers.
+
+    Runs store resolved values, so interpolations, anchors and tags are nothing that they wrote, and are
+    refused: an interpolation could read the environment, and anchors can expand to any size.
+
+    Raises:
+        FairAllError: where it is not such a file.
+        OSError: where it cannot be read.
+    """
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise FairAllError(f"{path} has {size} bytes, and the configuration of a run at most {MOST_BYTES}")
+    try:
+        text = path.read_text(encoding="utf-8")
+        _refuse_expansions(text, path)
+        plain = yaml.load(text, Loader=yaml_loader())
+    except yaml.YAMLError as error:
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())[:100]
+        raise FairAllError(f"{path}: cannot be read as YAML ({reason})") from error
+    except ValueError as error:  # no UTF-8, or impossible numbers and dates
+        raise FairAllError(f"{path}: cannot be read as YAML ({type(error).__name__})") from error
+    if not isinstance(plain, dict):
+        raise FairAllError(f"{path}: is not the configuration of a run, which has keys and values")
+    _require_plain(plain, path)
+    return plain
+
+
+def _refuse_expansions(text: str, path: Path) -> None:
+    """Raise FairAllError for what `read_stored` refuses before anything is made of the text."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml_loader()):
+        where = f"{path}, line {event.start_mark.line + 1}"
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            raise FairAllError(f"{where}: is an anchor or alias, and the configuration of a run has none")
+        if getattr(event, "tag", None) is not None:
+            raise FairAllError(f"{where}: has a tag, and the configuration of a run has none")
+        if isinstance(event, yaml.ScalarEvent) and len(event.value) > MOST_CHARACTERS:
+            raise FairAllError(f"{where}: a value has more than {MOST_CHARACTERS} characters")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise FairAllError(f"{where}: more than {DEEPEST} containers inside each other")
+
+
+def _require_plain(node: Any, path: Path, key: str = "") -> None:
+    """Raise FairAllError for a value that runs do not store, naming its key but not the value."""
+    if isinstance(node, dict):
+        for name, child in node.items():
+            if not isinstance(name, str | int | float):
+                raise FairAllError(f"{path}: {key or 'it'} has a key that is not a name")
+            _require_plain(child, path, f"{key}.{name}" if key else str(name))
+    elif isinstance(node, list):
+        for child in node:
+            _require_plain(child, path, key)
+    elif isinstance(node, str) and "${" in node:
+        raise FairAllError(f"{path}: {key} is an interpolation, and the stored values of a run have none")
+    elif not isinstance(node, str | int | float | None):
+        raise FairAllError(f"{path}: {key} is a {type(node).__name__}, not a plain value")
