@@ -185,7 +185,7 @@ def test_the_file_gives_the_tensors_back(words: list[str], tmp_path: Path) -> No
     assert_read_back(trained(tmp_path, *words), tmp_path)
 
 
-@pytest.mark.parametrize("rows", [7, 300, 5000, 20000])
+@pytest.mark.parametrize("rows", [7, 300, 1000, 5000])
 def test_the_file_is_the_same_in_parts(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loans = pd.read_csv(LOANS, dtype=str, keep_default_na=False)
     late = loans["income"].ne("") & (loans.index % 100 == 17)  # the first parts have whole numbers only
@@ -198,7 +198,7 @@ def test_the_file_is_the_same_in_parts(rows: int, tmp_path: Path, monkeypatch: p
     whole = (tmp_path / "decisions.csv").read_bytes()
     monkeypatch.setattr(module, "BLOCK", rows * (len(training.data.schema) + 6))
     tables = [*decision_tables(training)]
-    assert len(tables) > 1 or rows > 10000
+    assert (len(tables) > 1) == (rows < 4 * 8 * 64)
     assert max(map(len, tables)) <= max(rows, training.config.schedule.applicants)
     folder.write_decisions(tables)
     assert (tmp_path / "decisions.csv").read_bytes() == whole
