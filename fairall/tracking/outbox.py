@@ -25,19 +25,19 @@ class Sent:
 
     Attributes:
         command: command line of the user.
-        source: MLflow's tags of its program and commit, see `source_tags`.
         parent: MLflow id of the parent run, if there is one.
         experiment: MLflow id of its experiment.
         cpu_seconds: of the process that computed the result.
         result: whether the result has been logged.
+        source: MLflow's tags of the command's program and commit, see `source_tags`.
     """
 
     command: str = ""
-    source: dict[str, str] = field(default_factory=dict)
     parent: str | None = None
     experiment: str | None = None
     cpu_seconds: float | None = None
     result: bool = False
+    source: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, folder: Path) -> Sent:

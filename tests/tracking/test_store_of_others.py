@@ -90,8 +90,8 @@ def test_runs_of_others_do_not_stop_a_run(client: mlflow.MlflowClient, once: Pat
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "Warning: tracking" not in ended.stdout
     assert ended.stdout.splitlines()[-1].startswith("Registered: version 1 of mine")
-    status = [client.get_run(run.info.run_id).info.status for run in made[: len(PROCESSES)]]
-    assert status == ["KILLED" if process.endswith("0" * 30) else "RUNNING" for process in PROCESSES]
+    closed = [client.get_run(run.info.run_id).info.status for run in made[: len(PROCESSES)]]
+    assert closed == ["KILLED" if process.endswith("0" * 30) else "RUNNING" for process in PROCESSES]
     fetch_runs(config, tmp_path / "fetched")
     assert [path.name for path in (tmp_path / "fetched").glob("*/*/*")] == [folder.name]
 
