@@ -123,6 +123,8 @@ def run(
     training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
     for note in (*task.data.notes, *training.notes(), *untuned(config, task.learner)):
         display.say(f"Note: {note}.")
+    for warning in training.warnings():
+        display.say(f"Warning: {warning}.")
     with folder.locked(log=display.say):
         folder.refuse_others(plain)
         if _intact(folder, display) and not config.force:
