@@ -65,7 +65,6 @@ def validate(config: Config) -> None:
         require(1 <= config.threads <= MOST_THREADS, "threads", config.threads, f"from 1 to {MOST_THREADS}")
     not_negative("checkpoint_seconds", config.checkpoint_seconds)
     require(config.outputs_dir.strip() != "", "outputs_dir", "", "a folder; here it is `outputs_dir=.`")
-    open_unit("cost.value", config.cost.value)
     for name, value in vars(schedule).items():
         at_least(f"schedule.{name}", value, 1)
     require(
@@ -90,7 +89,8 @@ def validate(config: Config) -> None:
             config.tracking.register,
             "null where tracking.enabled=false",
         )
-    validate_dataset(config.dataset)
+    validate_dataset(config.dataset)  # before the cost, which is the data set's unless given
+    open_unit("cost.value", config.cost.value)
     plain_name("model.name", config.model.name)
     config.model.validate()
     config.initial_policy.validate()
@@ -102,6 +102,7 @@ def validate(config: Config) -> None:
 def validate_dataset(config: DatasetConfig) -> None:
     """Check the `dataset` node; raises as `validate`."""
     plain_name("dataset.name", config.name)
+    open_unit("dataset.cost", config.cost)
     config.validate()
 
 
