@@ -125,6 +125,8 @@ def run(
     notes = (*task.data.notes, *training.notes(), *untuned(config, task.learner), *short_of(training))
     for note in notes:
         display.say(f"Note: {note}.")
+    for warning in training.warnings():
+        display.say(f"Warning: {warning}.")
     with folder.locked(log=display.say):
         folder.refuse_others(plain)
         intact = folder.intact(display.say)

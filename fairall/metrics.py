@@ -31,7 +31,7 @@ APPLICANTS_DATA = (
 )  # fmt: skip
 # Columns of metrics.csv and keys of summary.json that belong to no measure.
 RESERVED = re.compile(
-    "seed|time_step|utility_standard_error|largest_ips_weight|longest_rejection"
+    "seed|time_step|(utility|dpu)_standard_error|largest_ips_weight|longest_rejection"
     "|(classification|reconstruction)_loss|adaptation_time|(latent|phase1|reconstruction_error)_.*"
 )
 
@@ -609,18 +609,28 @@ def registered(function: Callable[..., Tensor]) -> Measure:
 
 
 def utility_standard_error(
-    propensity: Tensor, label: Tensor, cost: float, weight: Tensor | None = None
+    propensity: Tensor,
+    label: Tensor,
+    cost: float,
+    weight: Tensor | None = None,
+    stratum: Tensor | None = None,
 ) -> Tensor:
-    """Standard error of `utility` as an estimate for the population that the N people were drawn from.
+    """Standard error of `utility` as an estimate for the population that the N people were sampled from.
 
-    √(Σ w²·(g − UT)²) / Σ w with g = π·(ỹ − c), times √(n/(n − 1)) for the n labels: the linearised variance
-    of a ratio (Särndal et al. 1992, section 5.7); without weights the standard deviation of g over √N.
+    √(Σ_h n_h/(n_h − 1) Σ_{i∈h} (z_i − z̄_h)²) / Σ w with z = w·(g − UT) and g = π·(ỹ − c), over strata h of
+    n_h people: the linearised variance of a ratio in a stratified sample (Särndal et al. 1992, sections 3.7
+    and 5.7). People who were not stratified are one stratum; without weights this is then the standard
+    deviation of g over √N.
+
+    The population has the shares of the strata that the sample has: strata by label leave no noise of the
+    base rate.
 
     Args:
         propensity: as for `utility`.
         label: as for `utility`.
         cost: as for `utility`.
         weight: as for `utility`.
+        stratum: of each person, shape (N,); None if people were not stratified.
 
     Returns:
         Shape (E,); NaN for a single label.
@@ -631,12 +641,61 @@ def utility_standard_error(
     Examples:
         >>> utility_standard_error(torch.ones(1, 2), torch.tensor([1.0, 0.0]), 0.5)
         tensor([0.5000])
+        >>> people, label = torch.ones(1, 4), torch.tensor([1.0, 1.0, 0.0, 0.0])
+        >>> utility_standard_error(people, label, 0.5, stratum=label)  # everybody is accepted
+        tensor([0.])
     """
     gain = propensity * (label - cost)
-    weight = torch.ones_like(gain) if weight is None else weight.expand_as(gain)
-    residual = weight * (gain - weighted_mean(gain, weight).unsqueeze(-1))
-    n = (weight > 0).sum(-1)
-    return residual.square().sum(-1).sqrt() / weight.sum(-1) * (n / (n - 1)).sqrt()
+    weight = torch.ones(gain.shape[-1]) if weight is None else weight
+    if int((weight > 0).sum()) < 2:
+        return torch.full_like(gain[..., 0], torch.nan)
+    z = weight * (gain - weighted_mean(gain, weight).unsqueeze(-1))
+    return _variance_of_total(z, stratum).sqrt() / weight.sum()
+
+
+def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = None) -> Tensor:
+    """Standard error of the difference in `dpu` as an estimate for the population of the N people.
+
+    √(Σ_g V_g) with V_g the variance of the mean of π in a group, given the sizes of the groups; see
+    `utility_standard_error`.
+
+    Args:
+        propensity: as for `dpu`, shape (E, N).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+        stratum: of each person, shape (N,); None if people were not stratified.
+
+    Returns:
+        Shape (E,); NaN where a group has fewer than two people.
+
+    Examples:
+        >>> s = torch.tensor([1.0, 1.0, -1.0, -1.0])
+        >>> dpu_standard_error(torch.tensor([[1.0, 0.0, 1.0, 1.0]]), s)
+        tensor([0.5000])
+    """
+    variance = torch.zeros_like(propensity[..., 0])
+    for group in (s > 0, s < 0):
+        n = int(group.sum())
+        if n < 2:
+            return torch.full_like(variance, torch.nan)
+        of_group = propensity[..., group]
+        z = (of_group - of_group.mean(-1, keepdim=True)) / n
+        variance = variance + _variance_of_total(z, None if stratum is None else stratum[group])
+    return variance.sqrt()
+
+
+def _variance_of_total(z: Tensor, stratum: Tensor | None) -> Tensor:
+    """Σ_h n_h/(n_h − 1) Σ_{i∈h} (z_i − z̄_h)² of values z (E, N) of mean 0, shape (E,).
+
+    A stratum of one person, which has no deviation of its own, counts with z². Without strata (N,) there is
+    one.
+    """
+    strata = torch.zeros(z.shape[-1]) if stratum is None else stratum
+    variance = torch.zeros_like(z[..., 0])
+    for one in strata.unique():
+        own = z[..., strata == one]
+        n = own.shape[-1]
+        variance = variance + (own.square().sum(-1) if n == 1 else n * own.var(-1))
+    return variance
 
 
 def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:

@@ -15,7 +15,7 @@ import torch
 from fairall import metrics
 from fairall.errors import FairAllError
 from fairall.metrics import STANDARD, as_markdown, load_measures, measure
-from fairall.online.evaluation import STANDARD_ERROR
+from fairall.online.evaluation import UTILITY_ERROR
 from fairall.results.latent_quality import BOUNDS
 from tests.conftest import run_folder, typed, typed_line
 
@@ -149,7 +149,7 @@ def test_names_in_the_results_of_a_run_are_refused(module: Path, monkeypatch: py
     assert typed(*words, cwd=module.parent).returncode == 0
     folder = run_folder(module.parent / "outputs")
     summary = json.loads((folder / "summary.json").read_text())
-    names = {*pd.read_csv(folder / "metrics.csv"), *summary["per_seed"][0], STANDARD_ERROR}
+    names = {*pd.read_csv(folder / "metrics.csv"), *summary["per_seed"][0], UTILITY_ERROR}
     assert {"seed", "mean_dpu", "classification_loss", "phase1_best_epoch", *BOUNDS} <= names
     for name in sorted(names):
         module.write_text(f"{HEAD}def {name}(propensity): return propensity.mean(-1)")

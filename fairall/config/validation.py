@@ -98,7 +98,6 @@ def validate(config: Config, groups: Collection[str] = tuple(GROUPS)) -> None:
         require(1 <= config.threads <= MOST_THREADS, "threads", config.threads, f"from 1 to {MOST_THREADS}")
     not_negative("checkpoint_seconds", config.checkpoint_seconds)
     require(config.outputs_dir.strip() != "", "outputs_dir", "", "a folder; here it is `outputs_dir=.`")
-    open_unit("cost.value", config.cost.value)
     for name, value in vars(schedule).items():
         at_least(f"schedule.{name}", value, 1)
     require(
@@ -125,8 +124,9 @@ def validate(config: Config, groups: Collection[str] = tuple(GROUPS)) -> None:
             config.tracking.register,
             "null where tracking.enabled=false",
         )
-    if "dataset" in groups:
+    if "dataset" in groups:  # before the cost, which is the data set's unless given
         validate_dataset(config.dataset)
+    open_unit("cost.value", config.cost.value)
     plain_name("model.name", config.model.name)
     config.model.validate()
     if "initial_policy" in groups:
@@ -139,6 +139,7 @@ def validate(config: Config, groups: Collection[str] = tuple(GROUPS)) -> None:
 def validate_dataset(config: DatasetConfig) -> None:
     """Check the `dataset` node; raises as `validate`."""
     plain_name("dataset.name", config.name)
+    open_unit("dataset.cost", config.cost)
     config.validate()
 
 

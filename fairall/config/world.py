@@ -57,7 +57,8 @@ class CapacityConfig:
             require(0 < self.share <= 1, f"{key}.share", self.share, "above 0 and at most 1")
         if self.number is not None:
             at_least(f"{key}.number", self.number, 1)
-            require(self.share is None, f"{key}.number", self.number, f"null beside {key}.share={self.share}")
+            allowed = f"null beside {key}.share={self.share}; for a number instead add {key}.share=null"
+            require(self.share is None, f"{key}.number", self.number, allowed)
         given = [quota for quota in vars(quotas).values() if quota is not None]
         if not given:
             return
@@ -88,9 +89,9 @@ class DelayConfig:
         at_least("world.delay.steps", self.steps, 0)
         if self.mean is not None:
             positive("world.delay.mean", self.mean)
-            require(
-                self.steps == 0, "world.delay.mean", self.mean, f"null beside world.delay.steps={self.steps}"
-            )
+            beside = f"world.delay.steps={self.steps}"
+            allowed = f"null beside {beside}; for a geometric delay instead add world.delay.steps=0"
+            require(self.steps == 0, "world.delay.mean", self.mean, allowed)
         share = self.censored
         require(0 <= share < 1, "world.delay.censored", share, "at least 0 and below 1")
 

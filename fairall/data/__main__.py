@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairall.runtime.setup import run_command
+from fairall.runtime.setup import refuse_unknown, run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`, for instance dataset.accept_terms=true.
@@ -49,6 +49,7 @@ def _main(words: Sequence[str] | None) -> int:
         subparser = commands.add_parser(command, help=told, epilog=EPILOGUE, parents=[option])
         subparser.add_argument("what", metavar=argument)
         subparser.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
+    refuse_unknown(words, [*commands.choices], parser)
     arguments = parser.parse_args(words)
 
     # Slow imports, not needed for `--help`.

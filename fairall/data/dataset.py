@@ -118,7 +118,7 @@ class TableDataset(Dataset):
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """See `Dataset.prepare`."""
         table, splits = self.reading.table, self.reading.splits
-        features, label_weight = table.features, table.label_weight
+        features, label_weight, strata = table.features, table.label_weight, splits.strata
         schema = table.schema.measured(features[splits.train])
         of_training = Scaler.of(schema)
 
@@ -133,6 +133,7 @@ class TableDataset(Dataset):
                 s=torch.tensor(table.s[rows], dtype=torch.float32),
                 label=torch.tensor(table.label[rows], dtype=torch.float32),
                 label_weight=None if label_weight is None else torch.tensor(label_weight[rows]).float(),
+                stratum=None if strata is None else torch.tensor(strata[rows]),
             )
 
         return PreparedData(

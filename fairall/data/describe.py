@@ -14,7 +14,7 @@ from fairall.config.compose import compose_config
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.paths import configuration_root
 from fairall.config.target import target_class, typed_node, with_types
-from fairall.config.validation import checked_dataset
+from fairall.config.validation import checked
 from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.dataset import Dataset
@@ -82,20 +82,22 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
     # Columns can be inspected before their roles are declared.
     for key in missing:
         composed.dataset[key] = ""
-    source = reader(checked_dataset(composed))
+    config, _ = checked(composed)
+    source = reader(config.dataset)
     problems = _columns(source)
+    doubts: tuple[str, ...] = ()
     if missing:
         problems.append(f"say what the columns mean: {' '.join(f'dataset.{key}=...' for key in missing)}")
     else:
         try:
-            _describe(source, words, folder)
+            doubts = _describe(source, words, folder)
         except FairAllError as error:
             if str(error) not in problems:
                 problems.append(str(error))
     for problem in problems:
         _print(f"To fix: {problem}")
     if not problems:
-        _print("Ready to run.")
+        _print("Ready to run; first see the warnings above." if doubts else "Ready to run.")
     return not problems
 
 
@@ -116,7 +118,8 @@ def _columns(source: OwnCsv) -> list[str]:
     return problems
 
 
-def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> None:
+def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> tuple[str, ...]:
+    """Print the contents of a data set; return its warnings."""
     table, data = source.table(), source.prepare()
     n_unlabelled = int((~table.labelled).sum())
     unlabelled = f", {n_unlabelled} of them without a label" if n_unlabelled else ""
@@ -131,6 +134,7 @@ def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> Non
         _print(f"Note: {note}.")
     for warning in data.warnings:
         _print(f"Warning: {warning}.")
+    return data.warnings
 
 
 def _features(table: Table) -> Grid:

@@ -22,6 +22,7 @@ class People:
         counterfactual_x: x had s been −s, shape (N, D), if known (synthetic data).
         label_weight: weight of each label in means over the population, shape (N,), 0 for an unknown label;
             None if all labels are known (`Table.label_weight`).
+        stratum: from which each person was sampled, shape (N,); None if people were not stratified.
         person: number of each person in a population that comes back, shape (N,); None elsewhere.
     """
 
@@ -31,6 +32,7 @@ class People:
     ground_truth: Tensor | None = None
     counterfactual_x: Tensor | None = None
     label_weight: Tensor | None = None
+    stratum: Tensor | None = None
     person: Tensor | None = None
 
     def __len__(self) -> int:

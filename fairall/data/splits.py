@@ -36,12 +36,15 @@ class Splits:
         validation: people for model selection.
         test: people for reported measures.
         pool: people of Phase I, which uses no label; its first rows are those of the warm-up.
+        strata: stratum of every row of the table, of which each part has its share, shape (N,); None where
+            rows were not stratified.
     """
 
     train: np.ndarray
     validation: np.ndarray
     test: np.ndarray
     pool: np.ndarray
+    strata: np.ndarray | None = None
 
 
 def split(n_rows: int, config: SplitConfig) -> Splits:
@@ -101,7 +104,7 @@ def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) ->
             f"dataset.split.held_out={config.held_out:g}: {len(rows)} rows cannot be cut so that training, "
             "validation and test set each have some; choose a share nearer to a half"
         ) from error
-    return Splits(train, validation, test, _pool(train, config))
+    return Splits(train, validation, test, _pool(train, config), strata)
 
 
 def _halves(rows: np.ndarray, share: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:

@@ -293,9 +293,8 @@ def _label(text: pd.DataFrame, accepted: np.ndarray, config: CsvConfig) -> tuple
             "one with positive=VALUE"
         )
     positive, labelled = labels(column, config.positive)
-    known, notes = revealed(labelled, accepted)
-    if not known.any():
-        raise FairAllError(f"column {config.label!r}: no accepted row has a label")
+    assert config.decision is not None
+    known, notes = revealed(labelled, accepted, text[config.decision], config.accepted)
     return np.where(known, positive, np.nan), notes
 
 

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import People
-from fairall.metrics import STANDARD, Measure, utility_standard_error
+from fairall.metrics import STANDARD, Measure, dpu_standard_error, utility_standard_error
 from fairall.models.learner import Learner
 from fairall.randomness import SeedStreams
 
-STANDARD_ERROR = "utility_standard_error"
+UTILITY_ERROR, DPU_ERROR = "utility_standard_error", "dpu_standard_error"
 
 
 class Evaluation:
@@ -52,8 +52,8 @@ class Evaluation:
 
         Returns:
             By name, each of shape (E,): every measure that the people's data allow, the same from drawn
-            decisions (`_sampled`), and `STANDARD_ERROR`, the standard error of the utility as an estimate for
-            the population of the people.
+            decisions (`_sampled`), and `UTILITY_ERROR` and `DPU_ERROR`, the standard errors of utility and
+            DPU as estimates for the population of the people.
         """
         return self.measure_by(lambda x, s: learner.propensity(x, s, SeedStreams(self.seeds, "evaluation")))
 
@@ -83,9 +83,10 @@ class Evaluation:
                 values = measure(data) if measure.of == "policy" else None
                 if values is not None:
                     measured[measure.name + suffix] = values
-        measured[STANDARD_ERROR] = utility_standard_error(
-            propensity, people.label, self.cost, people.label_weight
+        measured[UTILITY_ERROR] = utility_standard_error(
+            propensity, people.label, self.cost, people.label_weight, people.stratum
         )
+        measured[DPU_ERROR] = dpu_standard_error(propensity, people.s, people.stratum)
         return measured
 
     def _stacked(self, people: People) -> People:

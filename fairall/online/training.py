@@ -94,9 +94,18 @@ class Training:
 
     def notes(self) -> list[str]:
         """Remarks of the learner and of the world, one sentence each."""
+        return [*self.learner.notes(self.data), *self.world.notes(drawn=self._drawn)]
+
+    def warnings(self) -> list[str]:
+        """Reasons of the world why numbers need care, one sentence each; some are known after a run only."""
+        return self.world.warnings(drawn=self._drawn)
+
+    @property
+    def _drawn(self) -> bool:
+        """Whether the method and its exploration leave decisions to chance."""
         # `stuck` leaves propensities of 0 and 1 while somebody is accepted.
         explores = self._online.exploration.config.rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
-        return [*self.learner.notes(self.data), *self.world.notes(drawn=self.learner.draws or explores)]
+        return self.learner.draws or explores
 
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""

@@ -118,7 +118,10 @@ def _known_labels(references: Mapping[str, Any]) -> str:
         if not all(found.values()):  # no DPU where a group is absent
             return ""
         said.append(" and ".join(f"{name} {100 * one['mean']:.2f}" for name, one in found.items()))
-    return f"A classifier fitted to every training label has {said[0]}, with parity {said[1]}. "
+    return (
+        f"A classifier fitted to every training label has {said[0]}, with parity of the training people "
+        f"{said[1]}. "
+    )
 
 
 def noise(evaluation: dict[str, Any]) -> str:
@@ -133,7 +136,15 @@ def noise(evaluation: dict[str, Any]) -> str:
             f" ({evaluation['labelled']} labels, worth {evaluation['effective_sample_size']:.0f} equally "
             "weighted ones)"
         )
-    return (
+    said = (
         f"Noise of the evaluation people, which these intervals leave out: {people} {split} people{worth} "
-        f"give the utility a standard error of {100 * error:.1f}."
+        f"give the utility a standard error of {100 * error:.1f}"
+    )
+    of_dpu = evaluation.get("dpu_standard_error")  # runs of older versions have none
+    if of_dpu is None:
+        return f"{said}."
+    return (
+        f"{said} and the DPU one of {100 * of_dpu:.1f}, from {evaluation['disadvantaged']} with S = −1 and "
+        f"{evaluation['advantaged']} with S = +1: a policy with parity on other people need not have "
+        "it on these."
     )

@@ -10,7 +10,7 @@ import torch
 
 from fairall.config.world import Course
 from fairall.metrics import effective_sample_size
-from fairall.online.evaluation import STANDARD_ERROR
+from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
 from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.decisions import decision_tables, renamed
@@ -58,6 +58,7 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     summary["warnings"] = [
         *preset_warnings(config.preset),
         *data.warnings,
+        *training.warnings(),
         *warm_up_warnings(training.decided),
         *warnings_of(summary["per_seed"], config, learns=training.learner.learns),
     ]
@@ -71,20 +72,25 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
 
 
 def _evaluation_people(training: Training) -> dict[str, Any]:
-    """The people whom the policy was measured on, and the standard error of the utility on them.
+    """The people whom the policy was measured on, and the standard errors of utility and DPU on them.
 
-    The standard error is that of the last policy, averaged over the seeds that have not diverged.
+    The standard errors are those of the last policy, averaged over the seeds that have not diverged.
     """
     people = training.evaluation.people
     weight = people.labelled if people.label_weight is None else people.label_weight
-    errors = training.history.measures[STANDARD_ERROR][-1]
-    error = float(errors[errors.isfinite()].mean())
+    errors = {}
+    for name in (UTILITY_ERROR, DPU_ERROR):
+        of_seeds = training.history.measures[name][-1]
+        error = float(of_seeds[of_seeds.isfinite()].mean())
+        errors[name] = error if np.isfinite(error) else None
     return {
         "split": training.config.evaluation.split,
         "people": len(people),
+        "advantaged": int((people.s > 0).sum()),
+        "disadvantaged": int((people.s < 0).sum()),
         "labelled": int(people.labelled.sum()),
         "effective_sample_size": effective_sample_size(weight.double().numpy()),
-        "utility_standard_error": error if np.isfinite(error) else None,
+        **errors,
     }
 
 

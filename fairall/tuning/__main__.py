@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from fairall.runtime.setup import run_command
+from fairall.runtime.setup import refuse_unknown, run_command
 
 EPILOGUE = """\
 outputs_dir=FOLDER or hydra.sweeper.storage=URL selects the database of the studies."""
@@ -35,6 +35,8 @@ def _main(given: Sequence[str] | None) -> int:
             subparser.add_argument(positional, metavar=positional.upper())
         wanted = "NAME or KEY=VALUE" if command == "compare" else "KEY=VALUE"
         subparser.add_argument("words", metavar=wanted, nargs="*")
+    given = sys.argv[1:] if given is None else given
+    refuse_unknown(given, [*commands.choices], parser)
     arguments = parser.parse_args(given)
 
     # Heavy: after `--help` has been answered.

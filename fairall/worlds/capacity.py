@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,6 +18,8 @@ from fairall.worlds.part import Part, WorldSetting
 
 CHUNK = 2**22  # complex numbers at once
 ROUNDING = 1e-9
+LEAST = 0.02  # propensity below which a decision says next to nothing: a weight of more than 50
+MANY = 0.1  # share of the applicants who are left with less, of which a run warns
 
 
 class Capacity(Part):
@@ -65,6 +68,8 @@ class Capacity(Part):
             )
         self.streams = SeedStreams(setting.seeds, "places")
         self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
+        # Applicants to whom the policy gave at least `LEAST`, and those of them whose propensity is now less.
+        self.counts = torch.zeros(2, dtype=torch.long)
 
     def admit(self, people: People, wanted: Decisions) -> Decisions:
         """See `Part.admit`."""
@@ -77,6 +82,8 @@ class Capacity(Part):
             own = torch.where(rows, pi, 0.0)
             share = lottery(own, places) if self.config.rule is PlacesRule.lottery else top(own, places)
             inclusion = torch.where(rows, share, inclusion)
+        had = pi >= LEAST
+        self.counts += torch.stack([had.sum(), (had & (inclusion < LEAST)).sum()])
         admitted = replace(
             wanted,
             propensity=inclusion,
@@ -101,6 +108,27 @@ class Capacity(Part):
             "world.capacity.rule=top with a deterministic policy leaves nothing to chance: propensities"
             " are 0 and 1, and weighting by 1/propensity corrects for nothing"
         ]
+
+    def warnings(self, *, drawn: bool) -> list[str]:
+        """A warning where places leave many applicants next to no chance; `notes` has the case of none."""
+        had, lost = self.counts.tolist()
+        if not drawn or lost <= MANY * had:
+            return []
+        return [
+            f"world.capacity.rule={self.config.rule.name}: {lost / had:.0%} of the applicants whom the policy"
+            f" wants with a probability of at least {LEAST:g} are accepted with one below {LEAST:g}, too"
+            " small for weights of 1/propensity and for a log of the decisions;"
+            " world.capacity.rule=lottery leaves everybody a chance"
+        ]
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `Part.state_dict`."""
+        return super().state_dict() | {"counts": self.counts}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `Part.load_state_dict`."""
+        super().load_state_dict(state)
+        self.counts = state["counts"]
 
     def finds_place(
         self, s: Tensor, value: Tensor, others_s: Tensor, wants: Tensor, others: Tensor

@@ -29,13 +29,13 @@ class Delay(Part):
     def __init__(self, config: DelayConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "censored labels")
-        self.clock = SeedStreams([0], "delay of labels")
+        self.clock = _clock()
         self.waiting: list[tuple[int, Decided]] = []  # with the number of steps to wait
         self._lost: Tensor | None = None
 
     def due(self, decided: list[Decided]) -> list[Decided]:
         """See `Part.due`; the oldest first."""
-        steps = self._steps()
+        steps = self._steps(self.clock)
         self.waiting += [(steps, self._with_known(one)) for one in decided]
         due = [one for left, one in self.waiting if left == 0]
         self.waiting = [(left - 1, one) for left, one in self.waiting if left > 0]
@@ -61,11 +61,38 @@ class Delay(Part):
             label=torch.where(accepted, decided.label, 0.0),
         )
 
-    def _steps(self) -> int:
-        """Steps until the labels of the current time step come."""
+    def notes(self, *, drawn: bool) -> list[str]:
+        """A note on how many labels come in time; `warnings` has the case of none."""
+        arrivals, last = self._arrivals(), self.setting.time_steps
+        if not arrivals or len(arrivals) == last:
+            return []
+        return [
+            f"the labels of {len(arrivals)} of {last} time steps come before the run ends, the first at time"
+            f" step {min(arrivals)}: until then the policy is that of the warm-up"
+        ]
+
+    def warnings(self, *, drawn: bool) -> list[str]:
+        """A warning where no label comes in time."""
+        if self._arrivals():
+            return []
+        key = "steps" if self.config.mean is None else "mean"
+        return [
+            f"world.delay.{key}={getattr(self.config, key):g}: no label of the {self.setting.time_steps} time"
+            " steps comes before the run ends: the policy stays that of the warm-up, and tv_ measures have"
+            " nothing to vary with; choose a shorter delay or more schedule.time_steps"
+        ]
+
+    def _arrivals(self) -> list[int]:
+        """The time steps at which labels come before the run ends, one for each step with such labels."""
+        clock, last = _clock(), self.setting.time_steps
+        due = [time_step + self._steps(clock) for time_step in range(1, last + 1)]
+        return [time_step for time_step in due if time_step <= last]
+
+    def _steps(self, clock: SeedStreams) -> int:
+        """Steps until the labels of the next time step of a clock come."""
         if self.config.mean is None:
             return self.config.steps
-        uniform = float(self.clock.uniform(1))
+        uniform = float(clock.uniform(1))
         return math.floor(math.log1p(-uniform) / math.log(self.config.mean / (1.0 + self.config.mean)))
 
     def state_dict(self) -> dict[str, Any]:
@@ -77,3 +104,8 @@ class Delay(Part):
         """See `Part.load_state_dict`."""
         super().load_state_dict(state)
         self.waiting = [(steps, Decided(**one)) for steps, one in state["waiting"]]
+
+
+def _clock() -> SeedStreams:
+    """Random numbers of the delays, from the first time step on; the same in all runs."""
+    return SeedStreams([0], "delay of labels")

@@ -100,6 +100,10 @@ class Part:
         """
         return []
 
+    def warnings(self, *, drawn: bool) -> list[str]:
+        """Reasons why numbers of the run so far need care, one sentence each; `drawn` as for `notes`."""
+        return []
+
     def state_dict(self) -> dict[str, Any]:
         """All that later steps depend on, as plain containers of tensors.
 

@@ -124,6 +124,10 @@ class World:
         """Remarks of the parts; see `Part.notes`."""
         return [note for part in self.parts.values() for note in part.notes(drawn=drawn)]
 
+    def warnings(self, *, drawn: bool) -> list[str]:
+        """Warnings of the parts; see `Part.warnings`."""
+        return [warning for part in self.parts.values() for warning in part.warnings(drawn=drawn)]
+
     def state_dict(self) -> dict[str, Any]:
         """All that later time steps depend on, as plain containers of tensors."""
         parts = {name: part.state_dict() for name, part in self.parts.items()}

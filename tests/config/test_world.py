@@ -19,7 +19,7 @@ WRONG = [
     ("world.capacity.share=1.2", "world.capacity.share=1.2", "above 0 and at most 1"),
     ("world.capacity.share=nan", "world.capacity.share=nan", "a finite number"),
     ("world.capacity.number=0", "world.capacity.number=0", "at least 1"),
-    ("world=capacity world.capacity.number=5", "world.capacity.number=5", "null beside world.capacity.share"),
+    ("world=capacity world.capacity.number=5", "world.capacity.number=5", "add world.capacity.share=null"),
     (
         "world=capacity world.capacity.quotas={advantaged: 0.7, disadvantaged: 0.4}",
         "world.capacity.quotas=[0.7, 0.4]", "1 in sum at most",
@@ -35,7 +35,7 @@ WRONG = [
     ),
     ("world.delay.steps=-1", "world.delay.steps=-1", "at least 0"),
     ("world.delay.mean=0", "world.delay.mean=0.0", "positive"),
-    ("world=delay world.delay.mean=3", "world.delay.mean=3.0", "null beside world.delay.steps=10"),
+    ("world=delay world.delay.mean=3", "world.delay.mean=3.0", "add world.delay.steps=0"),
     ("world.delay.censored=1", "world.delay.censored=1.0", "at least 0 and below 1"),
     ("world.delay.censored=-0.1", "world.delay.censored=-0.1", "at least 0 and below 1"),
     ("world.noise.advantaged.positive=1.1", "world.noise.advantaged.positive=1.1", "from 0 to 1"),

@@ -75,7 +75,7 @@ def test_check_says_what_stands_in_the_way(data: Path, fairall_data: FairAllData
     assert "say what the columns mean: dataset.label=... dataset.positive=..." in first.stdout
     mended = fairall_data("check", str(LOANS), *MEANING, "dataset.drop=[id]")
     assert mended.returncode == 0
-    assert mended.stdout.endswith("Ready to run.\n")
+    assert mended.stdout.endswith("Ready to run; first see the warnings above.\n")
 
 
 def test_check_tells_of_an_initial_policy_that_cannot_be(data: Path, fairall_data: FairAllData) -> None:
@@ -119,6 +119,10 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["-cd", "nowhere", "describe", "credit"], "-cd nowhere: there is no such folder"),
         (["list", "-cd", str(LOANS)], "loans.csv: there is no such folder"),
         (["describe", "credit", "dataset.nam=mine"], "did you mean dataset.name?"),
+        (["check", str(LOANS), "dataset.cost=1.6"], "dataset.cost=1.6 is not possible: it must be between 0"),
+        (["check", str(LOANS), "dataset.cost=-1"], "dataset.cost=-1.0 is not possible: it must be between 0"),
+        (["check", str(LOANS), "seeds=0"], "seeds=0 is not possible"),
+        (["describe", "credit", "dataset.cost=0"], "dataset.cost=0.0 is not possible"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -128,6 +132,40 @@ def test_bad_input_is_one_line(words: list[str], said: str, data: Path, fairall_
     (line,) = ended.stderr.splitlines()
     assert line.startswith("fairall: ")
     assert said in line
+
+
+def test_a_run_refuses_a_cost_as_check_does(data: Path) -> None:
+    words = ["dataset=csv", f"dataset.path={LOANS}", *MEANING, "dataset.drop=[id]", "dataset.cost=1.6"]
+    ended = typed(*words, cwd=data)
+    assert ended.returncode == 1
+    assert (
+        ended.stderr
+        == "fairall: dataset.cost=1.6 is not possible: it must be between 0 and 1, both excluded\n"
+    )
+
+
+@pytest.mark.parametrize("module", ["fairall.data", "fairall.tuning"])
+def test_a_misspelt_command_gets_the_nearest(module: str, data: Path) -> None:
+    word, near = {"fairall.data": ("chek", "check"), "fairall.tuning": ("shwo", "show")}[module]
+    ended = typed(word, "x", cwd=data, module=module)
+    assert ended.returncode == 2
+    assert f"error: no command '{word}', did you mean {near}?; there are list" in ended.stderr
+
+
+def test_a_copy_of_the_label_is_refused_by_check_and_by_a_run(data: Path, fairall_data: FairAllData) -> None:
+    header, *rows = LOANS.read_text().splitlines()
+    good = {"yes": "1", "no": "0", "": ""}
+    rows = [f"{row},{good[row.rpartition(',')[2]]}" for row in rows]
+    (data / "copied.csv").write_text("\n".join([f"{header},outcome", *rows]))
+    words = [*MEANING, "dataset.drop=[id,decision,propensity]"]
+    said = fairall_data("check", "copied.csv", *words)
+    assert said.returncode == 1
+    assert "Ready to run" not in said.stdout
+    told = "column 'outcome' is the label 'repaid' in other words ('1' for 'yes', else '0')"
+    assert f"To fix: {told}" in said.stdout
+    ended = typed("dataset=csv", "dataset.path=copied.csv", *words, cwd=data)
+    assert ended.returncode == 1
+    assert told in ended.stderr
 
 
 def test_fetching_is_refused_without_terms_and_leaves_nothing(data: Path, fairall_data: FairAllData) -> None:
@@ -172,7 +210,7 @@ def test_describe_takes_a_folder_of_ones_own(words: str, own_folder: Path, faira
 
 def test_check_and_fetch_take_a_folder_of_ones_own(own_folder: Path, fairall_data: FairAllData) -> None:
     ended = fairall_data("check", str(LOANS), "dataset=mine", "-cd", str(own_folder))
-    assert ended.stdout.endswith("Ready to run.\n")
+    assert ended.stdout.endswith("Ready to run; first see the warnings above.\n")
     assert "mine needs no raw file" in fairall_data("fetch", "mine", "-cd", str(own_folder)).stderr
     assert "did you mean mine?" in fairall_data("describe", "mime", "-cd", str(own_folder)).stderr
 

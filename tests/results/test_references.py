@@ -110,7 +110,7 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
 ) -> None:
     drawn: list[Figure] = []
     monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
-    summary, _, shown = quick("model=unfairlog")
+    summary, path, shown = quick("model=unfairlog")
     assert re.search(r"│ mean_utility │ [\d. ±]+ │ [\[\]\d., ]+ │ 18.00 │", shown)
     error = summary["evaluation"]["utility_standard_error"]
     assert summary["evaluation"]["people"] == 150
@@ -118,6 +118,13 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     assert f"150 test people give the utility a standard error of {100 * error:.1f}" in " ".join(
         shown.split()
     )
+    groups = summary["groups"]
+    women, men = (groups[group]["people"]["test"] for group in ("disadvantaged", "advantaged"))
+    of_dpu = summary["evaluation"]["dpu_standard_error"]
+    assert 0.0 < of_dpu < 0.2
+    assert f"the DPU one of {100 * of_dpu:.1f}, from {women} with S = −1 and {men} with S = +1" in shown
+    assert (women, men) == (43, 107)
+    assert f"the DPU one of {100 * of_dpu:.1f}" in (path / "model_card.md").read_text()
     assert "of the mean over seeds, by Student's t" in shown
     labels = drawn[0].axes[0].get_legend_handles_labels()[1]
     assert "accept everybody (18.0)" in labels

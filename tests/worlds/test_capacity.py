@@ -209,3 +209,36 @@ def test_only_top_of_a_deterministic_policy_has_a_note() -> None:
     assert "nothing to chance" in note
     assert capacity(8, share=0.5, rule=PlacesRule.top).notes(drawn=True) == []
     assert capacity(8, share=0.5).notes(drawn=False) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "pi", "drawn", "warned"),
+    [
+        (PlacesRule.top, 0.5, True, True),
+        (PlacesRule.top, 0.5, False, False),  # `notes` tells of it
+        (PlacesRule.top, 0.1, True, False),  # places for nearly all whom the policy wants
+        (PlacesRule.lottery, 0.5, True, False),
+    ],
+)
+def test_a_rule_that_leaves_many_next_to_no_chance_is_a_warning(
+    rule: PlacesRule, pi: float, drawn: bool, warned: bool
+) -> None:
+    own = capacity(64, 2, number=8, rule=rule)
+    assert own.warnings(drawn=drawn) == []
+    people, propensity = sampled(64, 2), torch.full((2, 64), pi)
+    admitted = own.admit(people, Decisions(propensity, torch.rand(2, 64) < propensity))
+    share = (admitted.propensity < 0.02).double().mean().item()
+    warnings = own.warnings(drawn=drawn)
+    assert len(warnings) == warned
+    resumed = capacity(64, 2, number=8, rule=rule)
+    resumed.load_state_dict(own.state_dict())
+    assert resumed.warnings(drawn=drawn) == warnings
+    if warned:
+        assert f"world.capacity.rule=top: {share:.0%} of the applicants" in warnings[0]
+
+
+def test_applicants_whom_the_policy_rejects_are_not_counted() -> None:
+    own = capacity(64, 1, number=8, rule=PlacesRule.top)
+    propensity = torch.where(torch.arange(64) < 8, 0.9, 0.001).unsqueeze(0)
+    own.admit(sampled(64, 1), Decisions(propensity, propensity > 0.5))
+    assert own.warnings(drawn=True) == []

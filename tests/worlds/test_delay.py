@@ -2,6 +2,8 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,7 +14,7 @@ from fairall.data.prepared import PreparedData
 from fairall.worlds.delay import Delay
 from fairall.worlds.noise import Noise
 from fairall.worlds.world import World
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, typed
 from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of, share_error
 
 
@@ -134,3 +136,42 @@ def test_labels_are_false_before_they_are_late(compose_config: ComposeConfig, fi
         assert (decided.label[decided.s > 0] == 0).all()
         assert torch.equal(decided.label, history.observed["revealed_label"][t] * history.accepted[t])
         assert (history.label[t] != history.observed["revealed_label"][t]).any()
+
+
+@pytest.mark.parametrize("values", [{"steps": 3}, {"mean": 2.0}, {"mean": 40.0}, {"censored": 0.5}])
+def test_a_note_tells_how_many_labels_come_in_time(values: dict[str, float]) -> None:
+    config = DelayConfig(**({"steps": 0, "mean": None, "censored": 0.0} | values))  # type: ignore[arg-type]
+    setting = replace(setting_of(None, [0]), time_steps=20)
+    own = Delay(config, setting)
+    notes, warnings = own.notes(drawn=True), own.warnings(drawn=True)
+    come = [t for t, one in enumerate(decisions(20, 1), start=1) for _ in own.due([one])]
+    assert warnings == []
+    # The same after a part of the run.
+    assert notes == own.notes(drawn=True)
+    if len(come) == 20:
+        assert notes == []
+    else:
+        (note,) = notes
+        begins = (
+            f"the labels of {len(come)} of 20 time steps come before the run ends, the first at time step"
+        )
+        assert note.startswith(f"{begins} {come[0]}:")
+
+
+@pytest.mark.parametrize(("steps", "mean", "key"), [(8, None, "steps=8"), (0, 1e6, "mean=1e+06")])
+def test_labels_that_all_come_too_late_are_a_warning(steps: int, mean: float | None, key: str) -> None:
+    setting = replace(setting_of(None, [0]), time_steps=8)
+    own = Delay(DelayConfig(steps=steps, mean=mean, censored=0.0), setting)
+    (warning,) = own.warnings(drawn=True)
+    assert warning.startswith(f"world.delay.{key}: no label of the 8 time steps comes")
+    assert own.notes(drawn=True) == []
+    assert not any(own.due([one]) for one in decisions(8, 1))
+
+
+def test_a_run_warns_of_labels_too_late_before_it_begins_and_beside_its_numbers(tmp_path: Path) -> None:
+    quick = ["preset=quick", "model=random", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
+    ended = typed(*quick, "world=[capacity,delay]", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    before, _, after = ended.stdout.partition("mean_utility")
+    for part in (before, after):
+        assert "Warning: world.delay.steps=10: no label of the 8 time steps comes" in part

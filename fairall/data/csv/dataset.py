@@ -14,7 +14,7 @@ from omegaconf import OmegaConf
 from fairall.data.cells import listed, refuse
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import LeftOut, infer_feature, infer_features
-from fairall.data.csv.leaks import leaks
+from fairall.data.csv.leaks import leaks, of_label
 from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.csv.reader import read_text
 from fairall.data.csv.roles import decisions, is_value, labels, recorded_propensity, revealed, roles
@@ -64,10 +64,10 @@ class OwnCsv(TableDataset):
         if config.decision is not None:
             accepted = decisions(raw[config.decision], config.accepted)
             if not labelled.all():
-                labelled, notes = revealed(labelled, accepted)
+                labelled, notes = revealed(labelled, accepted, raw[config.decision], config.accepted)
             label = label * labelled
         splits = _splits(raw, s, label, labelled, config)
-        features, left_out = infer_features(without_role, splits.train, config)
+        features, of_columns = infer_features(without_role, splits.train, config)
         if not features:
             raise FairAllError(f"{config.path}: no column is left to be a feature")
         schema = Schema(features)
@@ -82,8 +82,10 @@ class OwnCsv(TableDataset):
             if not label[rows].any()
         ]
         told = leaks(without_role, labelled, config)
-        how, doubts = weighting(table, splits)
-        return Reading(table, splits, (*left_out, *notes, *told, *how), (*overlap_warnings(table), *doubts))
+        doubts = of_label(table, config)
+        how, of_weights = weighting(table, splits)
+        doubts += [*overlap_warnings(table), *of_weights]
+        return Reading(table, splits, (*of_columns, *notes, *told, *how), tuple(doubts))
 
     def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
         """Name, text and interpretation of each column, to check a file before a run.

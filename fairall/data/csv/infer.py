@@ -14,7 +14,7 @@ from fairall.config.words import typed, typed_entry
 from fairall.data.cells import FIRST, listed, many_values, numbers_of, refuse, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.formatted import Formatted, formatted, point_groups_thousands
-from fairall.data.features import MISSING_LEVEL, Feature, Kind
+from fairall.data.features import DISCRETE, MISSING_LEVEL, Feature, Kind
 from fairall.errors import FairAllError
 
 OTHER_LEVEL = "(other)"
@@ -65,9 +65,9 @@ def infer_features(
     config: CsvConfig,
     numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> tuple[list[Feature], list[str]]:
-    """Features of the columns, and a note on each column left out; arguments as for `infer_feature`.
+    """Features of the columns, and notes on columns that are left out, codes or reduced to some levels.
 
-    `numbers` are by column.
+    Arguments as for `infer_feature`; `numbers` are by column.
     """
     features: list[Feature] = []
     notes = []
@@ -77,6 +77,7 @@ def infer_features(
             notes.append(f"column {name!r} is left out: {feature.reason}")
         else:
             features.append(feature)
+            notes += _told(raw[name], feature, config)
     return features, notes
 
 
@@ -103,8 +104,38 @@ def _infer_kind(
     found = numbers[present & numeric]
     if _counts_rows(numbers):
         return LeftOut("it numbers the rows")
+    if _are_codes(values):
+        return _infer_text(column, numeric, present, config)
     whole = bool(np.isfinite(found).all() and (found == np.floor(found)).all())
     return Kind.COUNT if whole and found.min() >= 0 and found.max() <= config.max_count else Kind.REAL
+
+
+def _are_codes(values: pd.Series) -> bool:
+    """Whether whole numbers are written with leading zeros, as zip codes are."""
+    distinct = pd.Series(values.unique())
+    return bool(distinct.str.fullmatch(r"0[0-9]+").any() and distinct.str.fullmatch("[0-9]+").all())
+
+
+def _told(column: pd.Series, feature: Feature, config: CsvConfig) -> list[str]:
+    """Notes on a column whose numbers are taken for codes, and on one whose rarer levels are merged."""
+    if feature.kind not in DISCRETE:
+        return []
+    name, values, notes = feature.name, column.dropna(), []
+    if name not in config.kinds and values.nunique() > 2 and _are_codes(values):
+        code = values[values.str.fullmatch(r"0[0-9]+")].iloc[0]
+        notes.append(
+            f"column {name!r} has leading zeros, such as {code}, and is taken for codes, not for numbers; if "
+            f"they are numbers, {typed_entry('dataset.kinds', name, Kind.REAL)}"
+        )
+    merged = ~values.isin(feature.levels)
+    if OTHER_LEVEL in feature.levels and len(feature.levels) == config.max_categories and merged.any():
+        distinct = values.nunique()
+        notes.append(
+            f"column {name!r}: the {values[merged].nunique()} rarest of its {distinct} values, in "
+            f"{int(merged.sum())} of {len(column)} rows, are merged into {OTHER_LEVEL}; "
+            f"dataset.max_categories={distinct + 1} keeps all that training rows have"
+        )
+    return notes
 
 
 def _infer_text(column: pd.Series, numeric: np.ndarray, present: np.ndarray, config: CsvConfig) -> Kind:
@@ -124,8 +155,8 @@ def _infer_text(column: pd.Series, numeric: np.ndarray, present: np.ndarray, con
         raise FairAllError(f"{first} is a date: turn it into a number, as of days, or {otherwise()}")
     if distinct > config.max_categories and distinct > 0.9 * len(values):
         raise FairAllError(
-            f"{first} and {distinct - 1} more values in {len(values)} rows: names and free text are not "
-            f"features: {otherwise()}"
+            f"{first} and {distinct - 1} more values in {len(values)} rows: names, codes and free text are "
+            f"not features: {otherwise()}"
         )
     return Kind.CATEGORICAL
 

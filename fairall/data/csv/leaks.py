@@ -1,17 +1,22 @@
-"""Detection of columns that reveal who has a label: past decisions or their consequences."""
+"""Detection of columns that reveal who has a label, or the label itself."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 
 from fairall.config.words import typed
 from fairall.data.cells import listed, many_values, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import drop_typed
+from fairall.data.features import DISCRETE
+from fairall.data.table import Table
+from fairall.errors import FairAllError
 
 MOST_VALUES = 10  # of a column with more, only whether a cell is empty counts
 CHANCE = 1e-6  # largest probability under chance of a column that is reported
+NEARLY = 0.02  # most exceptions of a column that tells the label, as a share of the rows of the rarer label
 
 
 def leaks(
@@ -61,3 +66,61 @@ def _note(column: pd.Series, labelled: np.ndarray, config: CsvConfig, who: str) 
 def _values(groups: pd.DataFrame) -> str:
     words = ["an empty cell" if pd.isna(value) else repr(shown(value, 20)) for value in groups.index]
     return words[0] if len(words) == 1 else listed(words, "value")
+
+
+def of_label(table: Table, config: CsvConfig) -> list[str]:
+    """Warnings on features that tell the label, by their levels or by whether a number exceeds a threshold.
+
+    Raises:
+        FairAllError: if a feature of two levels is the label in other words.
+    """
+    label = table.label[table.labelled]
+    n, n_positive = len(label), int(label.sum())
+    most = NEARLY * min(n_positive, n - n_positive)
+    warnings = []
+    for feature in table.schema:
+        x = table.x[feature.name].to_numpy(dtype=float)[table.labelled]
+        discrete = feature.kind in DISCRETE
+        values, positive, total = _tally(x, label)
+        # Exceptions of the best rule, and the logarithm of the number of rules.
+        wrong, log_rules = (_by_levels if discrete else _by_threshold)(positive, total)
+        # Union bound of the probability that labels in a random order fit one of the rules so well.
+        log_chance = log_rules + _log_choose(n, wrong) + np.log(wrong + 1) - _log_choose(n, n_positive)
+        if wrong > most or log_chance > np.log(CHANCE):
+            continue
+        drop = drop_typed(feature.name, config)
+        if discrete and wrong == 0 and len(values) == 2:
+            named = [feature.levels[feature.codes.index(value)] for value in values[positive.argsort()]]
+            raise FairAllError(
+                f"column {feature.name!r} is the label {config.label!r} in other words ({shown(named[1])!r} "
+                f"for {shown(config.positive)!r}, else {shown(named[0])!r}), unknown before deciding: leave "
+                f"it out with {drop}"
+            )
+        warnings.append(
+            f"column {feature.name!r} tells the label {config.label!r} of {n - wrong} of {n} labelled rows: "
+            f"if it is made from the label, or unknown before deciding, leave it out ({drop})"
+        )
+    return warnings
+
+
+def _tally(x: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Distinct values in x (N,), ascending, and how many labels 1 and rows each has; shapes (K,)."""
+    values, position = np.unique(x, return_inverse=True)
+    return values, np.bincount(position, label, len(values)), np.bincount(position, minlength=len(values))
+
+
+def _by_levels(positive: np.ndarray, total: np.ndarray) -> tuple[int, float]:
+    """See `of_label`, for rules that give each value a label."""
+    return int(np.minimum(positive, total - positive).sum()), len(total) * float(np.log(2))
+
+
+def _by_threshold(positive: np.ndarray, total: np.ndarray) -> tuple[int, float]:
+    """See `of_label`, for rules that give one label up to a value, and the other one above it."""
+    below, above = positive.cumsum(), (total - positive)[::-1].cumsum()[::-1]
+    # Label 0 up to a value and 1 above it; the other way round all that is right is wrong.
+    wrong = below + np.append(above[1:], 0)
+    return int(min(wrong.min(), (total.sum() - wrong).min())), float(np.log(2 * len(total)))
+
+
+def _log_choose(n: int, k: int) -> float:
+    return float(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))

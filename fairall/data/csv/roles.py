@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from fairall.config.words import typed
 from fairall.data.cells import listed, refuse, shown
 from fairall.data.features import as_number
 from fairall.errors import FairAllError, count
@@ -59,12 +60,30 @@ def decisions(column: pd.Series, accepted: str) -> np.ndarray:
     return is_value(column, accepted, "dataset.accepted")
 
 
-def revealed(labelled: np.ndarray, accepted: np.ndarray) -> tuple[np.ndarray, list[str]]:
+def revealed(
+    labelled: np.ndarray, accepted: np.ndarray, column: pd.Series, value: str
+) -> tuple[np.ndarray, list[str]]:
     """Whose label is used, shape (N,), bool, and notes on labels that are not.
 
     Only labels of the accepted: the propensity of the decision gives the probability that such a label is
     known, but not that of a rejected person's label.
+
+    Args:
+        labelled: whose label is known, shape (N,), bool.
+        accepted: who was accepted, shape (N,), bool.
+        column: of the decisions.
+        value: that means acceptance.
+
+    Raises:
+        FairAllError: if only rejected people have labels.
     """
+    if labelled.any() and not (labelled & accepted).any():
+        other = typed("dataset.accepted", str(column[~accepted].iloc[0]))
+        raise FairAllError(
+            f"dataset.accepted={shown(value)}: no accepted row has a label, but "
+            f"{count(int(labelled.sum()), 'rejected row')} with one: are the values of column "
+            f"{column.name!r} swapped, and it is {other}?"
+        )
     notes = []
     if extra := int((labelled & ~accepted).sum()):
         notes.append(f"{count(extra, 'rejected row')} with a label: not used, since no decision revealed it")

@@ -772,6 +772,111 @@ def test_other_columns_are_not_noted(cells: list[str], own: Own) -> None:
     assert not any("reveals who" in note for note in notes)
 
 
+def copied(words: tuple[str, str], changed: int = 0) -> list[str]:
+    """The labels of 200 people in other words, some of them false."""
+    cells = [words[label == "yes"] for label in people(200)["repaid"]]
+    return [*(words[cell == words[0]] for cell in cells[:changed]), *cells[changed:]]
+
+
+@pytest.mark.parametrize("words", [("no", "yes"), ("1", "0"), ("", "paid")])
+def test_a_copy_of_the_label_is_refused(words: tuple[str, str], own: Own) -> None:
+    columns = people(200, again=copied(words), repaid=UNLABELLED)
+    told = complaint(own(columns))
+    assert told.startswith("column 'again' is the label 'repaid' in other words (")
+    assert told.endswith("leave it out with 'dataset.drop=[again]'")
+    dropped = own(columns, "dataset.drop=[again]").prepare()
+    assert not any("again" in line for line in (*dropped.notes, *dropped.warnings))
+
+
+@pytest.mark.parametrize(
+    ("cells", "right"),
+    [
+        pytest.param(copied(("a", "b"), changed=2), 198, id="nearly a copy"),
+        pytest.param([f"{cell}{i % 3}" for i, cell in enumerate(copied(("a", "b")))], 200, id="six levels"),
+        pytest.param([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("5", "7")))], 200,
+                     id="above a threshold"),
+        pytest.param([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("7", "5"), 1))], 199,
+                     id="nearly below a threshold"),
+    ],
+)  # fmt: skip
+def test_a_column_that_tells_the_label_is_a_warning(cells: list[str], right: int, own: Own) -> None:
+    data = own(people(200, extra=cells)).prepare()
+    (warning,) = [warning for warning in data.warnings if "tells the label" in warning]
+    assert warning.startswith(f"column 'extra' tells the label 'repaid' of {right} of 200 labelled rows")
+    assert warning.endswith("leave it out ('dataset.drop=[extra]')")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_that_have_nothing_to_do_with_the_label_are_no_warning(seed: int, own: Own) -> None:
+    draw = random.Random(seed)
+    # A label so rare that a column hits it now and then, and columns with a value for each few rows.
+    label = ["yes" if i in draw.sample(range(100), 3) or i in (0, 50) else "no" for i in range(100)]
+    columns = {f"rare{k}": ["01"[draw.random() < 0.03] for _ in range(100)] for k in range(100)}
+    columns |= {f"many{k}": [f"level {draw.randrange(40)}" for _ in range(100)] for k in range(20)}
+    columns |= {f"number{k}": [f"{draw.random():.6f}" for _ in range(100)] for k in range(20)}
+    data = own(people(100, repaid=label, **columns)).prepare()
+    assert not any("tells the label" in warning for warning in data.warnings)
+
+
+def test_a_good_predictor_is_no_warning(own: Own) -> None:
+    draw = random.Random(0)
+    cells = [f"{(label == 'yes') + draw.gauss(0, 0.25):.3f}" for label in people(400)["repaid"]]
+    assert not own(people(400, score=cells)).prepare().warnings
+
+
+ZIP_CODES = ["04444", "10115", "80331", "01067", "99999"]
+
+
+def test_numbers_with_leading_zeros_are_codes(own: Own) -> None:
+    columns = people(200, zip=[ZIP_CODES[i % 5] for i in range(200)])
+    data = own(columns)
+    assert feature(data.table(), "zip").kind is Kind.CATEGORICAL
+    assert feature(data.table(), "zip").levels == tuple(sorted(ZIP_CODES))
+    (note,) = [note for note in data.prepare().notes if "leading zeros" in note]
+    assert note.startswith("column 'zip' has leading zeros, such as 04444, and is taken for codes")
+    (hint,) = shlex.split(note.rpartition("numbers, ")[2])
+    declared = own(columns, hint)
+    assert feature(declared.table(), "zip").kind is Kind.REAL
+    assert not any("leading zeros" in note for note in declared.prepare().notes)
+
+
+@pytest.mark.parametrize("cells", [("0", "10", "200", "3000"), ("0.5", "04", "7"), ("-04", "12", "7")])
+def test_other_numbers_are_no_codes(cells: tuple[str, ...], own: Own) -> None:
+    table = own(people(200, amount=[cells[i % len(cells)] for i in range(200)])).table()
+    assert feature(table, "amount").kind is Kind.REAL
+
+
+def test_a_code_for_each_row_is_no_feature(own: Own) -> None:
+    assert "names, codes and free text" in complaint(
+        own(people(100, zip=[f"0{7 * i + 3}" for i in range(100)]))
+    )
+
+
+def test_levels_that_are_merged_are_counted(own: Own) -> None:
+    towns = [f"town {i % 150 if i < 300 else i % 10}" for i in range(1000)]
+    columns = people(1000, place=towns)
+    data = own(columns)
+    levels = feature(data.table(), "place").levels
+    merged = sum(town not in levels for town in towns)
+    (note,) = [note for note in data.prepare().notes if "merged" in note]
+    assert len(levels) == 50
+    assert note.startswith(
+        f"column 'place': the 101 rarest of its 150 values, in {merged} of 1000 rows, are merged into (other)"
+    )
+    kept = own(columns, note.partition("; ")[2].split()[0])
+    of_training = {towns[row] for row in kept.reading.splits.train}
+    assert set(feature(kept.table(), "place").levels) == of_training
+    assert not any("merged" in note for note in kept.prepare().notes)
+
+
+def test_a_decision_with_its_values_swapped_is_asked_about(own: Own) -> None:
+    decisions = ["granted" if known else "refused" for known in KNOWN]
+    columns = people(200, repaid=UNLABELLED, outcome=decisions)
+    told = complaint(own(columns, "dataset.decision=outcome", "dataset.accepted=refused"))
+    assert "no accepted row has a label, but 133 rejected rows with one" in told
+    assert "are the values of column 'outcome' swapped, and it is dataset.accepted=granted?" in told
+
+
 def test_people_without_a_label_are_in_every_part_and_have_none(own: Own) -> None:
     dataset = own(people(200, repaid=UNLABELLED))
     table = dataset.table()
