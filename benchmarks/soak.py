@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.in_process import Ended, fault, typed, untrained
-from benchmarks.nonsense import command_line, damaged, damaged_table, yaml_text
+from benchmarks.nonsense import command_line, damaged_table, yaml_text
 
 NAME = "soak"
 KILLED = "kills"
@@ -258,14 +258,15 @@ def _people(chance: random.Random, policy: Path, cwd: Path) -> Ended:
 
 
 def _policies(chance: random.Random, policy: Path, cwd: Path) -> Ended:
-    """A saved policy with other bytes in one of its files, and with sums that are right."""
+    """A saved policy with files that somebody hostile has changed, and with sums that are right."""
+    from benchmarks.hostile_policies import CHANGES, hostile
     from fairall.storage.files import write_sums
 
-    own = Path(shutil.copytree(policy, cwd / "policy"))
-    names = sorted(path.name for path in own.iterdir() if path.name != "SUMS")
-    changed = own / chance.choice(names)
-    changed.write_bytes(damaged(chance, changed.read_bytes()))
-    write_sums(own / "SUMS", names)
+    own = cwd / "policy"
+    own.mkdir()
+    for name, content in hostile({name: (policy / name).read_bytes() for name in CHANGES}, chance).items():
+        (own / name).write_bytes(content)
+    write_sums(own / "SUMS", list(CHANGES))
     shutil.copy(policy.parent / "people.csv", cwd)
     return typed("policy", "people.csv", "-o", "decided.csv", cwd=cwd, module="fairall.decide")
 

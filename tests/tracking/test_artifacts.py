@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import mlflow
 import numpy as np
@@ -11,6 +12,8 @@ import pytest
 from fairall.report.__main__ import main
 from fairall.report.figures import latent_space
 from fairall.results.finished import collect
+from fairall.results.page import write_page
+from fairall.tracking.client import log_folder
 from tests.conftest import typed
 
 PAGE = Path(__file__).parents[2] / "docs" / "report.md"
@@ -66,6 +69,29 @@ def test_the_report_is_a_run_with_its_tables_and_figures(outputs: Path) -> None:
         assert kept == {f"{folder}/{path.name}" for path in (outputs / "report" / folder).iterdir()}
     assert "index.html" in {item.path for item in client.list_artifacts(run.info.run_id)}
     assert run.info.status == "FINISHED"
+
+
+def test_temporary_files_that_a_kill_left_are_never_logged(tmp_path: Path) -> None:
+    for name in ("index.html", ".index.html.abcdefgh.html", "tables/a.csv", "tables/.a.csv.abcdefgh.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    client = mock.Mock()
+    log_folder(client, "7", tmp_path)
+    log_folder(client, "7", tmp_path / "tables", "figures")
+    assert [call.args for call in client.log_artifact.call_args_list] == [
+        ("7", str(tmp_path / "index.html"), None),
+        ("7", str(tmp_path / "tables" / "a.csv"), "tables"),
+        ("7", str(tmp_path / "tables" / "a.csv"), "figures"),
+    ]
+
+
+def test_a_page_made_again_deletes_what_a_kill_left(tmp_path: Path) -> None:
+    left = [".index.html.abcdefgh.html", "tables/.a.csv.abcdefgh.csv", "figures/.a.png.abcdefgh.png"]
+    for name in left:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    write_page(tmp_path, "A page", {})
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["index.html"]
 
 
 def test_from_the_store_come_the_same_tables(outputs: Path, tmp_path: Path) -> None:

@@ -143,6 +143,23 @@ def test_served_and_predicted_probabilities_are_those_of_the_policy(outputs: Pat
         assert "must be male (S = +1), female (S = " in refused.value.read().decode()
 
 
+def test_a_model_of_ones_own_method_loads_where_the_method_is_not_imported(
+    tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "served_method.py").write_text(
+        "from fairall.models.fairlog import FairLog\n\n\nclass Own(FairLog):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    uri = empty_store(tmp_path / "outputs")
+    ended = typed(*RUN, "model._target_=served_method.Own", "tracking.register=own", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "served_method" not in sys.modules
+    mlflow.set_tracking_uri(uri)
+    people = pd.read_csv(LOANS).head(3)
+    assert mlflow.pyfunc.load_model("models:/own/1").predict(people)["probability"].between(0, 1).all()
+    del sys.modules["served_method"]
+
+
 def test_the_model_has_the_card_and_says_what_it_gives(outputs: Path) -> None:
     mlflow.set_tracking_uri(f"sqlite:///{outputs / 'mlflow.db'}")
     folder = Path(mlflow.artifacts.download_artifacts("models:/loans/1"))
