@@ -21,6 +21,11 @@ from fairall.results.table import Cell, Row, Table, markdown
 from fairall.storage.identity import determining, flattened
 
 MEASURES = (*labels.EFFECTIVE, *labels.TEMPORAL, *labels.measures("mean_cfu", "mean_ground_truth_utility"))
+MARKS = (
+    "Bold: best of its group. F: against the group's first run, R: against the best of its others; "
+    "+ significantly better, − significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
+    f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g})."
+)
 TESTS = {"p_baseline": "p_against_first", "p_rival": "p_against_best_other"}  # columns of the CSV
 
 
@@ -107,11 +112,10 @@ def _side_by_side(
         rows += own_rows
         for own in own_records:
             records.append({"group": group.title} | {TESTS.get(name, name): v for name, v in own.items()})
+    compared = all(interpretable(run.config) for group in groups for run in group.runs.values())
     note = (
-        f"{difference(groups)} ×100, mean (standard deviation over seeds). Bold: best of its group. F: "
-        "against the group's first run, R: against the best of its others; + significantly better, "
-        "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
-        f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
+        f"{difference(groups)} ×100, mean (standard deviation over seeds). {MARKS if compared else UNTESTED} "
+        f"{RULE}"
     )
     note, columns = with_references(note.strip(), rows), ["seeds", *(one.heading for one in measures)]
     return Table(key=key, title=title, note=note, columns=columns, rows=rows, records=records)

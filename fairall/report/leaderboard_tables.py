@@ -186,7 +186,8 @@ def task_table(own: Board, dataset: str) -> Table:
     return Table(
         key=f"leaderboard_{dataset}",
         title=labels.dataset(dataset),
-        note="×100, mean (standard deviation over seeds). Bold: rank 1. References have no rank.",
+        note="×100, mean (standard deviation over seeds). "
+        + ("Bold: rank 1. References have no rank." if all(task.compared for task in tasks) else UNTESTED),
         section="",
         columns=[
             "rank by utility", UTILITY.heading, "regret ↓", "test utility ↑",

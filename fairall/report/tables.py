@@ -10,6 +10,7 @@ from omegaconf import OmegaConf
 from fairall.config.paths import configuration_root
 from fairall.metrics import Quantity
 from fairall.report import labels
+from fairall.report.comparable import UNTESTED
 from fairall.report.plan import Planned, missing_runs
 from fairall.report.statistics import LEVEL, standings
 from fairall.results.finished import Run
@@ -28,17 +29,17 @@ UNITS = (
     "×100, mean (standard deviation over seeds). In italics the printed value, and our mean less the "
     "printed one in printed standard deviations (sd)."
 )
-OVER_TIME = f"On test people, over the time steps of evaluation.window, from {{}}. {UNITS} {MARKS}"
+OVER_TIME = f"On test people, over the time steps of evaluation.window, from {{}}. {UNITS}"
 AT_LAST = (
     "×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
-    f"t = 200, without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR are trained on every label."
+    "t = 200, without deviations. OPT-FAIR and OPT-UNFAIR are trained on every label."
 )
 # By beginning of the key: measures, title and note.
 KINDS: dict[str, tuple[Sequence[Quantity], str, str]] = {
     "effective": (
         labels.EFFECTIVE,
         "Effective utility and DPU, {setting}",
-        f"Accumulated over all time steps, from decisions while learning. {UNITS} {MARKS}",
+        f"Accumulated over all time steps, from decisions while learning. {UNITS}",
     ),
     "temporal": (labels.TEMPORAL, "Temporal variance and mean ({kind}), {setting}", OVER_TIME),
     "synthetic": (labels.SYNTHETIC, "Synthetic data at the last time step ({kind}), {policy}", AT_LAST),
@@ -82,6 +83,7 @@ def methods_table(
     measures = [measure.sampled() for measure in measures] if kind == "sampled" else measures
     policy, on_synthetic = f"{initial_policy} initial policy", family == "synthetic"
     setting = f"{policy}, protocol {protocol}"
+    tests = MARKS if all(interpretable(one.config) for one in planned) else UNTESTED
 
     def reading(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
         readings = synthetic_readings(initial_policy, run.name("model"))
@@ -106,7 +108,7 @@ def methods_table(
     return Table(
         key="_".join(filter(None, (family, initial_policy, protocol, kind))),
         title=title.format(kind=kind, setting=setting, policy=policy),
-        note=with_references(note.format(SOURCES.get(kind)), rows),
+        note=with_references(f"{note.format(SOURCES.get(kind))} {tests}", rows),
         section="Synthetic data" if on_synthetic else "Tables",
         # The printed temporal ones are from sampled decisions: only those are counted beside them.
         setting="" if on_synthetic or kind == "expected" else setting,

@@ -149,12 +149,13 @@ def _table(title: str, study: SharedStudy, trials: Sequence[Trial], marks: Mappi
     """A row per trial; `marks` by number."""
     table = Table(title=title, title_justify="left")
     keys = [key.removeprefix("model.") for key in study.space.values]
-    for column in ("trial", "", *keys, *(objective.measure for objective in study.objectives)):
+    measures = [objective.measure for objective in study.objectives]
+    for column in ("trial", *([""] if marks else []), *keys, *measures):
         table.add_column(column, overflow="fold")
     for one in trials:
         table.add_row(
             str(one.number),
-            marks.get(one.number, ""),
+            *([marks.get(one.number, "")] if marks else []),
             *(str(value) for value in one.point.values()),
             *(mean_and_std(one, objective) for objective in study.objectives),
         )
