@@ -77,7 +77,7 @@ def test_methods_decide_in_ways_of_their_own(folder: Path) -> None:
     assert "model.decision" not in card
     assert "The method has one way to decide on applicants, which its page describes." in card
     assert "- 1 policy, of seed 0, learnt online" in card
-    assert CAUTION not in card
+    assert f"**{CAUTION}.**" not in card
 
 
 def test_the_command_of_the_card_makes_the_run_of_its_id(tmp_path: Path) -> None:
