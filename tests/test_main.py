@@ -14,6 +14,7 @@ import pytest
 from fairall import __version__
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
+from fairall.results.interpretable import CAUTION
 from fairall.results.summary import columns
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
@@ -276,6 +277,7 @@ def test_list_and_show_a_finished_run(quick: Path, outputs: Path, tmp_path: Path
     listed = typed("list", "runs", "outputs_dir=moved", cwd=tmp_path)
     (line,) = [line.split() for line in listed.stdout.splitlines() if folder.name in line]
     assert line[:4] == [folder.name, "fairall_I_II", "credit", "quick"]
+    assert listed.stdout.endswith(f"\n  {CAUTION}\n\n")
     mean = json.loads((folder / "summary.json").read_text())["aggregate"]["mean_utility"]["mean"]
     assert f"{100 * mean:.2f} ±" in " ".join(line)
     first = typed(*QUICK, cwd=quick).stdout  # already done

@@ -116,7 +116,7 @@ def test_stored_outputs(path: Path) -> None:
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     without = {"setup", "decide"}
     assert all(cell.outputs for cell in code if cell.id not in without)
-    assert "mean nothing" not in json.dumps([cell.outputs for cell in code])
+    assert "do not interpret" not in json.dumps([cell.outputs for cell in code])
     assert notebook.metadata.keys() == {"kernelspec"}
     for cell in code:
         assert (cell.execution_count, cell.metadata) == (None, {})

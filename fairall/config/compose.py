@@ -60,10 +60,10 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
 
 
 def places(overrides: Iterable[str]) -> dict[str, Any]:
-    """`outputs_dir` and `tracking` as plain containers, from the words of `PLACES` alone."""
-    composed = compose_config(*(word for word in overrides if word.startswith(PLACES)))
+    """`outputs_dir`, `preset` and `tracking` as plain containers, from the words about them alone."""
+    composed = compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset="))))
     tracking = OmegaConf.to_container(composed.tracking, resolve=True)
-    return {"outputs_dir": composed.outputs_dir, "tracking": tracking}
+    return {"outputs_dir": composed.outputs_dir, "preset": composed.preset, "tracking": tracking}
 
 
 def _broken_file(error: MarkedYAMLError) -> str:

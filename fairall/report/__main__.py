@@ -51,15 +51,17 @@ def _main(words: list[str]) -> int:
 def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str]) -> int:
     from fairall.config.compose import places
     from fairall.errors import FairAllError, count
-    from fairall.report.build import build, write_results
+    from fairall.report.build import build, refuse_page, write_results
     from fairall.report.tables import COMPARE
+    from fairall.results.interpretable import own_name
     from fairall.results.table import plain
 
     if wrong:
         raise FairAllError(f"{wrong[0]}: no such command; there are {', '.join(filter(None, COMMANDS))}")
     config = places(overrides)
-    outputs = Path(config["outputs_dir"])
-    folder = arguments.out or outputs / "report"
+    refuse_page(arguments.results, config)
+    outputs, name = Path(config["outputs_dir"]), own_name("report", config)
+    folder = arguments.out or outputs / name
     shown = build(_collection(config, arguments.mlflow), folder, overrides)
     print("\n".join(shown.opening))
     others = shown.others
@@ -75,19 +77,24 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     if arguments.results:
         write_results(shown, folder, arguments.results, outputs)
         print(f"Results: {arguments.results}")
-    return _finish(config, folder, "report", arguments)
+    return _finish(config, folder, name, arguments)
 
 
 def _compare(arguments: argparse.Namespace, overrides: list[str], chosen: list[str]) -> int:
     from fairall.config.compose import places
-    from fairall.report.compare import compare
+    from fairall.report.compare import chosen_runs, compare
+    from fairall.results.interpretable import own_name
 
     config = places(overrides)
     outputs = Path(config["outputs_dir"])
-    folder = arguments.out or outputs / "comparison"
-    print(compare(chosen, outputs / "runs", folder), end="")
+    runs, left_out = chosen_runs(chosen, outputs / "runs")
+    name = own_name("comparison", next(iter(runs.values())).config)
+    folder = arguments.out or outputs / name
+    print(compare(runs, left_out, folder), end="")
+    for line in left_out:
+        print(f"Left out: {line}")
     print(f"Comparison: {folder / 'index.html'}")
-    return _finish(config, folder, "comparison", arguments)
+    return _finish(config, folder, name, arguments)
 
 
 def _finish(config: dict[str, Any], folder: Path, title: str, arguments: argparse.Namespace) -> int:
@@ -167,7 +174,8 @@ def _parser(command: str) -> argparse.ArgumentParser:
         "--out",
         type=Path,
         metavar="FOLDER",
-        help="default: report/, comparison/, worlds/ or leaderboard/ in outputs_dir",
+        help="default: report/, comparison/, worlds/ or leaderboard/ in outputs_dir, report_quick/ and the "
+        "like for runs of preset=quick",
     )
     if not command:
         parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")

@@ -27,6 +27,7 @@ from fairall.report.figures import pareto
 from fairall.report.plan import Planned
 from fairall.report.tables import reference_measure
 from fairall.results.finished import Run
+from fairall.results.interpretable import interpretable
 
 BASELINE, RIVAL = "fairall_I_II", "adopt"
 SHOWN = ("accept_all", "oracle", "oracle_fair")  # references beside the methods
@@ -96,14 +97,23 @@ class Task:
 
     @cached_property
     def ranks(self) -> dict[str, dict[str, int]]:
-        """`task_ranks` by measure and method."""
+        """`task_ranks` by measure and method; of no method if not `compared`."""
         return {
             one.name: task_ranks(self.values(one), higher_is_better=bool(one.higher_is_better))
+            if self.compared
+            else {}
             for one in RANKED
         }
 
+    @property
+    def compared(self) -> bool:
+        """Whether the methods are compared: not where their numbers may not be interpreted."""
+        return all(interpretable(one.config) for one in self.planned.values())
+
     def front(self) -> set[str]:
-        """Methods that no other beats in mean effective utility and in mean DPU."""
+        """Methods that no other beats in mean effective utility and in mean DPU; none if not `compared`."""
+        if not self.compared:
+            return set()
         utility, dpu = (self.values(one) for one in RANKED)
         points = {name: (dpu[name].mean(), utility[name].mean()) for name in utility if name in dpu}
         undominated = pareto(list(points.values()))

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
-from fairall.errors import count
+from fairall.config.compose import places
+from fairall.errors import FairAllError, count
 from fairall.report import labels
 from fairall.report.contents import SECTIONS, Contents, contents
 from fairall.report.durations import read
 from fairall.results.finished import Collection
+from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.page import PageFigure, rendered, write, write_page
 from fairall.results.table import Item, Table
 from fairall.results.time_left import in_words
@@ -53,7 +56,7 @@ def build(collection: Collection, folder: Path, overrides: Sequence[str] = ()) -
     texts = {"opening": shown.opening, "left_out": shown.left_out, "passed_over": shown.passed_over}
     write_page(
         folder,
-        "FairAll: the paper's tables and figures",
+        marked("FairAll: the paper's tables and figures", places(overrides)),
         {name: some for name, some in sections.items() if some},
         folded=folded,
         not_run=shown.not_run,
@@ -91,6 +94,17 @@ def write_results(shown: Contents, folder: Path, path: Path, outputs: Path) -> N
         "not_run": [item.title for item in shown.not_run],
     }
     write(path, rendered("results.md.jinja", values, "fairall.report").rstrip() + "\n")
+
+
+def refuse_page(page: Path | None, config: Mapping[str, Any]) -> None:
+    """Raise FairAllError where a page is wanted of runs whose numbers may not be interpreted.
+
+    Args:
+        page: of the documentation, None for none.
+        config: with `preset`, of the runs.
+    """
+    if page is not None and not interpretable(config):
+        raise FairAllError(f"--results {page}: not possible with {CAUTION}; omit --results")
 
 
 def copy_figures(items: Sequence[Item], folder: Path, page: Path) -> None:

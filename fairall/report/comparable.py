@@ -8,17 +8,18 @@ from typing import Any, NamedTuple
 
 from fairall.report import labels
 from fairall.results.finished import Run
-from fairall.storage.identity import determining, flattened
+from fairall.results.interpretable import CAUTION
+from fairall.storage.identity import defines_problem, determining, flattened
 
 RULE = (
     "A group has the same data set, split, cost, initial policy, number of applicants and time steps, "
-    "evaluation and preset; its runs may differ in method, protocol, training, features used and seeds."
+    "evaluation and preset; its runs may differ in method, protocol, exploration, training, features used "
+    "and seeds."
 )
-# Keys in which compared runs may differ. Every other key determines the people measured, or the measures.
+# Keys of the problem in which compared runs may differ.
 COMPARED = (
-    "model", "protocol", "seed", "seeds",
+    "seed", "seeds",
     "evaluation.bootstrap", "dataset.encoding",  # keys of older versions
-    "schedule.phase1_epochs", "schedule.warm_up_epochs", "schedule.batches_per_epoch",
     # The cost and the initial policy in use have keys of their own.
     "dataset.cost", "dataset.initial_policies",
     "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",
@@ -26,7 +27,7 @@ COMPARED = (
 )  # fmt: skip
 OF_ESTIMATES = ("dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count")
 WORDS = {"dataset.name": "data set", "cost.value": "cost", "initial_policy.name": "initial policy"}
-QUICK = "quick: numbers mean nothing"
+UNTESTED = f"{CAUTION}; nothing is compared or tested."
 
 Conditions = dict[str, Any]
 
@@ -42,17 +43,16 @@ class Group(NamedTuple):
 def conditions(run: Run) -> Conditions:
     """The values that two runs must share to be comparable, by dotted key.
 
-    All that determines a result except `COMPARED`: data set and split (a CSV by its path), cost, initial
+    All that defines the problem except `COMPARED`: data set and split (a CSV by its path), cost, initial
     policy, preset, `schedule.warm_up_applicants`, `schedule.applicants`, `schedule.time_steps`,
     `evaluation.split`, `evaluation.window`, and `protocol.effective`, which defines the effective measures.
     Keys without a value are left out.
     """
     flat = flattened(determining(run.config))
-    kept = {key: value for key, value in flat.items() if not _is_compared(key)}
+    kept = {key: value for key, value in flat.items() if defines_problem(key) and not _is_compared(key)}
     if flat.get("dataset.decision") and not flat.get("dataset.propensity"):
         # Propensities are estimated from the features then, and the weights of labels with them.
         kept |= {key: flat.get(key) for key in flat if key.startswith(OF_ESTIMATES)}
-    kept["protocol.effective"] = run.config["protocol"].get("effective")
     kept["dataset.path"] = run.config["dataset"].get("path")
     return {key: value for key, value in kept.items() if value is not None}
 
@@ -83,11 +83,6 @@ def difference(groups: Sequence[Group]) -> str:
     if len(seeds) > 1:
         sentences.append(f"Seeds differ ({'; '.join(seeds)}): tests pair those that both runs have.")
     return " ".join(sentences)
-
-
-def marked(label: str, run: Run) -> str:
-    """A label with a note where the run was made with preset=quick."""
-    return f"{label} ({QUICK})" if run.config.get("preset") == "quick" else label
 
 
 def _is_compared(key: str) -> bool:

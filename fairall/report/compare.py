@@ -10,32 +10,37 @@ from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.build import made
-from fairall.report.comparable import RULE, Group, difference, grouped, marked
+from fairall.report.comparable import RULE, UNTESTED, Group, difference, grouped
 from fairall.report.figures import BAND, LEVELS, UTILITY_AND_DPU, draw_over_time
 from fairall.report.statistics import LEVEL
 from fairall.report.tables import group_rows, with_references
 from fairall.results.finished import Run, read_named, run_folder
-from fairall.results.page import PageFigure, write_page
+from fairall.results.interpretable import CAUTION, interpretable, marked
+from fairall.results.page import PageFigure, cautioned, write_page
 from fairall.results.table import Cell, Row, Table, markdown
 from fairall.storage.identity import determining, flattened
 
 MEASURES = (*labels.EFFECTIVE, *labels.TEMPORAL, *labels.measures("mean_cfu", "mean_ground_truth_utility"))
+MARKS = (
+    "Bold: best of its group. F: against the group's first run, R: against the best of its others; "
+    "+ significantly better, − significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
+    f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g})."
+)
 TESTS = {"p_baseline": "p_against_first", "p_rival": "p_against_best_other"}  # columns of the CSV
 
 
-def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
-    """Write index.html, tables/ and figures/ on some runs; return the tables as Markdown.
+def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> tuple[dict[str, Run], list[str]]:
+    """Runs by the number under which they are shown, and a line for each that is left out.
 
-    Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group.
+    Runs whose numbers may not be interpreted are left out where there are others.
 
     Args:
         chosen: folders of runs, or ids beneath `runs_folder`, of which a beginning is enough. Lock files,
             which lie beside the folders and match a shell's `*` too, are ignored.
         runs_folder: outputs/runs.
-        folder: to write to.
 
     Raises:
-        FairAllError: where there are fewer than two, one is not usable, or `folder` cannot be written.
+        FairAllError: where there are fewer than two, or one is not usable.
     """
     words = [word for word in chosen if not (word.endswith(".lock") and Path(word).is_file())]
     if len(words) < 2:
@@ -44,9 +49,31 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
     repeated = next((path for path in paths if paths.count(path) > 1), None)
     if repeated is not None:
         raise FairAllError(f"{repeated} is named twice")
-    runs = {str(i): read_named(path) for i, path in enumerate(paths, start=1)}
+    runs = [read_named(path) for path in paths]
+    sound = [run for run in runs if interpretable(run.config)]
+    left_out = [f"{run.path}: {CAUTION}" for run in runs if sound and not interpretable(run.config)]
+    if len(sound) == 1:
+        raise FairAllError(f"compare needs at least two runs that can be compared; {left_out[0]}")
+    return {str(i): run for i, run in enumerate(sound or runs, start=1)}, left_out
+
+
+def compare(runs: Mapping[str, Run], left_out: Sequence[str], folder: Path) -> str:
+    """Write index.html, tables/ and figures/ on some runs; return the tables as Markdown.
+
+    Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group,
+    unless their numbers may not be interpreted.
+
+    Args:
+        runs: by number, and
+        left_out: of `chosen_runs`.
+        folder: to write to.
+
+    Raises:
+        FairAllError: where `folder` cannot be written.
+    """
+    config = next(iter(runs.values())).config
     names = {
-        number: marked(f"{number} {labels.method(run.name('model'))}, {run.path.name}", run)
+        number: f"{number} {labels.method(run.name('model'))}, {run.path.name}"
         for number, run in runs.items()
     }
     groups = grouped(runs)
@@ -67,8 +94,11 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
         key="curves", title="Over time", note=text,
         draw=lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=names),
     )  # fmt: skip
-    write_page(folder, "FairAll: runs side by side", {"": [*tables, figure]}, made=made())
-    return "\n".join(map(markdown, tables))
+    items = cautioned([*tables, figure], config)
+    title = marked("FairAll: runs side by side", config)
+    opening = [] if interpretable(config) else [UNTESTED]
+    write_page(folder, title, {"": items}, opening=opening, left_out=left_out, made=made())
+    return "\n".join(markdown(item) for item in items if isinstance(item, Table))
 
 
 def _side_by_side(
@@ -82,11 +112,10 @@ def _side_by_side(
         rows += own_rows
         for own in own_records:
             records.append({"group": group.title} | {TESTS.get(name, name): v for name, v in own.items()})
+    compared = all(interpretable(run.config) for group in groups for run in group.runs.values())
     note = (
-        f"{difference(groups)} ×100, mean (standard deviation over seeds). Bold: best of its group. F: "
-        "against the group's first run, R: against the best of its others; + significantly better, "
-        "− significantly worse (two-sided Wilcoxon signed-rank test, paired over seeds, "
-        f"Holm-corrected over the runs of a group and measure, p < {LEVEL:g}). {RULE}"
+        f"{difference(groups)} ×100, mean (standard deviation over seeds). {MARKS if compared else UNTESTED} "
+        f"{RULE}"
     )
     note, columns = with_references(note.strip(), rows), ["seeds", *(one.heading for one in measures)]
     return Table(key=key, title=title, note=note, columns=columns, rows=rows, records=records)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from fairall.report import alignment, figures, labels
 from fairall.report.claims import REAL, SYNTHETIC, Claim, Verdict, claims_table, in_words, judge
+from fairall.report.comparable import UNTESTED
 from fairall.report.plan import EVERY, PARTS, Planned, plan, with_runs
 from fairall.report.printed import printed_tables
 from fairall.report.tables import (
@@ -17,6 +18,8 @@ from fairall.report.tables import (
     other_runs,
 )
 from fairall.results.finished import Collection
+from fairall.results.interpretable import interpretable
+from fairall.results.page import cautioned
 from fairall.results.table import Item, Table
 
 INITIAL_POLICIES = ("harsh", "lenient")
@@ -64,6 +67,8 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     of_paper = {one.key for one in needed if one.sweep not in PARTS["alignment"]}
     planned = with_runs(needed, collection.runs)
     shown = {one.run.path: one.run.name("dataset") for one in planned if one.run is not None}
+    config = needed[0].config
+    compared = interpretable(config)
     finished = {one.key: one for one in planned if one.run is not None and one.key in of_paper}
     items: list[Item] = []
     verdicts: list[Verdict] = []
@@ -77,8 +82,9 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
         ]
 
     def judged(claims: Sequence[Claim], some: Sequence[Planned], policy: str, key: str, title: str) -> None:
-        own = judge(claims, some)
-        items.append(claims_table(own, some, f"{key}_{policy}", f"The paper's claims{title}"))
+        own = judge(claims, some) if compared else []
+        if compared:
+            items.append(claims_table(own, some, f"{key}_{policy}", f"The paper's claims{title}"))
         if policy == MAIN_POLICY:
             verdicts.extend(own)
             items.extend(figures.latent_figures(some))
@@ -92,7 +98,7 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
             if some:
                 items.append(methods_table("effective", some, policy, protocol))
                 items += [methods_table("temporal", some, policy, protocol, kind) for kind in SOURCES]
-                items += printed_tables(some, policy, protocol)
+                items += printed_tables(some, policy, protocol) if compared else []
     optimal = of("optimal")
     for policy in INITIAL_POLICIES:
         if some := of("synthetic", policy):
@@ -108,16 +114,18 @@ def contents(collection: Collection, overrides: Sequence[str]) -> Contents:
     items.append(acceptance_table([name for name in labels.DATASETS if name in shown.values()]))
     items.append(hyperparameter_table(planned))
     others = [run for run in collection.runs if run.key not in keys and run.path not in shown]
+    beside_print = [item for item in items if isinstance(item, Table) and item.setting]
+    opening = in_words(
+        f"{MAIN_POLICY} initial policy, protocol {MAIN}",
+        verdicts,
+        beside_print if compared else [],
+        len(of_paper),
+        len(finished),
+        sum(one.run.key != one.key for one in finished.values() if one.run is not None),
+    )
     return Contents(
-        items=sorted(items, key=lambda item: SECTIONS.index(item.section)),
-        opening=in_words(
-            f"{MAIN_POLICY} initial policy, protocol {MAIN}",
-            verdicts,
-            [item for item in items if isinstance(item, Table) and item.setting],
-            len(of_paper),
-            len(finished),
-            sum(one.run.key != one.key for one in finished.values() if one.run is not None),
-        ),
+        items=cautioned(sorted(items, key=lambda item: SECTIONS.index(item.section)), config),
+        opening=opening if compared else [*opening, UNTESTED],
         left_out=[f"{path}: {reason}" for path, reason in collection.left_out],
         # Made by other versions than the run that is shown.
         passed_over=sorted(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairall.config.compose import PLACES
 from fairall.report.board import BASELINE, RIVAL, board, cpu_seconds
-from fairall.report.build import copy_figures, made
+from fairall.report.build import copy_figures, made, refuse_page
 from fairall.report.curves import curves
 from fairall.report.leaderboard_figures import board_figures
 from fairall.report.leaderboard_tables import (
@@ -22,8 +22,11 @@ from fairall.report.leaderboard_tables import (
 from fairall.report.plan import LEADERBOARD, added, plan
 from fairall.report.reproduce import make
 from fairall.results.finished import collect
-from fairall.results.page import rendered, write, write_page
+from fairall.results.interpretable import interpretable, marked, own_name
+from fairall.results.page import cautioned, rendered, write, write_page
 from fairall.results.table import Item
+
+ALL, VERSUS = "All tasks", "FairAll and AdOpt"  # sections that compare methods
 
 
 def leaderboard(overrides: Sequence[str], folder: Path | None, page: Path | None, jobs: int | None) -> bool:
@@ -36,9 +39,11 @@ def leaderboard(overrides: Sequence[str], folder: Path | None, page: Path | None
         jobs: number of runs at once; None: one per core.
     """
     planned = plan(LEADERBOARD, overrides)
+    config = planned[0].config
+    refuse_page(page, config)
     failures = make(planned, overrides, jobs=jobs)
-    outputs = Path(planned[0].config["outputs_dir"])
-    folder = folder or outputs / "leaderboard"
+    outputs = Path(config["outputs_dir"])
+    folder = folder or outputs / own_name("leaderboard", config)
     finished = sorted(collect(outputs / "runs").runs, key=lambda run: run.finished)
     by_key = {run.key: run for run in finished}
     own = board(
@@ -52,15 +57,20 @@ def leaderboard(overrides: Sequence[str], folder: Path | None, page: Path | None
     over_time = [item for item in curves(own.planned) if item.shown]
     of_tasks = [task_table(own, name) for name in dict.fromkeys(task.dataset for task in own.tasks)]
     sections: dict[str, list[Item]] = {
-        "All tasks": [main, *figures],
-        "FairAll and AdOpt": [versus],
+        ALL: [main, *figures],
+        VERSUS: [versus],
         "Data sets": [*of_tasks],
         "Runs to read with care": [care],
         "Methods over time": [*over_time],
     }
-    shown = {name: [item for item in some if item.shown] for name, some in sections.items()}
+    if not interpretable(config):
+        del sections[ALL], sections[VERSUS]
+    shown = {
+        name: cautioned([item for item in some if item.shown], config) for name, some in sections.items()
+    }
+    title = marked("FairAll: the leaderboard", config)
     write_page(
-        folder, "FairAll: the leaderboard", {name: some for name, some in shown.items() if some},
+        folder, title, {name: some for name, some in shown.items() if some},
         opening=opening, made=made(),
     )  # fmt: skip
     print(f"Page: {folder / 'index.html'}")

@@ -25,8 +25,10 @@ from fairall.report.board import (
     Board,
     Task,
 )
+from fairall.report.comparable import UNTESTED
 from fairall.report.plan import missing_runs
 from fairall.report.statistics import LEVEL, holm, paired_p
+from fairall.results.interpretable import interpretable
 from fairall.results.references import REFERENCES
 from fairall.results.table import Cell, Row, Table, hundredfold, plus_minus
 
@@ -37,6 +39,8 @@ MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY)  # in the order of the colu
 
 def in_words(own: Board, further: Sequence[str]) -> list[str]:
     """What the page shows, and by which rules: a paragraph, then lines of details.
+
+    Of runs whose numbers may not be interpreted the paragraph alone, and that nothing is compared.
 
     Args:
         own: the board.
@@ -53,6 +57,10 @@ def in_words(own: Board, further: Sequence[str]) -> list[str]:
         f"{count(len(own.methods), 'method')} on {count(len(own.tasks), 'task')}, a task being a data set "
         f"with an initial policy; protocol {protocols}, {seeds} seeds a run. Finished runs: {n} of "
         f"{len(planned)}.",
+    ]
+    if not interpretable(planned[0].config):
+        return [*lines, f"{UNTESTED} Standings and ranks are left out."]
+    lines += [
         "Utility is the effective utility, per applicant and accumulated over all time steps, from decisions "
         "while learning. To be averaged over tasks it is divided by that of the oracle of the task, a "
         "logistic regression on every training label: the share of the oracle's utility. Accepting nobody "
@@ -146,14 +154,15 @@ def task_table(own: Board, dataset: str) -> Table:
         measured = {one.name: task.values(one) for one in MEASURES}
         oracle, ranks = task.reference(ORACLE, UTILITY), task.ranks
         of_utility = measured[UTILITY.name]
-        for name in sorted(
-            of_utility, key=lambda name: (ranks[UTILITY.name][name], -of_utility[name].mean())
-        ):
+        names = list(of_utility)
+        if task.compared:
+            names.sort(key=lambda name: (ranks[UTILITY.name][name], -of_utility[name].mean()))
+        for name in names:
             regret = None if oracle is None else oracle - of_utility[name]
             shown = [_spread(of.get(name)) for of in measured.values()]
             cpu = task.cpu.get(name)
             cells = [
-                _rank(ranks[UTILITY.name][name]), Cell(shown[0]), Cell(_spread(regret)), Cell(shown[1]),
+                _rank(ranks[UTILITY.name].get(name)), Cell(shown[0]), Cell(_spread(regret)), Cell(shown[1]),
                 _rank(ranks[DPU.name].get(name)), Cell(shown[2]), Cell(shown[3]),
                 Cell("yes" if name in task.front() else ""), Cell("" if cpu is None else f"{cpu:.0f}"),
             ]  # fmt: skip
@@ -177,7 +186,8 @@ def task_table(own: Board, dataset: str) -> Table:
     return Table(
         key=f"leaderboard_{dataset}",
         title=labels.dataset(dataset),
-        note="×100, mean (standard deviation over seeds). Bold: rank 1. References have no rank.",
+        note="×100, mean (standard deviation over seeds). "
+        + ("Bold: rank 1. References have no rank." if all(task.compared for task in tasks) else UNTESTED),
         section="",
         columns=[
             "rank by utility", UTILITY.heading, "regret ↓", "test utility ↑",

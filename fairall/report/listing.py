@@ -13,6 +13,7 @@ from fairall.config.choices import LISTS, choices, description
 from fairall.config.compose import PLACES, places
 from fairall.config.words import nearest
 from fairall.errors import FairAllError
+from fairall.results.interpretable import CAUTION, QUICK
 from fairall.results.numbers import mean_and_std
 from fairall.results.outline import MEASURES, Outline, outlines
 from fairall.runtime.console import AnyConsole
@@ -70,6 +71,8 @@ def _print_runs(folder: Path, most: int | None) -> None:
     if shown:
         title = f"runs in {folder} (×100, mean ± standard deviation over seeds{more})"
         _print(title, [_row(run) for run in shown], headings)
+    if any(run.state == QUICK for run in shown):
+        _say(f"  {CAUTION}\n")
     for run in runs:
         if run.reason:
             _say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")

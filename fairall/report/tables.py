@@ -10,10 +10,11 @@ from omegaconf import OmegaConf
 from fairall.config.paths import configuration_root
 from fairall.metrics import Quantity
 from fairall.report import labels
-from fairall.report.comparable import marked
+from fairall.report.comparable import UNTESTED
 from fairall.report.plan import Planned, missing_runs
 from fairall.report.statistics import LEVEL, standings
 from fairall.results.finished import Run
+from fairall.results.interpretable import interpretable, marked
 from fairall.results.paper import acceptance_rates, paper_metrics, synthetic_readings
 from fairall.results.references import REFERENCES
 from fairall.results.table import Cell, Lacking, Row, Table, plus_minus
@@ -28,17 +29,17 @@ UNITS = (
     "×100, mean (standard deviation over seeds). In italics the printed value, and our mean less the "
     "printed one in printed standard deviations (sd)."
 )
-OVER_TIME = f"On test people, over the time steps of evaluation.window, from {{}}. {UNITS} {MARKS}"
+OVER_TIME = f"On test people, over the time steps of evaluation.window, from {{}}. {UNITS}"
 AT_LAST = (
     "×100, mean (standard deviation over seeds). In italics what the paper's figures show at "
-    f"t = 200, without deviations. {MARKS} OPT-FAIR and OPT-UNFAIR are trained on every label."
+    "t = 200, without deviations. OPT-FAIR and OPT-UNFAIR are trained on every label."
 )
 # By beginning of the key: measures, title and note.
 KINDS: dict[str, tuple[Sequence[Quantity], str, str]] = {
     "effective": (
         labels.EFFECTIVE,
         "Effective utility and DPU, {setting}",
-        f"Accumulated over all time steps, from decisions while learning. {UNITS} {MARKS}",
+        f"Accumulated over all time steps, from decisions while learning. {UNITS}",
     ),
     "temporal": (labels.TEMPORAL, "Temporal variance and mean ({kind}), {setting}", OVER_TIME),
     "synthetic": (labels.SYNTHETIC, "Synthetic data at the last time step ({kind}), {policy}", AT_LAST),
@@ -82,6 +83,7 @@ def methods_table(
     measures = [measure.sampled() for measure in measures] if kind == "sampled" else measures
     policy, on_synthetic = f"{initial_policy} initial policy", family == "synthetic"
     setting = f"{policy}, protocol {protocol}"
+    tests = MARKS if all(interpretable(one.config) for one in planned) else UNTESTED
 
     def reading(run: Run, measure: Quantity, mean: float | None) -> tuple[str, dict[str, Any]]:
         readings = synthetic_readings(initial_policy, run.name("model"))
@@ -106,7 +108,7 @@ def methods_table(
     return Table(
         key="_".join(filter(None, (family, initial_policy, protocol, kind))),
         title=title.format(kind=kind, setting=setting, policy=policy),
-        note=with_references(note.format(SOURCES.get(kind)), rows),
+        note=with_references(f"{note.format(SOURCES.get(kind))} {tests}", rows),
         section="Synthetic data" if on_synthetic else "Tables",
         # The printed temporal ones are from sampled decisions: only those are counted beside them.
         setting="" if on_synthetic or kind == "expected" else setting,
@@ -145,7 +147,7 @@ def group_rows(
 
     Args:
         group: title of the group.
-        runs: by name.
+        runs: by name; not compared where their numbers may not be interpreted.
         measures: one column each, after the number of seeds.
         names: of the runs, as shown.
         baseline: name of the run that the others are compared with.
@@ -153,17 +155,20 @@ def group_rows(
         at_last: whether values are those of metrics.csv at the last time step, not of summary.json.
     """
     read = Run.last if at_last else Run.per_seed
+    compared = all(interpretable(run.config) for run in runs.values())
+    uncompared = tuple(labels.OPTIMAL) if compared else tuple(runs)
     columns: dict[str, dict[str, dict[str, Any]]] = {}
     for measure in measures:
         values = {name: read(run, measure.name) for name, run in runs.items()}
         known = {name: series for name, series in values.items() if len(series)}
-        columns[measure.name] = standings(known, measure, baseline, tuple(labels.OPTIMAL))
+        columns[measure.name] = standings(known, measure, baseline, uncompared)
     rows, records = [], []
     for name, run in runs.items():
         cells = [Cell(str(len(run.seeds)))]
         for measure in measures:
             standing = columns[measure.name].get(name)
-            beside, further = printed(run, measure, standing["mean"] if standing else None)
+            mean = standing["mean"] if standing else None
+            beside, further = printed(run, measure, mean) if compared else ("", {})
             cells.append(_judged(standing, beside))
             if standing:
                 who = {"model": run.name("model"), "run": run.path.name, "measure": measure.name}
@@ -307,7 +312,7 @@ def other_runs(runs: Sequence[Run]) -> Table:
             plus_minus(s.mean(), s.std() if len(s) > 1 else None) if len(s) else "" for s in measured.values()
         ]
         texts = [run.name("initial_policy"), f"{run.cost:g}", str(len(run.seeds)), *shown, where]
-        name = marked(labels.method(run.name("model")), run)
+        name = marked(labels.method(run.name("model")), run.config)
         rows.append(Row(labels.dataset(run.name("dataset")), name, [Cell(text) for text in texts]))
         records.append({
             **{group: run.name(group) for group in ("dataset", "model", "initial_policy")},

@@ -13,13 +13,14 @@ from matplotlib.figure import Figure
 from fairall.config.compose import places
 from fairall.config.world import world_parts
 from fairall.report import labels
-from fairall.report.build import copy_figures, made
+from fairall.report.build import copy_figures, made, refuse_page
 from fairall.report.figures import COLOURS, COLUMN, LINES, MARKS, REFERENCE_LINES, handles_of
 from fairall.report.plan import Planned, missing_runs, plan, with_runs
 from fairall.report.reproduce import reproduce
 from fairall.results.figures import GREY
 from fairall.results.finished import Run, collect
-from fairall.results.page import PageFigure, legend_below, rendered, write, write_page
+from fairall.results.interpretable import marked, own_name
+from fairall.results.page import PageFigure, cautioned, legend_below, rendered, write, write_page
 from fairall.results.references import REFERENCES
 from fairall.results.table import Cell, Item, Row, Table, plus_minus
 
@@ -89,16 +90,18 @@ def worlds(overrides: Sequence[str], folder: Path | None, page: Path | None, job
         page: Markdown file to write too, with its figures in the folder `figures` beside it.
         jobs: number of runs at once; None: one per core.
     """
+    config = places(overrides)
+    refuse_page(page, config)
     finished = reproduce(["worlds"], overrides, jobs=jobs, dry_run=False)
-    outputs = Path(places(overrides)["outputs_dir"])
-    folder = folder or outputs / "worlds"
+    outputs = Path(config["outputs_dir"])
+    folder = folder or outputs / own_name("worlds", config)
     runs = collect(outputs / "runs").runs
     items: list[Item] = []
     found = {study.sweep: with_runs(plan([study.sweep], overrides, once=False), runs) for study in STUDIES}
     items.append(_figure(found))
     items += [_table(study, found[study.sweep]) for study in STUDIES]
-    shown = [item for item in items if item.shown]
-    write_page(folder, "FairAll: other worlds", {"": shown}, made=made())
+    shown = cautioned([item for item in items if item.shown], config)
+    write_page(folder, marked("FairAll: other worlds", config), {"": shown}, made=made())
     print(f"Page: {folder / 'index.html'}")
     if page is not None:
         copy_figures(shown, folder, page)

@@ -8,7 +8,7 @@ from typing import Any
 from fairall.config.schema import Config
 from fairall.data.people import Decided
 from fairall.errors import count
-from fairall.results.title import REHEARSAL
+from fairall.results.interpretable import CAUTION, interpretable
 
 COLLAPSED = 0.01  # acceptance rate, or distance of it from 1, of a constant policy
 STUCK = 10  # steps without an acceptance, 640 rejected applicants at the paper's 64
@@ -19,8 +19,8 @@ READABLE = 0.6  # `latent_label_auc`
 
 
 def preset_warnings(preset: str | None) -> list[str]:
-    """A line where the preset makes the results meaningless."""
-    return ["preset=quick is a rehearsal: its numbers mean nothing"] if preset == REHEARSAL else []
+    """A line where the results of the preset may not be interpreted."""
+    return [] if interpretable({"preset": preset}) else [CAUTION]
 
 
 def warm_up_warnings(decided: Decided) -> list[str]:

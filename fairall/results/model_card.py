@@ -11,11 +11,12 @@ from fairall.config.choices import description
 from fairall.config.paths import configuration_root
 from fairall.config.world import world_parts
 from fairall.metrics import Quantity
+from fairall.results.interpretable import CAUTION, interpretable
 from fairall.results.numbers import interval_text, mean_and_std
 from fairall.results.paper import paper_metrics
 from fairall.results.table import HTML
 from fairall.results.terminal import noise, shown_measures
-from fairall.results.title import REHEARSAL, run_title
+from fairall.results.title import run_title
 
 # Pages of docs/methods/ for methods that share one; those of WITHOUT_PAGE are in docs/methods.md only.
 PAGES = {
@@ -101,7 +102,7 @@ def model_card(config: dict[str, Any], summary: dict[str, Any], identity: str) -
                 "identity": identity,
                 "version": fairall.__version__,
                 "title": run_title(config),
-                "rehearsal": config["preset"] == REHEARSAL,
+                "caution": None if interpretable(config) else CAUTION,
                 "method": described("model", model["name"])
                 or f"A method of the user's own, {model['_target_']}.",
                 "page": page_of(model["name"]),

@@ -11,7 +11,7 @@ from typing import Any
 from yaml import YAMLError
 
 from fairall.config.choices import load_yaml
-from fairall.results.title import REHEARSAL
+from fairall.results.interpretable import QUICK, interpretable
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
 
@@ -59,9 +59,8 @@ def outline(path: Path) -> Outline:
         aggregate: dict[str, Any] = json.loads((path / "summary.json").read_text())["aggregate"]
         values = {name: aggregate.get(name) for name in MEASURES}
         measures = {name: (one["mean"], one["std"]) for name, one in values.items() if one is not None}
-        rehearsal = load_yaml(path / "config.yaml")["preset"] == REHEARSAL
-        state = "quick" if rehearsal else "finished"
-    except (OSError, ValueError, KeyError, TypeError, YAMLError) as error:
+        state = "finished" if interpretable(load_yaml(path / "config.yaml")) else QUICK
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, YAMLError) as error:
         reason = str(error).strip().split("\n")[0][:120]
         return Outline(path, "damaged", time, {}, f"cannot be read ({reason})")
     return Outline(path, state, time, measures)

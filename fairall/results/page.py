@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
 from fairall.results.figures import STYLE
+from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.table import Item, Table, comma_separated, latex, markdown
 from fairall.storage.files import atomic, tidied
 
@@ -44,6 +45,35 @@ class PageFigure(Item):
     def shown(self) -> bool:
         """Whether it can be drawn."""
         return self.draw is not None
+
+
+def cautioned(items: Iterable[Item], config: Mapping[str, Any]) -> list[Item]:
+    """The same tables and figures, marked where the numbers of their runs may not be interpreted.
+
+    The caution is in titles, in the pictures, and in the column `preset` of CSV files.
+
+    Args:
+        items: of runs of one preset.
+        config: with `preset`, of the runs.
+    """
+    return list(items) if interpretable(config) else [_cautioned(item, config) for item in items]
+
+
+def _cautioned(item: Item, config: Mapping[str, Any]) -> Item:
+    title = marked(item.title, config)
+    if isinstance(item, Table):
+        records = [{**record, "preset": config["preset"]} for record in item.records]
+        return replace(item, title=title, records=records)
+    if not isinstance(item, PageFigure) or item.draw is None:
+        return replace(item, title=title)
+    draw = item.draw
+
+    def drawn() -> Figure:
+        figure = draw()
+        figure.suptitle(CAUTION, fontsize=BASE["font.size"])
+        return figure
+
+    return replace(item, title=title, draw=drawn)
 
 
 def save(draw: Callable[[], Figure], stem: Path) -> tuple[bytes, bytes]:

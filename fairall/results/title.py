@@ -6,8 +6,7 @@ from typing import Any
 
 from fairall.config.world import world_parts
 from fairall.errors import count
-
-REHEARSAL = "quick"  # the preset whose results have no meaning
+from fairall.results.interpretable import marked
 
 
 def run_title(config: dict[str, Any]) -> str:
@@ -21,4 +20,4 @@ def run_title(config: dict[str, Any]) -> str:
     parts = world_parts(config.get("world"))
     title += f", world of {', '.join(parts)}" if parts else ""
     title += f", c = {config['cost']['value']:g}, {count(config['seeds'], 'seed')}"
-    return f"{title} (preset=quick: its numbers mean nothing)" if config["preset"] == REHEARSAL else title
+    return marked(title, config)

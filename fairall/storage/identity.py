@@ -17,6 +17,11 @@ IRRELEVANT = (
     "outputs_dir", "force", "checkpoint_seconds", "threads", "tracking", "sweep", "objective",
     "hyperparameters",
 )  # fmt: skip
+# Keys that define the problem: the people, what decisions on them are worth, and how they are measured.
+PROBLEM = (
+    "dataset", "cost", "initial_policy", "world", "evaluation", "protocol.effective", "preset",
+    "seed", "seeds", "schedule.warm_up_applicants", "schedule.applicants", "schedule.time_steps",
+)  # fmt: skip
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Keys of `evaluation` that add to a result and change no other part of it; `run_id` takes the functions of
 # the measures, and the decisions.
@@ -68,6 +73,16 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
     if not world_parts(relevant.get("world")):  # as in runs of versions without worlds
         relevant.pop("world", None)
     return relevant
+
+
+def defines_problem(key: str) -> bool:
+    """Whether a key, or one beneath it, is of `PROBLEM`; every other one is of the method.
+
+    Examples:
+        >>> [defines_problem(key) for key in ("cost.value", "protocol", "protocol.kl", "model.alpha")]
+        [True, True, False, False]
+    """
+    return any(f"{a}.".startswith(f"{b}.") for own in PROBLEM for a, b in ((key, own), (own, key)))
 
 
 def configuration_key(config: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from fairall.results.interpretable import CAUTION
 from fairall.results.model_card import ESSENTIAL, measure_rows
 from fairall.results.title import run_title
 from fairall.storage.run_folder import CARD
@@ -16,6 +17,7 @@ TRAINING = "workflowType=machine_learning"  # without it MLflow's page opens on 
 VIEW = "fairall"  # key of the saved view in addresses
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"  # where MLflow's page keeps a saved view, from version 3.15 on
 WIDTH = 180  # pixels, of columns whose names are long
+PRESET_TAG = "fairall.preset"  # of runs and studies with a preset
 MAX_NOTE = 5000  # characters of a tag that all servers take
 DESCRIPTION = f"""\
 Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals.
@@ -24,6 +26,7 @@ Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146
   `figures/`, `metrics.csv` and `summary.json`; the model `policy` can be served. Seeds are nested in it.
 - `report`: tables and figures of many runs. `sweep NAME`: a study of hyperparameters and its trials.
 - `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are curves over time steps.
+- The column `{PRESET_TAG}` is empty where a run has no preset; {CAUTION}.
 - The saved view "{VIEW}" (menu *Views*) shows commands, reports and sweeps with the main measures.
 """
 
@@ -38,7 +41,7 @@ def experiment_tags(now: int) -> dict[str, str]:
     """
     measures = [f"metrics.`summary.{name}.mean`" for name in ESSENTIAL]
     tags = [f"tags.`fairall.{name}`" for name in ("model", "dataset", "initial_policy", "protocol", "cost")]
-    columns = [*tags[:2], *measures, *tags[2:]]
+    columns = [*tags[:2], f"tags.`{PRESET_TAG}`", *measures, *tags[2:]]
     state = {
         "searchFilter": "tags.`fairall.kind` != 'seed'",
         "selectedColumns": columns,

@@ -15,12 +15,13 @@ import pandas as pd
 from fairall.data.people_reader import PeopleReader
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
+from fairall.results.interpretable import marked
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, log_folder
 from fairall.tracking.metrics import log_points
-from fairall.tracking.page import NOTE_TAG, note_of_run
+from fairall.tracking.page import NOTE_TAG, PRESET_TAG, note_of_run
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -55,7 +56,7 @@ class RunLogger:
         self._tags = {f"fairall.{group}": name for group, name in self._names.items()}
         self._tags["fairall.cost"] = str(config["cost"]["value"])
         if preset := config.get("preset"):  # absent from runs of older versions
-            self._tags["fairall.preset"] = preset
+            self._tags[PRESET_TAG] = preset
 
     def begin(self, command: str, source: Mapping[str, str]) -> str:
         """Create a parent run, RUNNING, with the parameters; return its MLflow id.
@@ -73,7 +74,9 @@ class RunLogger:
             if run.data.metrics and run.info.status != "RUNNING":
                 self._store.delete(run)
         tags = {
-            "mlflow.runName": f"{self._names['model']} {self._names['dataset']} {self._run_id}",
+            "mlflow.runName": marked(
+                f"{self._names['model']} {self._names['dataset']} {self._run_id}", self._config
+            ),
             RUN_TAG: self._run_id,
             "fairall.command": command,
             KIND_TAG: COMMAND,
@@ -175,7 +178,7 @@ class RunLogger:
             seed = of_seed["seed"]
             tags = {
                 "mlflow.parentRunId": parent,
-                "mlflow.runName": f"seed {seed}",
+                "mlflow.runName": marked(f"seed {seed}", self._config),
                 KIND_TAG: "seed",
                 PROCESS_TAG: this_process(),
             }

@@ -12,7 +12,6 @@ from omegaconf import DictConfig, OmegaConf
 from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
-from fairall.tuning.objectives import selected
 from fairall.tuning.progress import mean_and_std
 from fairall.tuning.space import words_of
 from fairall.tuning.study import SharedStudy
@@ -31,9 +30,12 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
         The file, and the command that uses it.
 
     Raises:
-        FairAllError: if no trial is finished, or the file exists and was not written by an export.
+        FairAllError: if no trial is finished, the study selects none, or the file exists and was not written
+            by an export.
     """
-    chosen = selected(study.complete(), study.objectives)
+    if reason := study.no_selection:
+        raise FairAllError(f"{study.name} has no selected trial to export: {reason}")
+    chosen = study.selected()
     if chosen is None:
         raise FairAllError(f"{study.name} has no finished trial to export yet")
     point = chosen.point

@@ -51,6 +51,41 @@ def draw_sweep(
             figure.savefig(temporary, metadata={"Software": None})
 
 
+def draw_trials(trials: Sequence[Trial], objectives: Sequence[Objective], path: Path, *, title: str) -> None:
+    """A panel per objective, over the values of the only key, or trial by trial; none is selected.
+
+    Args:
+        trials: the finished ones, at least one.
+        objectives: of the study.
+        path: PNG to write.
+        title: of the figure.
+    """
+    across, places = "trial", [float(trial.number) for trial in trials]
+    if len(trials[0].point) == 1:
+        (key,) = trials[0].point
+        values = [trial.point[key] for trial in trials]
+        if all(isinstance(value, int | float) for value in values):
+            across, places = key, [float(value) for value in values]  # type: ignore[arg-type]
+    order = sorted(range(len(trials)), key=places.__getitem__)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(4.2 * len(objectives), 3.2), layout="constrained")
+        panels = figure.subplots(1, len(objectives), squeeze=False)[0]
+        for axes, objective in zip(panels, objectives, strict=True):
+            axes.errorbar(
+                [places[k] for k in order],
+                [trials[k].mean(objective) for k in order],
+                yerr=[trials[k].standard_error(objective) for k in order],
+                fmt="o" if across == "trial" else "o-",
+                ms=4,
+                lw=0.9,
+                color=BLUE,
+            )
+            axes.set(xlabel=across, ylabel=objective.measure)
+        figure.suptitle(title, fontsize=10)
+        with atomic(path) as temporary:
+            figure.savefig(temporary, metadata={"Software": None})
+
+
 def _draw_trials(
     axes: Axes,
     trials: Sequence[Trial],

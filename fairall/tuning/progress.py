@@ -6,10 +6,13 @@ from collections import Counter
 
 from rich.console import Console
 
-from fairall.tuning.objectives import Objective, Trial, selected
+from fairall.results.interpretable import marked
+from fairall.tuning.objectives import Objective, Trial
 from fairall.tuning.space import Key, key_of, words_of
 from fairall.tuning.storage import shown
 from fairall.tuning.study import SharedStudy
+
+NOTHING = "Nothing is selected: {}."
 
 
 class Progress:
@@ -27,7 +30,7 @@ class Progress:
 
     def begin(self) -> None:
         """Print the number of points and the state of the study."""
-        self._say(f"{self._study.name}: {standing(self._study.trials(), self._target)}")
+        self._say(self._heading())
         self._say(f"Study: {shown(self._study.url)}")
 
     def log(self, trial: Trial) -> None:
@@ -35,13 +38,17 @@ class Progress:
         self._say(f"{self._ended()} of {self._target}  {line(trial, self._study.objectives)}")
 
     def end(self) -> None:
-        """Print the selected trial."""
-        trials = self._study.trials()
-        self._say(f"{self._study.name}: {standing(trials, self._target)}")
-        chosen = selected(self._study.complete(), self._study.objectives)
-        if chosen is not None:
+        """Print the selected trial, or why none is."""
+        self._say(self._heading())
+        chosen = self._study.selected()
+        if reason := self._study.no_selection:
+            self._say(NOTHING.format(reason))
+        elif chosen is not None:
             self._say(f"Selected: {line(chosen, self._study.objectives)}")
         self._say(f"More: python -m fairall.tuning show {self._study.name}{self._place}")
+
+    def _heading(self) -> str:
+        return f"{self._study.name}: {standing(self._study, self._target)}"
 
     def _ended(self) -> int:
         states = states_by_point(self._study.trials()).values()
@@ -56,13 +63,13 @@ def states_by_point(trials: list[Trial]) -> dict[Key, str]:
     return {key_of(trial.point): trial.state for trial in trials}
 
 
-def standing(trials: list[Trial], target: int) -> str:
-    """Numbers of finished, failed, running and remaining points."""
-    states = Counter(states_by_point(trials).values())
+def standing(study: SharedStudy, target: int) -> str:
+    """Numbers of finished, failed, running and remaining points, of `target` in all."""
+    states = Counter(states_by_point(study.trials()).values())
     left = target - states["complete"] - states["fail"] - states["running"]
     parts = [(states["complete"], "finished"), (states["fail"], "failed"), (states["running"], "running")]
     counts = [f"{number} {what}" for number, what in parts if number] + [f"{max(0, left)} to do"]
-    return f"{target} points, {', '.join(counts)}"
+    return marked(f"{target} points, {', '.join(counts)}", study.settings)
 
 
 def line(trial: Trial, objectives: list[Objective]) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
 
 from fairall.config.compose import compose_config
+from fairall.results.interpretable import marked
 from fairall.runtime.console import AnyConsole
 from fairall.tuning.export import export as write_hyperparameters
 from fairall.tuning.importance import importances
-from fairall.tuning.objectives import Objective, Trial, pareto_set, selected
+from fairall.tuning.objectives import Objective, Trial, pareto_set
 from fairall.tuning.paper import paper_point, tried
-from fairall.tuning.progress import mean_and_std, standing
+from fairall.tuning.progress import NOTHING, mean_and_std, standing
 from fairall.tuning.space import Point
 from fairall.tuning.storage import shown, storage_url
 from fairall.tuning.study import SharedStudy, study_names
@@ -37,33 +38,43 @@ def standings(overrides: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
     """The database of the studies as shown, and the name and progress of each."""
     url, _ = _place(overrides)
     studies = [SharedStudy.load(url, name) for name in study_names(url)]
-    return shown(url), [(study.name, standing(study.trials(), study.target)) for study in studies]
+    return shown(url), [(study.name, standing(study, study.target)) for study in studies]
 
 
 def show(name: str, overrides: Sequence[str]) -> None:
-    """Print progress, the selected trial, the Pareto set, failures and importances; draw a figure of them."""
+    """Print progress, the selected trial, the Pareto set, failures and importances; draw a figure of them.
+
+    Of a study that selects none, print all finished trials, and draw them.
+    """
     url, outputs = _place(overrides)
     study = SharedStudy.load(url, name)
-    trials, complete = study.trials(), study.complete()
-    _say(f"{name}: {standing(trials, study.target)}")
+    complete = study.complete()
+    _say(f"{name}: {standing(study, study.target)}")
     _say(f"Objectives: {', '.join(map(str, study.objectives))}; mean ± standard deviation over seeds")
-    failed = [trial for trial in trials if trial.state == "fail"]
+    failed = [trial for trial in study.trials() if trial.state == "fail"]
     for trial in failed[:FAILURES]:
         _say(f"Failed: trial {trial.number}, {_spelt(trial.point)}: {trial.notes.get('reason')}")
     if len(failed) > FAILURES:
         _say(f"Failed: {len(failed) - FAILURES} more")
     if not complete:
         return
+    from fairall.tuning.figures import draw_sweep, draw_trials  # imports matplotlib
+
+    path = outputs / "sweeps" / f"{name}.png"
+    title = marked(f"{name}, validation people", study.settings)
+    if reason := study.no_selection:
+        _print(_table("Trials", study, complete, {}))
+        draw_trials(complete, study.objectives, path, title=title)
+        _say(f"Figure: {path}")
+        _say(NOTHING.format(reason))
+        return
     of_paper = tried(study, paper_point(study))
     _print(_pareto_table(study, complete, of_paper))
     shares = {objective.measure: importances(study, objective) for objective in study.objectives}
     if any(shares.values()):
         _print(_importance_table(shares, study.objectives))
-    from fairall.tuning.figures import draw_sweep  # imports matplotlib
-
-    path = outputs / "sweeps" / f"{name}.png"
     number = None if of_paper is None else of_paper.number
-    draw_sweep(complete, study.objectives, shares, path, title=f"{name}, validation people", paper=number)
+    draw_sweep(complete, study.objectives, shares, path, title=title, paper=number)
     _say(f"Figure: {path}")
     _say("Use what is selected: " + " ".join(["python -m fairall.tuning export", name, "FOLDER", *overrides]))
 
@@ -81,19 +92,17 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
     url, _ = _place(overrides)
     for name in names or study_names(url):
         study = SharedStudy.load(url, name)
-        chosen = selected(study.complete(), study.objectives)
-        point = paper_point(study)
+        chosen, point = study.selected(), paper_point(study)
         if chosen is None or not point:
-            _say(
-                f"{name}: nothing to compare, {'no finished trial' if point else 'no selection of the paper'}"
-            )
+            lacking = "no finished trial" if point else "no selection of the paper"
+            _say(f"{name}: nothing to compare, {study.no_selection or lacking}")
             continue
         _print(_comparison(study, chosen, point))
 
 
 def _comparison(study: SharedStudy, chosen: Trial, point: Point) -> Table:
     of_paper = tried(study, point)
-    table = Table(title=f"{study.name}: {standing(study.trials(), study.target)}", title_justify="left")
+    table = Table(title=f"{study.name}: {standing(study, study.target)}", title_justify="left")
     for column in ("", "ours", "the paper's"):
         table.add_column(column)
     for key in study.space.values:
@@ -125,20 +134,28 @@ def _verdict(ours: Trial, theirs: Trial, objectives: Sequence[Objective]) -> str
 
 
 def _pareto_table(study: SharedStudy, trials: Sequence[Trial], of_paper: Trial | None) -> Table:
-    chosen = selected(trials, study.objectives)
+    chosen = study.selected()
     front = pareto_set(trials, study.objectives)
-    shown_too = [one for one in trials if one == of_paper and one not in front]
-    table = Table(title="Pareto set", title_justify="left")
-    keys = [key.removeprefix("model.") for key in study.space.values]
-    for column in ("trial", "", *keys, *(objective.measure for objective in study.objectives)):
-        table.add_column(column, overflow="fold")
     first = study.objectives[0]
-    for one in [*sorted(front, key=lambda trial: first.sign * trial.mean(first)), *shown_too]:
-        marks = ["selected"] if chosen is one else []
-        marks += ["the paper's"] if one == of_paper else []
+    rows = sorted(front, key=lambda trial: first.sign * trial.mean(first))
+    rows += [one for one in trials if one == of_paper and one not in front]
+    marks = {one.number: "the paper's" for one in rows if one == of_paper}
+    if chosen is not None:
+        marks[chosen.number] = ", ".join(filter(None, ["selected", marks.get(chosen.number)]))
+    return _table("Pareto set", study, rows, marks)
+
+
+def _table(title: str, study: SharedStudy, trials: Sequence[Trial], marks: Mapping[int, str]) -> Table:
+    """A row per trial; `marks` by number."""
+    table = Table(title=title, title_justify="left")
+    keys = [key.removeprefix("model.") for key in study.space.values]
+    measures = [objective.measure for objective in study.objectives]
+    for column in ("trial", *([""] if marks else []), *keys, *measures):
+        table.add_column(column, overflow="fold")
+    for one in trials:
         table.add_row(
             str(one.number),
-            ", ".join(marks),
+            *([marks.get(one.number, "")] if marks else []),
             *(str(value) for value in one.point.values()),
             *(mean_and_std(one, objective) for objective in study.objectives),
         )

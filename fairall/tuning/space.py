@@ -11,6 +11,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Transformer
 
 from fairall.errors import FairAllError
+from fairall.storage.identity import defines_problem
 
 Value = str | int | float | bool | None
 Point = dict[str, Value]
@@ -67,6 +68,11 @@ class Space:
     def size(self) -> int:
         """How many points there are."""
         return math.prod(len(values) for values in self.values.values())
+
+    @property
+    def of_problem(self) -> list[str]:
+        """The keys that define the problem, over which nothing is selected."""
+        return [key for key in self.values if defines_problem(key.lstrip("+"))]
 
     def points(self) -> Iterator[Point]:
         """Every point, the last key varying fastest."""

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairall.errors import FairAllError
+from fairall.results.interpretable import CAUTION, interpretable
 from fairall.runtime.process import is_gone, this_process
-from fairall.tuning.objectives import Objective, Trial
+from fairall.tuning.objectives import Objective, Trial, selected
 from fairall.tuning.samplers import next_point
 from fairall.tuning.space import Point, Space, key_of
 from fairall.tuning.storage import address, exclusive, open_storage, release, shown
@@ -163,6 +164,18 @@ class SharedStudy:
     def complete(self) -> list[Trial]:
         """The finished trials."""
         return [trial for trial in self.trials() if trial.state == "complete"]
+
+    @property
+    def no_selection(self) -> str:
+        """Why no trial is selected, of all finished ones; empty where one is."""
+        if not interpretable(self.settings):
+            return CAUTION
+        keys = self.space.of_problem
+        return f"{', '.join(keys)} define{'s' if len(keys) == 1 else ''} the problem" if keys else ""
+
+    def selected(self) -> Trial | None:
+        """The trial of `objectives.selected`; None without a finished one, and with `no_selection`."""
+        return None if self.no_selection else selected(self.complete(), self.objectives)
 
     def enqueue_once(self, point: Point, *, failed: bool) -> None:
         """Have a point tried before others, unless it is taken; an empty one is ignored.

@@ -14,18 +14,21 @@ import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
 from hydra.types import HydraContext, TaskFunction
 from hydra_plugins.hydra_optuna_sweeper.optuna_sweeper import OptunaSweeper
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf, read_write
 
 from fairall.config.checks import at_least, one_of, plain_name, positive, require
 from fairall.config.schema import SweepConfig, objectives_of
+from fairall.config.words import override
 from fairall.errors import FairAllError, count
-from fairall.tuning.objectives import Objective, selected
+from fairall.results.interpretable import interpretable, own_name
+from fairall.tuning.objectives import Objective
 from fairall.tuning.space import Space, words_of
 
 if TYPE_CHECKING:
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 TARGET = "hydra_plugins.fairall.StudySweeper"
 """`hydra.sweeper._target_` in sweeps/_study.yaml; Hydra instantiates only names below `hydra_plugins`."""
+BEST = "optimization_results.yaml"  # of the plugin
 
 
 class StudySweeper(OptunaSweeper):
@@ -43,8 +47,15 @@ class StudySweeper(OptunaSweeper):
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Called by Hydra."""
+        keys = config.hydra.sweeper
+        if keys.study_name and not interpretable(config):
+            self.sweeper.study_name = own_name(keys.study_name, config)
+            with read_write(config.hydra):
+                keys.study_name = self.sweeper.study_name
+                # The configurations of trials are composed anew, with `hydra.sweep.dir` in them.
+                config.hydra.overrides.hydra.append(override("hydra.sweeper.study_name", keys.study_name))
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
-        self._config, self._keys = config, config.hydra.sweeper
+        self._config, self._keys = config, keys
         self._loader = hydra_context.config_loader
         self._launcher = self.sweeper.launcher
 
@@ -73,7 +84,7 @@ class StudySweeper(OptunaSweeper):
                     ended = study.trial(number)
                     progress.log(ended)
                     tracker.log_trial(ended, outcome.get("measures", {}))
-            tracker.log_selected(selected(study.complete(), objectives))
+            tracker.log_selected(study.selected())
         progress.end()
         if not study.complete():
             failed = [trial for trial in study.trials() if trial.state == "fail"]
@@ -127,6 +138,8 @@ class StudySweeper(OptunaSweeper):
             try:
                 if plugin.n_trials:
                     super().sweep([])
+                    if study.no_selection:  # the plugin has written the best points to a file
+                        (Path(self._config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
             except TakenOverError:
                 return self._outcomes or self._next_batch()
             except ValueError:  # Optuna has no best trial to print where none has succeeded
@@ -248,8 +261,14 @@ def validated(
             f"hydra.sweeper.sampler._target_={sweeper.sampler._target_} proposes no points of a grid; "
             "use hydra/sweeper/sampler=grid, random or tpe"
         )
-    if "dataset" in space.values or ("model" in space.values and len(space.values) > 1):
-        raise FairAllError("a sweep is of one data set and one method: start one for each")
+    if {"dataset", "preset"} & set(space.values) or ("model" in space.values and len(space.values) > 1):
+        raise FairAllError("a sweep is of one data set, one preset and one method: start one for each")
+    of_problem = space.of_problem
+    if of_problem and len(of_problem) < len(space.values):
+        raise FairAllError(
+            f"{of_problem[0]} defines the problem, and hyperparameters are selected for one problem: start a "
+            f"sweep for each, with {of_problem[0]}=VALUE"
+        )
     for key, only in {"max_failure_rate": 1.0, "custom_search_space": None, "search_space": None}.items():
         require(sweeper.get(key) == only, f"hydra.sweeper.{key}", sweeper.get(key), f"{only} with sweeps=")
     one_of("sweep.trial", requested.trial, tuple(TRIALS))

@@ -10,8 +10,10 @@ from typing import Any, cast
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
+from fairall.results.interpretable import marked
 from fairall.runtime.process import is_gone, this_process
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, UnreachableError, allowed, reaching
+from fairall.tracking.page import PRESET_TAG
 from fairall.tracking.source import source_tags
 from fairall.tuning.objectives import Trial
 from fairall.tuning.study import SharedStudy
@@ -33,6 +35,7 @@ class SweepTracker:
         self._study = study
         self._store: Store | None = None
         self._enabled = bool(config["tracking"]["enabled"])
+        self._preset = {PRESET_TAG: config["preset"]} if config["preset"] else {}
         self._log(self._begin)
 
     @classmethod
@@ -61,7 +64,7 @@ class SweepTracker:
         self._log(lambda store: self._log_trial(store, trial, measures))
 
     def log_selected(self, chosen: Trial | None) -> None:
-        """Log which trial is selected."""
+        """Log which trial is selected, if one is."""
         if chosen is not None:
             self._log(lambda store: self._log_selected(store, chosen))
 
@@ -111,6 +114,7 @@ class SweepTracker:
             "mlflow.runName": _name(trial),
             PROCESS_TAG: this_process(),
         } | {f"fairall.{key}": str(trial.notes[key]) for key in ("reason", "run") if key in trial.notes}
+        tags |= self._preset
         nested = client.create_run(store.experiment, tags=tags).info.run_id
         known = {name: np.array(values, float) for name, values in measures.items()}
         known = {name: values for name, values in known.items() if np.isfinite(values).all()}
@@ -137,10 +141,11 @@ class SweepTracker:
 
         study = self._study
         tags = source_tags() | {
-            "mlflow.runName": f"sweep {study.name}",
+            "mlflow.runName": marked(f"sweep {study.name}", self._config),
             KIND_TAG: "sweep",
             "fairall.study": study.name,
         }
+        tags |= self._preset
         tags["fairall.objectives"] = ", ".join(map(str, study.objectives))
         parent = store.client.create_run(store.experiment, tags=tags).info.run_id
         settings = study.settings | {key: str(list(values)) for key, values in study.space.values.items()}

@@ -35,6 +35,7 @@ def run(*words: str, preset: str | None = None) -> Run:
         "seed=5",
         "schedule.warm_up_epochs=3",
         "protocol.inputs=one_hot",
+        "exploration=epsilon",  # as model=epsilon_greedy chooses it
         "cost=fixed cost.value=0.5",  # the data set's own, as a number
         "outputs_dir=elsewhere",
     ],

@@ -15,7 +15,7 @@ from fairall.results import page
 from fairall.results.finished import Run, read_run
 from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
-LONG = "12 a_method_of_my_own_with_a_name_that_goes_on, 0123456789ab (quick: numbers mean nothing)"
+LONG = "12 a_method_of_my_own_with_a_name_that_goes_on, 0123456789ab and a note in brackets (like this one)"
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from fairall.report.board import (
     board,
     cpu_seconds,
 )
+from fairall.report.comparable import UNTESTED
 from fairall.report.durations import Durations
 from fairall.report.figures import COLOURS, MARKS
 from fairall.report.leaderboard_figures import board_figures
@@ -40,6 +41,7 @@ from fairall.report.leaderboard_tables import (
 from fairall.report.plan import LEADERBOARD, Planned, _grid, plan
 from fairall.results import page
 from fairall.results.finished import Run
+from fairall.results.interpretable import CAUTION
 from fairall.results.table import Table
 from tests.report.conftest import MakeRun, add_references
 
@@ -343,6 +345,37 @@ def test_the_page(results: Path) -> None:
     assert ("German Credit, harsh", "FairLog", "missing: not made") in care
     html = (results.parents[1] / "outputs" / "leaderboard" / "index.html").read_text()
     assert "model.lambda_ must not be negative" in html
+
+
+def test_a_quick_leaderboard_ranks_nobody(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["model=fairall_I_II,greedy,adopt", "dataset=credit", "initial_policy=harsh", "preset=quick"]
+    every = plan(LEADERBOARD, ["seeds=10", *words])
+    for number, one in enumerate(every):
+        path = make_run(*one.words, number=number, shift=0.1 + 0.2 * number)
+        add_references(path, "oracle", effective_utility=0.2, effective_dpu_pooled=0.1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command, "make", lambda *_, **__: [])
+    assert command.leaderboard([*words, "seeds=10"], None, None, 1)
+    folder = tmp_path / "outputs" / "leaderboard_quick"
+    assert not (tmp_path / "outputs" / "leaderboard").exists()
+    made = sorted(path.stem for path in folder.glob("tables/*.md"))
+    assert made == ["leaderboard_credit"]
+    text = (folder / "tables" / "leaderboard_credit.md").read_text()
+    assert f"German Credit ({CAUTION})" in text
+    assert "**" not in text
+    ranked = [name for name, _, cells in TABLE_ROW.findall(text)[1:] if cells.split(" | ")[0].strip()]
+    assert ranked == []
+    html = (folder / "index.html").read_text()
+    assert f"<h1>FairAll: the leaderboard ({CAUTION})</h1>" in html
+    assert f"<li>{UNTESTED} Standings and ranks are left out.</li>" in html
+    for claim in ("is fairer", "earns more", "Standings</h3>", "front</b>", "significant"):
+        assert claim not in html
+    assert main(["leaderboard", *words, "--results", "docs/leaderboard.md"]) == 1
+    said = capsys.readouterr().err
+    assert said == f"fairall: --results docs/leaderboard.md: not possible with {CAUTION}; omit --results\n"
+    assert not (tmp_path / "docs").exists()
 
 
 def test_the_command_takes_words_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,12 @@ import pandas as pd
 import pytest
 
 from fairall.report.__main__ import main
+from fairall.report.comparable import UNTESTED
+from fairall.results.interpretable import CAUTION
 from tests.report.conftest import MakeRun, add_references, lay_down, set_preset
 
+# Of the best, and of significant differences.
+MARKS = ("**", "F+", "F−", "R+", "R−", "ignificant")
 PICK = ["dataset=credit", "model=fairlog,unfairlog", "seeds=10", "tracking.enabled=false"]
 VOID = {"meta", "link", "img", "source", "br"}
 
@@ -201,12 +205,13 @@ def test_only_comparable_runs_are_compared(
             effective_utility=0.8, mean_utility=0.9, mean_dpu=0.0,
         ),
         make_run(*words, "dataset=credit", "cost.value=0.7", shift=0.6, number=4),
-        set_preset(make_run(*words, "dataset=credit", shift=0.7, number=5), "quick"),
+        set_preset(make_run(*words, "dataset=credit", shift=0.7, number=5), "fast"),
+        set_preset(make_run(*words, "dataset=credit", shift=0.8, number=6), "quick"),
     ]  # fmt: skip
     outputs = tmp_path / "outputs"
     assert main(["compare", *map(str, chosen), "tracking.enabled=false", f"outputs_dir={outputs}"]) == 0
     printed = capsys.readouterr().out
-    differing = "data set (German Credit, COMPAS); cost (0.5, 0.7); preset (none, quick)."
+    differing = "data set (German Credit, COMPAS); cost (0.5, 0.7); preset (none, fast)."
     assert f"\nNot compared across groups, which differ in {differing}" in printed
     table = printed.split("### Further measures")[0]
     lines = [line.split(" | ") for line in table.splitlines() if line.startswith(("| German", "| COMPAS"))]
@@ -217,8 +222,11 @@ def test_only_comparable_runs_are_compared(
         (credit, "accept everybody"),
         (compas, "2 FairLog, 000000000002"),
         ("| German Credit, c = 0.7, harsh initial policy", "4 FairLog, 000000000004"),
-        (f"{credit}, preset quick", "5 FairLog, 000000000005 (quick: numbers mean nothing)"),
+        (f"{credit}, preset fast", "5 FairLog, 000000000005"),
     ]
+    left_out = f"{chosen[5]}: {CAUTION}"
+    assert f"\nLeft out: {left_out}\n" in printed
+    assert left_out in Page((outputs / "comparison" / "index.html").read_text()).text
     # The third earns the most of its group and is the only one that differs significantly from another.
     assert [("**" in line[3], "F+" in line[3]) for line in lines] == [
         (False, False), (True, True), (False, False), (False, False), (False, False), (False, False),
@@ -229,6 +237,77 @@ def test_only_comparable_runs_are_compared(
     assert set(utility.index[utility["p_against_best_other"].notna()]) == {"000000000001", "000000000003"}
     assert utility.loc["accept_all", "mean"] == 0.8
     assert utility.loc["accept_all", "group"] == utility.loc["000000000001", "group"]
+
+
+def test_quick_runs_are_not_compared(
+    make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = (
+        set_preset(make_run(f"model={name}", "dataset=credit", "seeds=10", shift=shift, number=k), "quick")
+        for k, (name, shift) in enumerate((("fairlog", 0.1), ("unfairlog", 0.5)), start=1)
+    )
+    other = make_run("model=fairlog", "dataset=credit", "seeds=10", number=3)
+    outputs = tmp_path / "outputs"
+    words = ["tracking.enabled=false", f"outputs_dir={outputs}"]
+    assert main(["compare", str(first), str(second), *words]) == 0
+    printed = capsys.readouterr().out
+    assert f"Runs side by side ({CAUTION})" in printed
+    assert not [mark for mark in MARKS if mark in printed]
+    folder = outputs / "comparison_quick"
+    assert not (outputs / "comparison").exists()
+    page = (folder / "index.html").read_text()
+    assert f"<h1>FairAll: runs side by side ({CAUTION})</h1>" in page
+    assert f"<p>{UNTESTED}</p>" in page
+    assert "<b>" not in page.split("<figcaption>")[0]
+    records = pd.read_csv(folder / "tables" / "measures.csv")
+    assert set(records["preset"]) == {"quick"}
+    assert not records["best"].any()
+    assert "p_against_first" not in records
+    # Beside another run a quick one is left out, and one run is nothing to compare.
+    assert main(["compare", str(first), str(other), *words]) == 1
+    error = capsys.readouterr().err
+    assert error == f"fairall: compare needs at least two runs that can be compared; {first}: {CAUTION}\n"
+
+
+def test_a_quick_report_claims_nothing(
+    make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("fairall_I_II", "fairlog", "unfairlog")
+    for number, name in enumerate(names, start=1):
+        words = [f"model={name}", "dataset=credit", "seeds=10"]
+        make_run(*words, "preset=quick", shift=number / 10, number=number)
+        make_run(*words, shift=number / 10, number=10 + number)
+    outputs = tmp_path / "outputs"
+    words = ["dataset=credit", "seeds=10", "tracking.enabled=false", f"outputs_dir={outputs}"]
+    assert main([*words, "preset=quick"]) == 0
+    printed = capsys.readouterr().out
+    assert UNTESTED in printed
+    assert "reproduced" not in printed
+    assert "printed" not in printed
+    assert not (outputs / "report").exists()
+    folder = outputs / "report_quick"
+    for table in folder.glob("tables/*.md"):
+        if table.stem != "other_runs":
+            text = table.read_text()
+            assert CAUTION in text.splitlines()[0], table
+            assert not [mark for mark in MARKS if mark in text], table
+    assert not [*folder.glob("tables/claims*"), *folder.glob("tables/printed*")]
+    assert [*folder.glob("tables/effective*")]
+    assert [*folder.glob("figures/*.png")]
+    # The real report is of the other runs, and lists the quick ones with their mark.
+    assert main(words) == 0
+    assert "reproduced" in capsys.readouterr().out
+    effective = (outputs / "report" / "tables" / "effective_harsh_corrected.md").read_text()
+    assert "**" in effective
+    assert CAUTION not in effective
+    others = (outputs / "report" / "tables" / "other_runs.md").read_text()
+    assert others.count(CAUTION) == len(names)
+    page = tmp_path / "results.md"
+    assert main([*words, "preset=quick", "--results", str(page)]) == 1
+    assert capsys.readouterr().err == (
+        f"fairall: --results {page}: not possible with {CAUTION}; omit --results\n"
+    )
+    assert not page.exists()
 
 
 def test_what_a_shell_matches_beside_runs(
@@ -279,7 +358,7 @@ def test_runs_that_are_not_the_papers_are_listed(
     utility = pd.read_csv(own / "metrics.csv")["effective_utility"].iloc[-1]
     assert first[:6] == ["German Credit", "FairLog", "harsh", "0.35", "1", f"{100 * utility:.1f}"]
     assert first[-1] == str(own)
-    assert second[:5] == ["German Credit", "UnfairLog (quick: numbers mean nothing)", "harsh", "0.5", "2"]
+    assert second[:5] == ["German Credit", f"UnfairLog ({CAUTION})", "harsh", "0.5", "2"]
     page = outputs / "report" / "index.html"
     assert Page(page.read_text()).ids[0] == "other-runs"
     assert str(own) in Page(page.read_text()).text

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from fairall.config.world import world_parts
+from fairall.errors import FairAllError
 from fairall.report import worlds as page
 from fairall.report.plan import WORLDS, plan
 from fairall.results.finished import Run, collect
+from fairall.results.interpretable import CAUTION
 from tests.report.conftest import MakeRun, add_references
 
 TABLE_ROW = re.compile(r"^\| (.*?) \| (.*?) \| (.*) \|$", re.MULTILINE)
@@ -53,6 +55,23 @@ def test_all_runs_are_found_and_shown(everything: Path, monkeypatch: pytest.Monk
     assert len(rows(text, "A shift")) == 7  # with the heading
     assert (everything / "docs" / "figures" / "worlds.png").exists()
     assert (everything / "outputs" / "worlds" / "index.html").exists()
+
+
+def test_a_quick_page_is_marked_and_has_a_folder_of_its_own(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, one in enumerate(plan(["worlds_delay"], ["preset=quick"])):
+        make_run(*one.words, number=number)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(page, "reproduce", lambda *_, **__: True)
+    assert page.worlds(["preset=quick"], None, None, 1)
+    folder = tmp_path / "outputs" / "worlds_quick"
+    assert f"<h1>FairAll: other worlds ({CAUTION})</h1>" in (folder / "index.html").read_text()
+    text = (folder / "tables" / "worlds_delay.md").read_text()
+    assert text.startswith(f"### Late labels ({CAUTION})\n")
+    assert not (tmp_path / "outputs" / "worlds").exists()
+    with pytest.raises(FairAllError, match=f"worlds.md: not possible with {CAUTION}; omit --results"):
+        page.worlds(["preset=quick"], None, tmp_path / "worlds.md", 1)
 
 
 def test_utility_lost_to_waiting_is_paired_by_seed(everything: Path) -> None:

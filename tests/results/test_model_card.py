@@ -16,6 +16,7 @@ from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
 from fairall.results.finished import read_run
 from fairall.results.groups import groups
+from fairall.results.interpretable import CAUTION
 from fairall.results.model_card import CAVEATS, TERMS, WITHOUT_PAGE, described, model_card, page_of, share
 from fairall.storage.run_folder import CARD, RunFolder
 from fairall.tracking.client import Store
@@ -62,9 +63,9 @@ def test_the_card_has_what_was_measured(folder: Path) -> None:
         )
         assert f" {100 * other['mean']:.2f} |" in line
     assert "## What it must not be used for" in card
-    assert "every number below is of a rehearsal and means nothing" in card
+    assert f"**{CAUTION}.**" in card
     assert "CC BY 4.0" in card
-    assert "- Warning: preset=quick" in card
+    assert f"- Warning: {CAUTION}" in card
     assert str(folder.parents[3]) not in card
 
 
@@ -76,7 +77,7 @@ def test_methods_decide_in_ways_of_their_own(folder: Path) -> None:
     assert "model.decision" not in card
     assert "The method has one way to decide on applicants, which its page describes." in card
     assert "- 1 policy, of seed 0, learnt online" in card
-    assert "rehearsal and means nothing" not in card
+    assert f"**{CAUTION}.**" not in card
 
 
 def test_the_command_of_the_card_makes_the_run_of_its_id(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from unittest import mock
 import mlflow
 import pytest
 
+from fairall.results.interpretable import CAUTION
 from fairall.tracking.client import Store, page_address
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
 from fairall.tracking.run_logger import RUN_TAG
@@ -48,6 +49,8 @@ def test_the_view_finds_runs_and_not_their_seeds(outputs: Path) -> None:
     (run,) = client.search_runs([experiment], state["searchFilter"])
     assert run.data.tags[RUN_TAG] == run_folder(outputs).name
     assert len(client.search_runs([experiment])) == 3
+    assert run.data.tags["mlflow.runName"].endswith(f" ({CAUTION})")
+    assert "tags.`fairall.preset`" in state["selectedColumns"]
     for column in state["selectedColumns"]:
         kind, _, name = column.partition(".")
         assert name.strip("`") in getattr(run.data, kind), column
@@ -57,7 +60,8 @@ def test_seeds_are_listed_from_the_first_one_on(outputs: Path) -> None:
     client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("fairall").experiment_id
     nested = client.search_runs([experiment], "tags.`fairall.kind` = 'seed'")  # newest first
-    assert [run.data.tags["mlflow.runName"] for run in nested] == ["seed 0", "seed 1"]
+    names = [run.data.tags["mlflow.runName"] for run in nested]
+    assert names == [f"seed 0 ({CAUTION})", f"seed 1 ({CAUTION})"]
 
 
 def test_the_description_of_a_run_has_its_measures_warnings_and_files(outputs: Path) -> None:
@@ -67,7 +71,7 @@ def test_the_description_of_a_run_has_its_measures_warnings_and_files(outputs: P
     note = run.data.tags[NOTE_TAG]
     utility = summary["aggregate"]["effective_utility"]
     assert f"| `effective_utility` | {100 * utility['mean']:.2f} ± {100 * utility['std']:.2f} |" in note
-    assert "**Warning**: preset=quick is a rehearsal" in note
+    assert f"**Warning**: {CAUTION}." in note
     for path in ("model_card.md", "figures/learning.png"):
         assert f"#/experiments/{store.experiment}/runs/{run.info.run_id}/artifacts/{path}?" in note
         assert Path(store.client.download_artifacts(run.info.run_id, path)).is_file()

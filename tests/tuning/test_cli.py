@@ -18,6 +18,8 @@ from omegaconf import OmegaConf
 
 from fairall.config.schema import SweepConfig
 from fairall.errors import FairAllError
+from fairall.results.interpretable import CAUTION
+from fairall.tuning.__main__ import main
 from fairall.tuning.objectives import Trial
 from fairall.tuning.space import Space, key_of
 from fairall.tuning.storage import storage_url
@@ -27,13 +29,13 @@ from tests.conftest import typed
 from tests.tuning.composed import composed
 
 # A trial in seconds, and four of them.
-QUICK = [
-    "sweeps=unfairlog", "preset=quick", "model.clf_dropout=0.1", "schedule.time_steps=4",
+SMALL = [
+    "sweeps=unfairlog", "seeds=2", "model.clf_dropout=0.1", "schedule.time_steps=4",
     "evaluation.window=[1,4]", "tracking.enabled=false",
 ]  # fmt: skip
 
 
-FOUR = [*QUICK, "model.learning_rate=0.001"]
+FOUR = [*SMALL, "model.learning_rate=0.001"]
 
 
 def command(*words: str) -> list[str]:
@@ -93,8 +95,6 @@ def test_a_sweep_that_is_done_says_so(swept: Path) -> None:
 def test_studies_are_shown_exported_and_compared(
     swept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairall.tuning.__main__ import main
-
     monkeypatch.chdir(swept)
     assert main([]) == 0
     assert "unfairlog_credit: 4 points, 4 finished" in capsys.readouterr().out
@@ -122,9 +122,86 @@ def test_studies_are_shown_exported_and_compared(
     assert "nonsense: no such study in sqlite:" in capsys.readouterr().err
 
 
+def test_a_quick_study_has_a_name_of_its_own_and_selects_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--multirun", *FOUR, "schedule.warm_up_epochs=2", "hydra.sweeper.n_trials=2"]
+    quick = typed(*words, "preset=quick", cwd=tmp_path)
+    assert (quick.returncode, quick.stderr) == (0, "")
+    assert quick.stdout.count(CAUTION) == 3  # at the beginning, at the end, and for want of a selection
+    assert "Selected" not in quick.stdout
+    real = typed(*words, cwd=tmp_path)
+    assert (real.returncode, real.stderr) == (0, "")
+    assert CAUTION not in real.stdout
+    sweeps = tmp_path / "outputs" / "sweeps"
+    folders = {path.name for path in sweeps.iterdir() if path.is_dir()}
+    assert folders == {"unfairlog_credit", "unfairlog_credit_quick"}
+    assert {path.parent.name for path in sweeps.glob("*/optimization_results.yaml")} == {"unfairlog_credit"}
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["list"]) == 0
+    known, marked = capsys.readouterr().out.splitlines()
+    assert known == "unfairlog_credit: 2 points, 2 finished, 0 to do"
+    assert marked == f"unfairlog_credit_quick: 2 points, 2 finished, 0 to do ({CAUTION})"
+    assert main(["show", "unfairlog_credit_quick"]) == 0
+    shown = capsys.readouterr().out
+    assert f"Nothing is selected: {CAUTION}." in shown
+    for claim in ("Pareto", "Importance", "selected ", "the paper's", "export"):
+        assert claim not in shown
+    assert (sweeps / "unfairlog_credit_quick.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["compare"]) == 0
+    compared = capsys.readouterr().out
+    assert f"unfairlog_credit_quick: nothing to compare, {CAUTION}\n" in compared
+    assert main(["export", "unfairlog_credit_quick", "tuned"]) == 1
+    refused = capsys.readouterr().err
+    assert refused == f"fairall: unfairlog_credit_quick has no selected trial to export: {CAUTION}\n"
+    assert not (tmp_path / "tuned").exists()
+
+
+def test_nothing_is_selected_over_what_defines_the_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = [*SMALL, "sweeps=cost", "model=unfairlog", "cost.value=0.2,0.8"]
+    swept = typed("--multirun", *costs, cwd=tmp_path)
+    assert (swept.returncode, swept.stderr) == (0, "")
+    reason = "cost.value defines the problem"
+    assert f"Nothing is selected: {reason}." in swept.stdout
+    assert "Selected" not in swept.stdout
+    assert not [*tmp_path.rglob("optimization_results.yaml")]
+    monkeypatch.chdir(tmp_path)
+    name = "cost_unfairlog_credit"
+    assert main(["show", name]) == 0
+    shown = capsys.readouterr().out
+    assert f"Nothing is selected: {reason}." in shown
+    # Every value has its row, also one that another beats in both objectives.
+    assert [line.split()[1:4:2] for line in shown.splitlines() if line.startswith("│")] == [
+        ["0", "0.2"], ["1", "0.8"]
+    ]  # fmt: skip
+    assert (tmp_path / "outputs" / "sweeps" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["compare", name]) == 0
+    assert capsys.readouterr().out == f"{name}: nothing to compare, {reason}\n"
+    assert main(["export", name, "tuned"]) == 1
+    assert capsys.readouterr().err == f"fairall: {name} has no selected trial to export: {reason}\n"
+    assert not (tmp_path / "tuned").exists()
+
+
+@pytest.mark.parametrize(
+    "key", ["cost.value=0.2,0.4", "seed=0,9", "world.delay.steps=0,2", "protocol=text,corrected"]
+)
+def test_hyperparameters_are_selected_for_one_problem(key: str, tmp_path: Path) -> None:
+    ended = typed("--multirun", *SMALL, key, cwd=tmp_path)
+    name = key.partition("=")[0]
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        f"fairall: {name} defines the problem, and hyperparameters are selected for one problem: start a "
+        f"sweep for each, with {name}=VALUE\n",
+    )
+    assert not [*tmp_path.iterdir()]
+
+
 def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
     words = ["model.learning_rate=-1,1e30,0.01", "model.clf_arch=[32,32]"]
-    ended = typed("--multirun", *QUICK, *words, cwd=tmp_path)
+    ended = typed("--multirun", *SMALL, *words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     negative, huge, good = trials(tmp_path)
     assert negative.notes["reason"] == "model.learning_rate=-1.0 is not possible: it must be positive"
@@ -210,11 +287,11 @@ def test_a_part_of_a_grid_and_then_the_rest_in_a_database_of_the_users(tmp_path:
     assert listed.stdout == "unfairlog_credit: 4 points, 4 finished, 0 to do\n"
 
 
-@pytest.mark.parametrize("words", [["dataset=credit,compas"], ["model=fairlog,unfairlog"]])
-def test_a_sweep_is_of_one_data_set_and_method(words: list[str], tmp_path: Path) -> None:
-    ended = typed("--multirun", *QUICK, *words, cwd=tmp_path)
+@pytest.mark.parametrize("word", ["dataset=credit,compas", "preset=quick,fast", "model=fairlog,unfairlog"])
+def test_a_sweep_is_of_one_data_set_preset_and_method(word: str, tmp_path: Path) -> None:
+    ended = typed("--multirun", *SMALL, word, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (
-        1, "fairall: a sweep is of one data set and one method: start one for each\n"
+        1, "fairall: a sweep is of one data set, one preset and one method: start one for each\n"
     )  # fmt: skip
     assert not [*tmp_path.iterdir()]
 
@@ -227,14 +304,14 @@ def test_the_measure_of_a_user_is_an_objective(tmp_path: Path) -> None:
     )
     words = ["evaluation.measures=[my_measures.rejection]", "objective=mean_rejection"]
     words += ["hydra.sweeper.direction=minimize", "hydra.sweeper.n_trials=1"]
-    ended = typed("--multirun", *QUICK, *words, cwd=tmp_path)
+    ended = typed("--multirun", *SMALL, *words, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     (trial,) = trials(tmp_path)
     assert all(0 < value < 1 for value in trial.per_seed["mean_rejection"])
 
 
 def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
-    words = ["model=unfairlog", *QUICK[1:], "hydra/sweeper=optuna", "hydra/sweeper/sampler=grid"]
+    words = ["model=unfairlog", *SMALL[1:], "hydra/sweeper=optuna", "hydra/sweeper/sampler=grid"]
     words += ["objective=[mean_utility,mean_dpu]", "hydra.sweeper.direction=[maximize,minimize]"]
     words += ["model.learning_rate=choice(-1,0.01)", "hydra.sweeper.n_jobs=1", "hydra.sweep.dir=swept"]
     ended = typed("--multirun", *words, cwd=tmp_path)
@@ -256,6 +333,6 @@ def test_objectives_are_those_of_hydras_own_sweeper_too(tmp_path: Path) -> None:
 )
 def test_launchers_of_many_processes(package: str, launcher: list[str], tmp_path: Path) -> None:
     pytest.importorskip(f"hydra_plugins.hydra_{package}_launcher")
-    ended = typed("--multirun", *QUICK, *launcher, "hydra.sweeper.n_trials=3", cwd=tmp_path)
+    ended = typed("--multirun", *SMALL, *launcher, "hydra.sweeper.n_trials=3", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert [trial.state for trial in trials(tmp_path)] == ["complete"] * 3

@@ -8,6 +8,7 @@ import mlflow
 import pytest
 
 from fairall.config.compose import compose_config
+from fairall.results.interpretable import CAUTION
 from fairall.runtime.process import this_process
 from fairall.tuning.objectives import Objective, selected
 from fairall.tuning.space import Space
@@ -55,6 +56,27 @@ def test_trials_of_all_processes_are_nested_in_one_run(tmp_path: Path) -> None:
     assert [m.value for m in client.get_metric_history(good.info.run_id, "loss.by_seed")] == [1.0, 3.0]
     assert "mean_cfu" not in good.data.metrics
     assert bad.data.tags["fairall.reason"] == "it diverged"
+
+
+def test_a_quick_study_is_marked_in_mlflow_and_selects_nothing(tmp_path: Path) -> None:
+    config = compose_config(f"outputs_dir={tmp_path}", "preset=quick")
+    study = SharedStudy.begin(
+        open_storage(storage_url(None, str(tmp_path))), "study_quick",
+        space=Space({"model.alpha": [1]}), objectives=OBJECTIVES, settings={"preset": "quick"}, target=1,
+    )  # fmt: skip
+    with SweepTracker.following(config, study) as tracker:
+        number = claim(study)
+        assert number == 0
+        measures: dict[str, list[float]] = {"loss": [1.0, 3.0], "dpu": [0.1, 0.1]}
+        finish(study, number, measures, {})
+        tracker.log_trial(study.trial(number), measures)  # type: ignore[arg-type]
+        tracker.log_selected(study.selected())
+    client = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    trial, parent = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    assert parent.data.tags["mlflow.runName"] == f"sweep study_quick ({CAUTION})"
+    assert {run.data.tags["fairall.preset"] for run in (trial, parent)} == {"quick"}
+    assert parent.data.metrics == {}
+    assert "fairall.selected_trial" not in parent.data.tags
 
 
 def test_without_tracking_nothing_is_recorded(tmp_path: Path) -> None:
