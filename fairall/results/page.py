@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
 from fairall.results.figures import STYLE
-from fairall.results.table import Item, Table, comma_separated, latex, markdown
+from fairall.results.table import Item, Table, code, comma_separated, escaped, latex, markdown
 from fairall.storage.files import atomic
 
 DPI = 300
@@ -103,15 +103,17 @@ def write(path: Path, text: str) -> None:
 
 
 def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.results") -> str:
-    """A template of a package, filled in; `.html.jinja` escapes the values."""
+    """A template of a package, filled in; the values are escaped for HTML or, in `.md.jinja`, for Markdown."""
     environment = Environment(
         loader=PackageLoader(package, "."),
         autoescape=select_autoescape(["html.jinja"]),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=escaped if template.endswith(".md.jinja") else None,
     )
-    environment.filters |= {"markdown": markdown, "base64": lambda png: base64.b64encode(png).decode()}
+    encoded = {"base64": lambda png: base64.b64encode(png).decode()}
+    environment.filters |= {"markdown": markdown, "code": code} | encoded
     return environment.get_template(template).render(values)
 
 
