@@ -207,7 +207,6 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
         None for a method without a latent, a policy that is missing or of another version, missing data, and
         a seed that has diverged.
     """
-    from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -227,7 +226,7 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
         merged = typed_node(OmegaConf.merge(composed, run.config["dataset"]), "dataset")
         node: Any = OmegaConf.to_object(merged)
         data = dataset(node).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
-    except (FairAllError, HydraException, OmegaConfBaseException, KeyError, RuntimeError):
+    except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
         return None
     people = getattr(data, run.config["evaluation"]["split"])
     z = latent(policy.learner, people, len(run.seeds))

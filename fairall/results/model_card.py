@@ -229,4 +229,3 @@ def _words(config: dict[str, Any]) -> str:
     words += [f"{group}={config[group]['name']}" for group in ("initial_policy", "protocol")]
     words += [f"cost.value={config['cost']['value']:g}", f"seed={config['seed']}", f"seeds={config['seeds']}"]
     return " ".join(words)
-

@@ -103,7 +103,7 @@ def write(path: Path, text: str) -> None:
 
 
 def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.results") -> str:
-    """A template of a package, filled in; the values are escaped for HTML or, in `.md.jinja`, for Markdown."""
+    """A template of a package, filled in; values are escaped for HTML or, in `.md.jinja`, for Markdown."""
     environment = Environment(
         loader=PackageLoader(package, "."),
         autoescape=select_autoescape(["html.jinja"]),

@@ -123,11 +123,11 @@ class Markdown(str):
 
 
 def escaped(value: object) -> Markdown:
-    """A value as Markdown that shows its text, in one line; `Markdown` stays as it is.
+    r"""A value as Markdown that shows its text, in one line; `Markdown` stays as it is.
 
     Examples:
         >>> print(escaped("[a](javascript:b)"))
-        \\[a\\](javascript:b)
+        \[a\](javascript:b)
     """
     if isinstance(value, Markdown):
         return value

@@ -40,6 +40,10 @@ class AnyConsole(Console):
         """See `Console.render_str`."""
         return super().render_str(shown(text, self.encoding), **options)
 
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError, for `run_command`; rich would end the process with code 1."""
+        raise BrokenPipeError
+
     def print_table(self, table: Table) -> None:
         """Print a table with its title and caption; numbers are neither cut nor wrapped.
 
@@ -124,7 +128,10 @@ def _without_frame(columns: Sequence[_Fitted], like: Table) -> Table:
     for one in columns:
         table.add_column(_wrapped(one.texts[0], one.width), justify=one.justify, overflow="fold")
     wrapped = [
-        [Text(_wrapped(text, one.width), style) for text, style in zip(one.texts[1:], one.styles, strict=True)]
+        [
+            Text(_wrapped(text, one.width), style)
+            for text, style in zip(one.texts[1:], one.styles, strict=True)
+        ]
         for one in columns
     ]
     for row in zip(*wrapped, strict=True):

@@ -12,8 +12,8 @@ from fairall.tracking.page import note_of_run
 
 HOSTILE = [
     "[a](javascript:alert(1))", "![a](https://evil.example/x.png)", "[a]: javascript:b", "[a][b]", "<b>a</b>",
-    "<javascript:a>", "a | b", "a\\|b", "`a` ``b``", "*a* **b** _c_ __d__", "~~a~~ a^b^ $a$", "a\n\n# b\r\n- c",
-    "\\[a](javascript:b)", "&lt;b&gt; &amp;", "a\\", "# a", "> a", "a\u2028b", r"C:\new\[x]",
+    "<javascript:a>", "a | b", "a\\|b", "`a` ``b``", "*a* **b** _c_ __d__", "~~a~~ a^b^ $a$",
+    "a\n\n# b\r\n- c", "\\[a](javascript:b)", "&lt;b&gt; &amp;", "a\\", "# a", "> a", "a\u2028b", r"C:\new\[x]",
 ]  # fmt: skip
 RENDER = {
     "Python-Markdown": lambda text: python_markdown(text, extensions=["tables"]),
@@ -77,7 +77,13 @@ def test_code_is_shown_as_it_is(library: str, text: str) -> None:
 @pytest.mark.parametrize("library", RENDER)
 def test_templates_escape_what_they_are_given(library: str) -> None:
     text = HOSTILE[0]
-    values = {"opening": [text, text], "setting": text, "tables": [table(text)], "figures": [], "not_run": [text]}
+    values = {
+        "opening": [text, text],
+        "setting": text,
+        "tables": [table(text)],
+        "figures": [],
+        "not_run": [text],
+    }
     read = Read(RENDER[library](rendered("results.md.jinja", values, "fairall.report")))
     assert "a" not in read.elements
     assert read.text.count(text) == 4 + 8
