@@ -15,6 +15,7 @@ from fairall.metrics import Quantity
 from fairall.models.learner import ProgressCallback
 from fairall.results.latent_quality import BOUNDS
 from fairall.results.numbers import interval_text, mean_and_std
+from fairall.results.table import without_empty
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
 
@@ -30,7 +31,7 @@ class Display:
     def __init__(self, *, progress_only: bool = False, terminal: Console | None = None) -> None:
         # Where FORCE_COLOR is set, as in notebooks, rich would take any stream for a terminal.
         self._progress_console = terminal or Console(stderr=True, force_terminal=sys.stderr.isatty())
-        self._console = AnyConsole(highlight=False, soft_wrap=True, quiet=progress_only)
+        self._console = AnyConsole(quiet=progress_only)
         self._time_left = TimeLeft({})
 
     def run_of(self, units: dict[str, int]) -> None:
@@ -64,7 +65,7 @@ class Display:
 
     def say(self, text: str) -> None:
         """Print one line of plain text."""
-        self._console.print(text, markup=False)
+        self._console.print(text, soft_wrap=True)
 
     def result(
         self, title: str, summary: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
@@ -80,23 +81,29 @@ class Display:
             "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
             f"nobody gives 0. {_known_labels(summary['references'])}{noise(summary['evaluation'])}"
         )
-        table.add_column("measure", overflow="fold")
-        for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
-            table.add_column(column, justify="right")
-        accept_all = summary["references"]["accept_all"]
+        accept_all, rows = summary["references"]["accept_all"], []
         for name in (*shown_measures(summary["measures"], paper), *BOUNDS):
             measure = summary["aggregate"].get(name)
             if measure is not None:
                 scale = 1 if name in BOUNDS else 100
                 printed, reference = paper.get(name.removesuffix("_sampled")), accept_all.get(name)
-                table.add_row(
-                    name,
-                    mean_and_std(measure["mean"], measure["std"], scale),
-                    interval_text(measure["interval"], scale),
-                    "" if reference is None else mean_and_std(reference["mean"], None, scale),
-                    "" if printed is None else mean_and_std(*printed, scale, digits=1),
+                rows.append(
+                    [
+                        name,
+                        mean_and_std(measure["mean"], measure["std"], scale),
+                        interval_text(measure["interval"], scale),
+                        "" if reference is None else mean_and_std(reference["mean"], None, scale),
+                        "" if printed is None else mean_and_std(*printed, scale, digits=1),
+                    ]
                 )
-        self._console.print(table)
+        columns, rows = without_empty(
+            ("measure", "mean ± std", "95 % interval", "accept\nall", "paper"), rows
+        )
+        for column in columns:
+            table.add_column(column, justify="left" if column == "measure" else "right")
+        for row in rows:
+            table.add_row(*row)
+        self._console.print_table(table)
 
 
 def shown_measures(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from fairall.tuning.study import SharedStudy, study_names
 
 FAILURES = 5  # printed with their reason
 STORAGE = "hydra.sweeper.storage="
-FILE_WIDTH = 160  # columns of a table when the output is not a terminal
 
 
 def listed(overrides: Sequence[str]) -> None:
@@ -131,7 +129,7 @@ def _pareto_table(study: SharedStudy, trials: Sequence[Trial], of_paper: Trial |
     table = Table(title="Pareto set", title_justify="left")
     keys = [key.removeprefix("model.") for key in study.space.values]
     for column in ("trial", "", *keys, *(objective.measure for objective in study.objectives)):
-        table.add_column(column, overflow="fold")
+        table.add_column(column)
     first = study.objectives[0]
     for one in [*sorted(front, key=lambda trial: first.sign * trial.mean(first)), *shown_too]:
         marks = ["selected"] if chosen is one else []
@@ -167,8 +165,8 @@ def _spelt(point: Point) -> str:
 
 
 def _say(text: str) -> None:
-    AnyConsole(highlight=False, soft_wrap=True).print(text, markup=False)
+    AnyConsole().print(text, soft_wrap=True)
 
 
 def _print(table: Table) -> None:
-    AnyConsole(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
+    AnyConsole().print_table(table)
