@@ -54,7 +54,7 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     from fairall.errors import FairAllError, count
     from fairall.report.build import build, write_results
     from fairall.report.tables import COMPARE
-    from fairall.results.table import plain
+    from fairall.results.terminal import print_table
 
     if wrong:
         raise FairAllError(f"{wrong[0]}: no such command; there are {', '.join(filter(None, COMMANDS))}")
@@ -68,7 +68,8 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
         n = count(len(others.rows), "other run")
         print(f"{n}, listed at the end of the page; to compare runs: {COMPARE}")
     elif others is not None:
-        print(f"\n{others.title}\n{others.note}\n\n{plain(replace(others, rows=others.rows[:LISTED]))}")
+        print()
+        print_table(replace(others, rows=others.rows[:LISTED]))
         print(f"{len(others.rows) - LISTED} more, listed on the page.\n" if len(others.rows) > LISTED else "")
     for folder_and_reason in shown.left_out:
         print(f"Left out: {folder_and_reason}")
@@ -82,11 +83,13 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
 def _compare(arguments: argparse.Namespace, overrides: list[str], chosen: list[str]) -> int:
     from fairall.config.compose import places
     from fairall.report.compare import compare
+    from fairall.results.terminal import print_table
 
     config = places(overrides)
     outputs = Path(config["outputs_dir"])
     folder = arguments.out or outputs / "comparison"
-    print(compare(chosen, outputs / "runs", folder), end="")
+    for table in compare(chosen, outputs / "runs", folder):
+        print_table(table)
     print(f"Comparison: {folder / 'index.html'}")
     return _finish(config, folder, "comparison", arguments)
 

@@ -16,15 +16,15 @@ from fairall.report.statistics import LEVEL
 from fairall.report.tables import group_rows, with_references
 from fairall.results.finished import Run, read_named, run_folder
 from fairall.results.page import PageFigure, write_page
-from fairall.results.table import Cell, Row, Table, markdown
+from fairall.results.table import Cell, Row, Table
 from fairall.storage.identity import determining, flattened
 
 MEASURES = (*labels.EFFECTIVE, *labels.TEMPORAL, *labels.measures("mean_cfu", "mean_ground_truth_utility"))
 TESTS = {"p_baseline": "p_against_first", "p_rival": "p_against_best_other"}  # columns of the CSV
 
 
-def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
-    """Write index.html, tables/ and figures/ on some runs; return the tables as Markdown.
+def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> list[Table]:
+    """Write index.html, tables/ and figures/ on some runs; return the tables.
 
     Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group.
 
@@ -68,7 +68,7 @@ def compare(chosen: Sequence[str], runs_folder: Path, folder: Path) -> str:
         draw=lambda: draw_over_time(runs, UTILITY_AND_DPU, labels=names),
     )  # fmt: skip
     write_page(folder, "FairAll: runs side by side", {"": [*tables, figure]}, made=made())
-    return "\n".join(map(markdown, tables))
+    return tables
 
 
 def _side_by_side(

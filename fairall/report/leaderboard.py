@@ -24,6 +24,7 @@ from fairall.report.reproduce import make
 from fairall.results.finished import collect
 from fairall.results.page import rendered, write, write_page
 from fairall.results.table import Item
+from fairall.results.terminal import print_table
 
 
 def leaderboard(overrides: Sequence[str], folder: Path | None, page: Path | None, jobs: int | None) -> bool:
@@ -63,6 +64,7 @@ def leaderboard(overrides: Sequence[str], folder: Path | None, page: Path | None
         folder, "FairAll: the leaderboard", {name: some for name, some in shown.items() if some},
         opening=opening, made=made(),
     )  # fmt: skip
+    print_table(main)
     print(f"Page: {folder / 'index.html'}")
     if page is not None:
         copy_figures([*figures, *over_time], folder, page)

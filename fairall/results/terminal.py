@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +17,8 @@ from fairall.metrics import Quantity
 from fairall.models.learner import ProgressCallback
 from fairall.results.latent_quality import BOUNDS
 from fairall.results.numbers import interval_text, mean_and_std
-from fairall.results.table import without_empty
+from fairall.results.table import Cell, without_empty
+from fairall.results.table import Table as Item
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
 
@@ -104,6 +107,30 @@ class Display:
         for row in rows:
             table.add_row(*row)
         self._console.print_table(table)
+
+
+def print_table(table: Item) -> None:
+    """Print a table of a page, group by group, with its title and note."""
+    console = AnyConsole()
+    console.print(table.title, style="bold")
+    console.print(f"{table.note.replace('Bold:', '*:')}\n")
+    for group, rows in groupby(table.rows, key=attrgetter("group")):
+        grid = Table(title=group or None, title_justify="left")
+        shown = [[row.name, *map(_in_a_cell, row.cells)] for row in rows]
+        columns, shown = without_empty(["", *table.columns], shown)
+        for place, column in enumerate(columns):
+            grid.add_column(column, justify="right" if place and column != "folder" else "left")
+        for row in shown:
+            grid.add_row(*row)
+        console.print_table(grid)
+    if table.lacking.commands:
+        console.print(f"{table.lacking}.")
+    console.print()
+
+
+def _in_a_cell(cell: Cell) -> str:
+    beside = f"({cell.beside})" if cell.beside else ""
+    return " ".join(filter(None, (cell.ours + "*" * cell.best, cell.marks, beside)))
 
 
 def shown_measures(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:

@@ -52,7 +52,9 @@ class AnyConsole(Console):
         """
         if table.title:
             self.print(table.title, style="table.title")
-        for part in self._fitting(table):
+        for i, part in enumerate(self._fitting(table)):
+            if i:
+                self.print()
             with self.capture() as captured:
                 self.print(part)
             lines = captured.get().splitlines()
@@ -111,7 +113,7 @@ def _divided(columns: Sequence[_Fitted], width: int) -> list[list[_Fitted]]:
         return [narrowed]
     first, *others = (one._replace(width=one.least) for one in columns)
     room = max(1, width - GAP - max(one.width for one in others)) if others else width
-    first = first._replace(width=min(columns[0].width, room))
+    first = first._replace(width=min(columns[0].width, room, max(first.least, width // 3)))
     parts = [[first]]
     for one in others:
         used = sum(other.width + GAP for other in parts[-1])

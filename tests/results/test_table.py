@@ -11,9 +11,10 @@ from fairall.results.table import Cell, Lacking, Row, Table, code, escaped, mark
 from fairall.tracking.page import note_of_run
 
 HOSTILE = [
-    "[a](javascript:alert(1))", "![a](https://evil.example/x.png)", "[a]: javascript:b", "[a][b]", "<b>a</b>",
-    "<javascript:a>", "a | b", "a\\|b", "`a` ``b``", "*a* **b** _c_ __d__", "~~a~~ a^b^ $a$",
-    "a\n\n# b\r\n- c", "\\[a](javascript:b)", "&lt;b&gt; &amp;", "a\\", "# a", "> a", "a\u2028b", r"C:\new\[x]",
+    "[a](javascript:alert(1))", "![a](https://evil.example/x.png)", "[a]: javascript:b", "[a][b]",
+    "<b>a</b>", "<javascript:a>", "a | b", "a\\|b", "`a` ``b``", "*a* **b** _c_ __d__", "~~a~~ a^b^ $a$",
+    "a\n\n# b\r\n- c", "\\[a](javascript:b)", "&lt;b&gt; &amp;", "a\\", "# a", "> a", "a\u2028b",
+    r"C:\new\[x]",
 ]  # fmt: skip
 RENDER = {
     "Python-Markdown": lambda text: python_markdown(text, extensions=["tables"]),
