@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from fairall.errors import FairAllError
 from fairall.results.figures import STYLE
 from fairall.results.table import Item, Table, code, comma_separated, escaped, latex, markdown
+from fairall.results.terminal import Display
 from fairall.storage.files import atomic
 
 DPI = 300
@@ -80,13 +81,16 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
         FairAllError: where the folder cannot be written.
     """
     pictures = {}
+    items = [item for some in sections.values() for item in some]
     try:
-        for item in (item for some in sections.values() for item in some):
-            if isinstance(item, PageFigure) and item.draw is not None:
-                pictures[item.key] = save(item.draw, folder / "figures" / item.key)
-            elif isinstance(item, Table):
-                for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
-                    write(folder / "tables" / f"{item.key}.{ending}", written(item))
+        with Display().phase("Drawing", len(items)) as advance:
+            for item in items:
+                if isinstance(item, PageFigure) and item.draw is not None:
+                    pictures[item.key] = save(item.draw, folder / "figures" / item.key)
+                elif isinstance(item, Table):
+                    for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
+                        write(folder / "tables" / f"{item.key}.{ending}", written(item))
+                advance()
         of_page = {"title": title, "sections": sections, "pictures": pictures}
         write(folder / "index.html", rendered("page.html.jinja", EMPTY | texts | of_page))
     except OSError as error:

@@ -65,6 +65,8 @@ class Display:
                 progress.update(task, advance=units, measures=shown, left=time_left.in_words())
 
             yield advance
+            if progress.tasks[task].completed < total:
+                progress.update(task, left="stopped early")
 
     def say(self, text: str) -> None:
         """Print one line of plain text."""
