@@ -209,7 +209,14 @@ def legend_under(axes: Axes, columns: int = 2) -> None:
     extent = axes.get_window_extent()
     below = -40 * axes.figure.dpi / 72 / extent.height  # the height of the axis' numbers and label, 40 points
     axes.legend(
-        loc="upper left", bbox_to_anchor=(0, below), ncols=columns, fontsize=7, borderaxespad=0, borderpad=0
+        loc="upper left",
+        bbox_to_anchor=(0, below),
+        ncols=columns,
+        fontsize=6.5,
+        columnspacing=1,
+        handlelength=1.8,
+        borderaxespad=0,
+        borderpad=0,
     )
 
 

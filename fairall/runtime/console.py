@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -142,7 +142,7 @@ def _without_frame(columns: Sequence[_Fitted], like: Table) -> Table:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """A text in lines of at most `width` columns, unless a part without a break is longer."""
+    """A text in lines of at most `width` characters."""
     lines = []
     for paragraph in text.splitlines():
         line = ""
@@ -151,9 +151,12 @@ def _wrapped(text: str, width: int) -> str:
                 lines.append(line.rstrip())
                 line = ""
             line += part
+            while cell_len(line.rstrip()) > width:
+                lines.append(line[:width])
+                line = line[width:]
         lines.append(line.rstrip())
     return "\n".join(lines)
 
 
-def _longest(texts: Any) -> int:
+def _longest(texts: Iterable[str]) -> int:
     return max((cell_len(text.strip()) for text in texts), default=0)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import torch
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from fairall.config.compose import compose_config
 from fairall.experiment import job, run
@@ -21,6 +20,7 @@ from fairall.results import figures
 from fairall.results import terminal as display_module
 from fairall.results.references import reference_histories, references
 from fairall.results.terminal import Display
+from fairall.runtime.console import AnyConsole
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import no_cache, undrawn
@@ -40,7 +40,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     def made(*words: str, usual: list[str] = QUICK) -> tuple[dict[str, Any], Path, str]:
         shown = io.StringIO()
         monkeypatch.setattr(
-            display_module, "AnyConsole", lambda **_: Console(file=shown, width=200, highlight=False)
+            display_module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200, highlight=False)
         )
         composed = compose_config(*usual, f"outputs_dir={tmp_path}", *words)
         summary, path = run(composed, Display())
