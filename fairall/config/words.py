@@ -82,7 +82,7 @@ def nearest(name: str, names: Sequence[str], group: str = "") -> str:
         group: whose choices they are.
     """
     alias = ALIASES.get((group, name.lower()))
-    found = [alias] if alias in names else _closest(name, names, cutoff=0.6)
+    found = [alias] if alias is not None and alias in names else _closest(name, names, cutoff=0.6)
     return f", did you mean {' or '.join(found)}?" if found else ""
 
 
