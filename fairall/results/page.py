@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
 from fairall.results.figures import STYLE
-from fairall.results.table import Item, Table, code, comma_separated, escaped, latex, markdown
+from fairall.results.table import Item, Table, address, code, comma_separated, escaped, latex, markdown
 from fairall.results.terminal import Display
 from fairall.storage.files import atomic
 
@@ -117,7 +117,7 @@ def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.r
         finalize=escaped if template.endswith(".md.jinja") else None,
     )
     encoded = {"base64": lambda png: base64.b64encode(png).decode()}
-    environment.filters |= {"markdown": markdown, "code": code} | encoded
+    environment.filters |= {"markdown": markdown, "code": code, "address": address} | encoded
     return environment.get_template(template).render(values)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pandas as pd
 
@@ -147,9 +148,12 @@ def code(text: str) -> Markdown:
     return Markdown(f"{fence}{space}{line}{space}{fence}")
 
 
-def without_empty(
-    head: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+def address(path: str) -> Markdown:
+    """A relative path as the address of a link."""
+    return Markdown(quote(path))
+
+
+def without_empty(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
     """Headings and rows without the columns in which no row has a value.
 
     Examples:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from fairall.results.model_card import ESSENTIAL, measure_table
-from fairall.results.table import escaped
+from fairall.results.table import address, escaped
 from fairall.results.title import run_title
 from fairall.storage.run_folder import CARD
 
@@ -88,5 +87,5 @@ def note_of_report(folder: Path, experiment: str, run: str) -> str:
 
 def _link(experiment: str, run: str, path: str) -> str:
     """Link to an artifact on MLflow's page."""
-    address = f"#/experiments/{experiment}/runs/{run}/artifacts/{quote(path)}?{TRAINING}"
-    return f"[{escaped(path)}]({address})"
+    page = f"#/experiments/{experiment}/runs/{run}/artifacts/{address(path)}?{TRAINING}"
+    return f"[{escaped(path)}]({page})"

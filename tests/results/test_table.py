@@ -1,9 +1,10 @@
 """Tables as Markdown, read by two libraries."""
 
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
-from markdown import markdown as python_markdown
+from markdown import markdown as python_markdown  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 
 from fairall.results.page import rendered
@@ -99,7 +100,7 @@ def test_a_table_without_rows_keeps_its_columns() -> None:
 
 
 def test_the_note_of_a_run_escapes_names_and_warnings() -> None:
-    config = {
+    config: dict[str, Any] = {
         group: {"name": "[a](javascript:b)"} for group in ("model", "dataset", "initial_policy", "protocol")
     }
     config |= {"cost": {"value": 0.5}, "seeds": 1, "preset": None, "schedule": {"time_steps": 8}}
