@@ -12,6 +12,7 @@ from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError
 
+from fairall.config.messages import in_one_line
 from fairall.config.paths import configuration_root, sweeps_folder
 from fairall.config.schema import Config, register_schema, register_sweeps
 from fairall.config.target import with_types
@@ -37,7 +38,7 @@ def compose_config(*overrides: str) -> DictConfig:
     """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked.
 
     Raises:
-        hydra.errors.HydraException: where there is no such key, choice or value.
+        FairAllError: where there is no such key, choice or value; it names the nearest.
     """
     (composed,) = compose_all([overrides])
     return composed
@@ -47,14 +48,17 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
     """Compose the configurations of many command lines, in half the time that single calls take.
 
     Raises:
-        hydra.errors.HydraException: where there is no such key, choice or value.
-        FairAllError: where a file is not valid YAML.
+        FairAllError: where there is no such key, choice or value, or a file is not valid YAML.
     """
     register()
     GlobalHydra.instance().clear()
+    composed = []
     with initialize_config_dir(str(configuration_root() / "conf"), version_base="1.3"):
         try:
-            return [compose("config", overrides=list(overrides)) for overrides in commands]
+            for overrides in commands:
+                with in_one_line(overrides):
+                    composed.append(compose("config", overrides=list(overrides)))
+            return composed
         except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
             raise FairAllError(_broken_file(error)) from error
 

@@ -23,7 +23,7 @@ def help_text(overrides: Sequence[str], own: str | None = None) -> str:
         own: a folder of the user's configurations (`-cd`).
 
     Raises:
-        hydra.errors.HydraException: as `compose_config`.
+        FairAllError: as `compose_config`.
     """
     searched = [] if own is None else [searched_folder(Path(own))]
     template = OmegaConf.load(configuration_root() / "conf" / "config.yaml").hydra.help.template

@@ -6,7 +6,8 @@ import errno
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 
 from hydra.errors import (
@@ -15,7 +16,6 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import (
     ConfigAttributeError,
     ConfigKeyError,
@@ -23,10 +23,8 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from fairall.config.choices import choices_of_groups
-from fairall.config.compose import compose_config
+from fairall.config.choices import choices_of_groups, configuration_keys
 from fairall.config.schema import GROUPS
-from fairall.config.target import keys
 from fairall.config.words import nearest, nearest_key, not_an_override, unreadable
 from fairall.errors import FairAllError
 from fairall.runtime.signals import raise_if_requested
@@ -64,13 +62,29 @@ def exit_code(work: Callable[[], int], overrides: Sequence[str]) -> int:
         return report_error(error, overrides)
 
 
+@contextmanager
+def in_one_line(overrides: Sequence[str]) -> Iterator[None]:
+    """Raise the errors of Hydra and OmegaConf as FairAllError with the line of `message`.
+
+    Args:
+        overrides: words as on the command line.
+    """
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise FairAllError(message(error, overrides)) from error
+
+
 def report_error(error: Exception, overrides: Sequence[str]) -> int:
     """Print the line of `message` to standard error; returns the exit code.
 
     Raises:
         Stopped: if a stop was requested, which libraries may have turned into an error of theirs.
+        BrokenPipeError: as given; `run_command` knows whether it is of the output.
     """
     raise_if_requested()
+    if isinstance(error, BrokenPipeError):
+        raise error
     print(f"fairall: {message(error, overrides)}", file=sys.stderr)
     return 1
 
@@ -163,17 +177,10 @@ def _in_file(error: Exception, cause: OmegaConfBaseException) -> str:
 
 
 def _unknown_key(key: str, overrides: Sequence[str]) -> str:
-    known = [*keys(OmegaConf.to_container(_compose_without(key, overrides))), *GROUPS_ONLY]
-    return f"{key}: no such key{nearest_key(key, known)}; --help lists them all"
-
-
-def _compose_without(key: str, overrides: Sequence[str]) -> DictConfig:
-    """The configuration without the unknown key, so that the nearest one is found in the chosen groups."""
-    chosen = [word for word in overrides if "=" in word and word.split("=")[0].lstrip("+~") != key]
-    try:
-        return compose_config(*chosen)
-    except HydraException:
-        return compose_config()
+    chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
+    whole = [known.split(".") for known in configuration_keys(chosen)]
+    known = {".".join(parts[:n]): None for parts in whole for n in range(1, len(parts) + 1)}  # nodes too
+    return f"{key}: no such key{nearest_key(key, [*known, *GROUPS_ONLY])}; --help lists them all"
 
 
 def _first_line(message: object) -> str:

@@ -12,9 +12,12 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.errors import HydraException
 
+from fairall.config.completion import COMMANDS, FLAGS, WITH_CHOICE, WITH_VALUE
+
+SHORTEST = 3  # letters of an abbreviation
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 # Commands of their own: python -m fairall.data.
-MODULES = ("data", "evaluate", "report", "tracking", "tuning")
+MODULES = ("data", "decide", "evaluate", "report", "tracking", "tuning")
 # Other names of what there is, by group.
 ALIASES = {
     ("model", "fairall"): "fairall_I_II",
@@ -71,7 +74,7 @@ def quoted(text: str) -> str:
 
 
 def nearest(name: str, names: Sequence[str], group: str = "") -> str:
-    """`, did you mean ...?` with the nearest of some names; nothing where none is near.
+    """`, did you mean ...?` with the nearest of some names, several if equally near; nothing if none is.
 
     Args:
         name: as given.
@@ -79,10 +82,33 @@ def nearest(name: str, names: Sequence[str], group: str = "") -> str:
         group: whose choices they are.
     """
     alias = ALIASES.get((group, name.lower()))
-    by_lower = {known.lower(): known for known in names}
-    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    found = alias if alias in names else by_lower[close[0]] if close else None
-    return f", did you mean {found}?" if found else ""
+    found = [alias] if alias is not None and alias in names else _closest(name, names, cutoff=0.6)
+    return f", did you mean {' or '.join(found)}?" if found else ""
+
+
+def _closest(word: str, names: Iterable[str], cutoff: float) -> list[str]:
+    """The names that begin with a word, else the one most similar to it, as a whole or at its beginning.
+
+    Args:
+        word: as given.
+        names: as there are.
+        cutoff: least ratio of `difflib.SequenceMatcher`.
+    """
+    word, names = word.lower(), list(names)
+    abbreviation = len(word) >= SHORTEST
+    longer = [name for name in names if abbreviation and name.lower().startswith(word)]
+    if longer:
+        return longer
+    matcher = difflib.SequenceMatcher(b=word)
+
+    def ratio(text: str) -> float:
+        matcher.set_seq1(text)
+        return matcher.ratio()
+
+    ends = len(word) if abbreviation else None
+    ratios = {name: (ratio(name.lower()[:ends]), ratio(name.lower())) for name in names}
+    best = max(names, key=lambda name: (max(ratios[name]), ratios[name]), default="")
+    return [best] if best and max(ratios[best]) >= cutoff else []
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
@@ -115,15 +141,18 @@ def not_an_override(word: str, words: Sequence[str], groups: Mapping[str, Sequen
         return f"cannot read {word!r}: give it a choice, {word}=CHOICE; there are {', '.join(groups[word])}"
     if word in MODULES:
         return f"cannot read {word!r}: that is a command of its own, python -m fairall.{word}"
+    if word in COMMANDS:
+        return f"cannot read {word!r}: that is a command, and comes first: python -m fairall {word}"
     meant = [f"{group}={word}" for group, choices in groups.items() if word in choices]
     if not meant:
-        choices = {
-            choice.lower(): f"{group}={choice}" for group in reversed([*groups]) for choice in groups[group]
-        }
-        near = difflib.get_close_matches(word.lower(), choices, n=1, cutoff=0.7)
-        meant = [choices[choice] for choice in near]
+        options = (name for option in (*FLAGS, *WITH_VALUE, *WITH_CHOICE) for name in option.split())
+        known = {choice: f"{group}={choice}" for group in reversed([*groups]) for choice in groups[group]}
+        known |= {module: f"python -m fairall.{module}" for module in MODULES}
+        known |= {command: f"python -m fairall {command}" for command in COMMANDS}
+        known |= {option.lstrip("-"): option for option in options}
+        meant = [known[name] for name in _closest(word, known, cutoff=0.7)]
     multirun = "--multirun " if meant and meant[0].startswith("sweeps=") else ""
-    hint = f"did you mean {multirun}{meant[0]}?" if meant else "it is no KEY=VALUE"
+    hint = f"did you mean {multirun}{' or '.join(meant)}?" if meant else "it is not KEY=VALUE"
     return f"cannot read {word!r}: {hint}; `python -m fairall list` shows what there is"
 
 

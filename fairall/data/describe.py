@@ -21,7 +21,7 @@ from fairall.data.dataset import Dataset
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.table import Table
+from fairall.data.table import Table, group_name
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole
 
@@ -156,8 +156,8 @@ def _features(table: Table) -> Grid:
 def _groups(table: Table) -> Grid:
     grid = _grid("group", "label 0", "label 1", "base rate", "no label")
     for name, rows in (
-        ("S = −1", table.s == -1),
-        ("S = +1", table.s == 1),
+        (_group_name(table, -1), table.s == -1),
+        (_group_name(table, 1), table.s == 1),
         ("all", np.ones(len(table), dtype=bool)),
     ):
         known = rows & table.labelled
@@ -168,8 +168,17 @@ def _groups(table: Table) -> Grid:
     return grid
 
 
+def _group_name(table: Table, s: int) -> str:
+    """The group S = s with its values in the raw data, if they are known."""
+    known = table.sensitive
+    return (
+        group_name(s) if known is None else group_name(s, known.advantaged if s > 0 else known.disadvantaged)
+    )
+
+
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
-    grid = _grid("initial policy", "accepts", "of S = +1", "of S = −1")
+    of_groups = (f"of {_group_name(data.pool_table, s)}" for s in (1, -1))
+    grid = _grid("initial policy", "accepts", *of_groups)
     chosen = _initial_policy(*overrides)
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for name in _choices("initial_policy", folder):
@@ -217,9 +226,12 @@ def _missing(n: int, rows: int) -> str:
 def _grid(*columns: str) -> Grid:
     grid = Grid(title_justify="left", caption_justify="left")
     for column in columns:
-        grid.add_column(column, overflow="fold")
+        grid.add_column(column)
     return grid
 
 
 def _print(what: Grid | str) -> None:
-    AnyConsole(highlight=False, markup=False, emoji=False, soft_wrap=isinstance(what, str)).print(what)
+    if isinstance(what, Grid):
+        AnyConsole().print_table(what)
+    else:
+        AnyConsole().print(what, soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairall.config.compose import compose_config
+from fairall.config.messages import in_one_line
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import Dataset, dataset
 
@@ -15,6 +16,8 @@ def load_dataset(name: str, *overrides: str) -> Dataset:
         overrides: further words as on the command line, for instance `dataset.path=loans.csv`.
 
     Raises:
-        FairAllError: if a key is unknown or a value invalid.
+        FairAllError: if there is no such data set or key, or a value is missing or invalid.
     """
-    return dataset(checked_dataset(compose_config(f"dataset={name}", *overrides)))
+    words = [f"dataset={name}", *overrides]
+    with in_one_line(words):
+        return dataset(checked_dataset(compose_config(*words)))

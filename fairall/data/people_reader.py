@@ -30,7 +30,7 @@ from fairall.data.features import (
     spelling,
 )
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.table import Sensitive
+from fairall.data.table import Sensitive, group_name
 from fairall.errors import FairAllError
 
 CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
@@ -218,10 +218,9 @@ class PeopleReader:
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
-        sign = "S = +1" if s > 0 else "S = −1"
         if self.sensitive is None:
-            return sign
-        return f"{sign} ({', '.join(self.sensitive.advantaged if s > 0 else self.sensitive.disadvantaged)})"
+            return group_name(s)
+        return group_name(s, self.sensitive.advantaged if s > 0 else self.sensitive.disadvantaged)
 
     def without_doubts(self) -> PeopleReader:
         """The same reader without the warnings and errors of `doubts`, for a table that it has judged."""

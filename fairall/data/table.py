@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +28,17 @@ class Logged:
     propensity: np.ndarray
     estimated: bool = False
     reveals: bool = False
+
+
+def group_name(s: float, values: Sequence[str] = ()) -> str:
+    """The group S = s, with its values in the raw data if they are known.
+
+    Examples:
+        >>> group_name(1, ["male"]), group_name(-1)
+        ('S = +1 (male)', 'S = −1')
+    """
+    sign = "S = +1" if s > 0 else "S = −1"
+    return f"{sign} ({', '.join(values)})" if values else sign
 
 
 @dataclass(frozen=True)

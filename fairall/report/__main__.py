@@ -54,7 +54,7 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     from fairall.report.build import build, refuse_page, write_results
     from fairall.report.tables import COMPARE
     from fairall.results.interpretable import own_name
-    from fairall.results.table import plain
+    from fairall.results.terminal import print_table
 
     if wrong:
         raise FairAllError(f"{wrong[0]}: no such command; there are {', '.join(filter(None, COMMANDS))}")
@@ -69,7 +69,8 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
         n = count(len(others.rows), "other run")
         print(f"{n}, listed at the end of the page; to compare runs: {COMPARE}")
     elif others is not None:
-        print(f"\n{others.title}\n{others.note}\n\n{plain(replace(others, rows=others.rows[:LISTED]))}")
+        print()
+        print_table(replace(others, rows=others.rows[:LISTED]))
         print(f"{len(others.rows) - LISTED} more, listed on the page.\n" if len(others.rows) > LISTED else "")
     for folder_and_reason in shown.left_out:
         print(f"Left out: {folder_and_reason}")
@@ -84,13 +85,15 @@ def _compare(arguments: argparse.Namespace, overrides: list[str], chosen: list[s
     from fairall.config.compose import places
     from fairall.report.compare import chosen_runs, compare
     from fairall.results.interpretable import own_name
+    from fairall.results.terminal import print_table
 
     config = places(overrides)
     outputs = Path(config["outputs_dir"])
     runs, left_out = chosen_runs(chosen, outputs / "runs")
     name = own_name("comparison", next(iter(runs.values())).config)
     folder = arguments.out or outputs / name
-    print(compare(runs, left_out, folder), end="")
+    for table in compare(runs, left_out, folder):
+        print_table(table)
     for line in left_out:
         print(f"Left out: {line}")
     print(f"Comparison: {folder / 'index.html'}")

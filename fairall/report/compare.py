@@ -17,7 +17,7 @@ from fairall.report.tables import group_rows, with_references
 from fairall.results.finished import Run, read_named, run_folder
 from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.page import PageFigure, cautioned, write_page
-from fairall.results.table import Cell, Row, Table, markdown
+from fairall.results.table import Cell, Row, Table
 from fairall.storage.identity import determining, flattened
 
 MEASURES = (*labels.EFFECTIVE, *labels.TEMPORAL, *labels.measures("mean_cfu", "mean_ground_truth_utility"))
@@ -57,8 +57,8 @@ def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> tuple[dict[str, Run
     return {str(i): run for i, run in enumerate(sound or runs, start=1)}, left_out
 
 
-def compare(runs: Mapping[str, Run], left_out: Sequence[str], folder: Path) -> str:
-    """Write index.html, tables/ and figures/ on some runs; return the tables as Markdown.
+def compare(runs: Mapping[str, Run], left_out: Sequence[str], folder: Path) -> list[Table]:
+    """Write index.html, tables/ and figures/ on some runs; return the tables.
 
     Runs are grouped by `comparable.conditions`. The best is marked, and tests are made, within a group,
     unless their numbers may not be interpreted.
@@ -98,7 +98,7 @@ def compare(runs: Mapping[str, Run], left_out: Sequence[str], folder: Path) -> s
     title = marked("FairAll: runs side by side", config)
     opening = [] if interpretable(config) else [UNTESTED]
     write_page(folder, title, {"": items}, opening=opening, left_out=left_out, made=made())
-    return "\n".join(markdown(item) for item in items if isinstance(item, Table))
+    return [item for item in items if isinstance(item, Table)]
 
 
 def _side_by_side(

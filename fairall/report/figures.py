@@ -27,6 +27,7 @@ from fairall.results.paper import synthetic_readings
 from fairall.results.references import REFERENCES
 
 COLUMN = 3.4  # inches, width of a column of the paper
+TITLE = 42  # bold characters in a line of that width
 VERMILION, SKY = "#D55E00", "#56B4E9"
 # Palette of Okabe and Ito for the paper's methods, Tol's muted one for others; distinct lines and marks for
 # readers who see no colours.
@@ -207,7 +208,6 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
         None for a method without a latent, a policy that is missing or of another version, missing data, and
         a seed that has diverged.
     """
-    from hydra.errors import HydraException
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
@@ -227,7 +227,7 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
         merged = typed_node(OmegaConf.merge(composed, run.config["dataset"]), "dataset")
         node: Any = OmegaConf.to_object(merged)
         data = dataset(node).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
-    except (FairAllError, HydraException, OmegaConfBaseException, KeyError, RuntimeError):
+    except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
         return None
     people = getattr(data, run.config["evaluation"]["split"])
     z = latent(policy.learner, people, len(run.seeds))
@@ -272,14 +272,16 @@ def draw_over_time(
         labels: of the runs; by default names of methods.
     """
     groups = grouped(runs)
+    titles = [textwrap.wrap(group.title, TITLE) for group in groups] if len(groups) > 1 else []
     looks = {name: _look(name, i, labels) for i, name in enumerate(runs)}
     rows, columns = (len(measures) + 1) // 2, min(2, len(measures))
-    height = (1.35 * rows + 0.15 * (len(groups) > 1)) * len(groups) + 0.35
+    height = 1.35 * rows * len(groups) + 0.15 * sum(map(len, titles)) + 0.35
     figure = Figure(figsize=(COLUMN, height), layout="constrained")
     shown: list[Axes] = []
-    for part, group in zip(figure.subfigures(len(groups), 1, squeeze=False)[:, 0], groups, strict=True):
-        if len(groups) > 1:
-            part.suptitle(textwrap.fill(group.title, 75), fontweight="bold")
+    parts = figure.subfigures(len(groups), 1, squeeze=False)[:, 0]
+    for part, lines in zip(parts, titles, strict=False):
+        part.suptitle("\n".join(lines), fontweight="bold")
+    for part, group in zip(parts, groups, strict=True):
         panels = part.subplots(rows, columns, squeeze=False).ravel()
         for axes, measure in zip(panels, measures, strict=False):
             for name, run in group.runs.items():

@@ -25,6 +25,7 @@ from fairall.results.finished import collect
 from fairall.results.interpretable import interpretable, marked, own_name
 from fairall.results.page import cautioned, rendered, write, write_page
 from fairall.results.table import Item
+from fairall.results.terminal import print_table
 
 ALL, VERSUS = "All tasks", "FairAll and AdOpt"  # sections that compare methods
 
@@ -73,6 +74,7 @@ def leaderboard(overrides: Sequence[str], folder: Path | None, page: Path | None
         folder, title, {name: some for name, some in shown.items() if some},
         opening=opening, made=made(),
     )  # fmt: skip
+    print_table(main)
     print(f"Page: {folder / 'index.html'}")
     if page is not None:
         copy_figures([*figures, *over_time], folder, page)

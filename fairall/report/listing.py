@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from fairall.results.outline import MEASURES, Outline, outlines
 from fairall.runtime.console import AnyConsole
 
 FEW = 10  # runs that are listed where everything is
-WIDE = 1000  # columns, so that nothing is wrapped
 
 
 def show_list(words: Sequence[str], own: str | None = None) -> None:
@@ -96,19 +94,16 @@ def _print_studies(overrides: Sequence[str]) -> None:
 
 
 def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
-    """Print a table. Without headings its last column is wrapped on a terminal."""
+    """Print a table."""
     table = Table(box=None, padding=(0, 0, 0, 2), show_header=bool(headings), header_style="dim")
     for place in range(len(rows[0])):
-        table.add_column(headings[place] if headings else "", no_wrap=place < len(rows[0]) - 1)
+        table.add_column(headings[place] if headings else "")
     for row in rows:
         table.add_row(*row)
     _say(title, style="bold")
-    wrapped = sys.stdout.isatty() and not headings
-    console = AnyConsole(highlight=False, markup=False, width=None if wrapped else WIDE)
-    with console.capture() as captured:
-        console.print(table)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
+    AnyConsole().print_table(table)
+    print()
 
 
 def _say(text: str, style: str | None = None) -> None:
-    AnyConsole(highlight=False, soft_wrap=True).print(text, markup=False, style=style)
+    AnyConsole().print(text, style=style, soft_wrap=True)

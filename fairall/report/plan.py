@@ -107,8 +107,8 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
         once: leave out what an earlier sweep has already.
 
     Raises:
-        FairAllError: where nothing is left, or a word picks what no sweep has.
-        hydra.errors.HydraException, omegaconf.errors.OmegaConfBaseException: where a word is wrong.
+        FairAllError: where nothing is left, a word picks what no sweep has, or is wrong.
+        omegaconf.errors.OmegaConfBaseException: where a value is missing or cannot be resolved.
     """
     sweeps = list(sweeps)
     _refuse_unknown(sweeps, overrides)

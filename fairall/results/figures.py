@@ -12,6 +12,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -65,7 +66,7 @@ def draw_learning(
         shown = [one for one in of_policy if table[one.name].notna().any()] or of_policy[:2]
         rows = math.ceil(len(shown) / MOST_COLUMNS)
         columns = math.ceil(len(shown) / rows)
-        figure = Figure(figsize=(4 * columns, 3.2 * rows), layout="constrained")
+        figure = Figure(figsize=(4 * columns, 3.8 * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
         for axes in panels[len(shown) :]:
             axes.set_axis_off()
@@ -112,8 +113,7 @@ def draw_learning(
                 ylabel=f"{measure.label} ×100",
                 xlim=(0, by_step.index[-1]),
             )
-            # Legible where it lies on a level.
-            axes.legend(fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
+            legend_under(axes)
         set_title(figure, f"{title}; {split} set")
         save_figure(figure, path)
 
@@ -130,7 +130,7 @@ def has_level(policy: str, measure: Quantity) -> bool:
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
     """Draw training and validation loss of Phase I for each seed, and the epochs whose weights were kept."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(5, 3.2), layout="constrained")
+        figure = Figure(figsize=(5, 3.5), layout="constrained")
         axes = figure.subplots()
         for values, colour, label in (
             (curves.train, GREY, "training"),
@@ -152,7 +152,7 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
         margin = 0.05 * (high - low) or 0.5  # one epoch may have one loss
         axes.set_ylim(low - margin, high + margin)
-        axes.legend(fontsize=7)
+        legend_under(axes)
         set_title(figure, title)
         save_figure(figure, path)
 
@@ -189,7 +189,7 @@ def draw_latent(
                 if rows.any():
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
             axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
-            axes.legend(fontsize=8)
+            legend_under(axes, columns=3)
         set_title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
         save_figure(figure, path)
 
@@ -202,6 +202,22 @@ def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
     if points.shape[1] == 1:
         points = np.column_stack([points, np.zeros(len(points))])
     return points, (singular[:2] ** 2).sum() / (singular**2).sum()
+
+
+def legend_under(axes: Axes, columns: int = 2) -> None:
+    """Put the legend of a panel below its horizontal axis, where it covers no data."""
+    extent = axes.get_window_extent()
+    below = -40 * axes.figure.dpi / 72 / extent.height  # the height of the axis' numbers and label, 40 points
+    axes.legend(
+        loc="upper left",
+        bbox_to_anchor=(0, below),
+        ncols=columns,
+        fontsize=6.5,
+        columnspacing=1,
+        handlelength=1.8,
+        borderaxespad=0,
+        borderpad=0,
+    )
 
 
 def set_title(figure: Figure, text: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,13 @@ import fairall
 from fairall.config.choices import description
 from fairall.config.paths import configuration_root
 from fairall.config.world import world_parts
+from fairall.data.table import group_name
 from fairall.metrics import Quantity
+from fairall.results.groups import SPLITS
 from fairall.results.interpretable import CAUTION, interpretable
 from fairall.results.numbers import interval_text, mean_and_std
 from fairall.results.paper import paper_metrics
-from fairall.results.table import HTML
+from fairall.results.table import Markdown, code, markdown_rows, without_empty
 from fairall.results.terminal import noise, shown_measures
 from fairall.results.title import run_title
 
@@ -75,6 +78,10 @@ OWN = [
     "decisions, was not checked by fairall.",
 ]
 REFERENCES = ("accept_all", "oracle", "oracle_fair")
+MEASURE_COLUMNS = (
+    "measure", "name", "mean ± std", "95 % interval", "accept all", "knows every label", "with parity",
+    "paper",
+)  # fmt: skip
 ESSENTIAL = (
     "effective_utility", "effective_dpu", "mean_utility", "mean_dpu", "mean_acceptance",
     "mean_equal_opportunity",
@@ -111,22 +118,23 @@ def model_card(config: dict[str, Any], summary: dict[str, Any], identity: str) -
                 "terms": TERMS.get(dataset["name"]),
                 "caveats": OWN if own else CAVEATS[dataset["name"]],
                 "world": world_parts(config.get("world")),
-                "rows": measure_rows(config, summary),
+                "measures": measure_table(config, summary),
                 "noise": noise(summary["evaluation"]),
-                "groups": _groups(summary["groups"]),
-                "column": (summary["groups"]["column"] or "").replace("`", ""),
+                "groups": _sizes_of_groups(summary["groups"]),
+                "accepted": _accepted_of_groups(summary["groups"], config["evaluation"]["window"]),
+                "column": summary["groups"]["column"],
                 "share": share,
-                "words": _words(config),
+                "words": Markdown(" ".join(_words(config).splitlines())),  # in a block of code
             },
         )
         + "\n"
     )
 
 
-def measure_rows(
+def measure_table(
     config: dict[str, Any], summary: dict[str, Any], names: Sequence[str] | None = None
-) -> list[list[str]]:
-    """Rows of a table of measures, ×100: label, name, mean and deviation, interval, references, print.
+) -> Markdown:
+    """A table of measures, ×100, with the columns of `MEASURE_COLUMNS` that have a value.
 
     Args:
         config: of the run, as plain containers.
@@ -143,15 +151,15 @@ def measure_rows(
         references = [summary["references"].get(policy, {}).get(name) for policy in REFERENCES]
         rows.append(
             [
-                _text(quantities[name].heading),
-                f"`{name}`",
+                quantities[name].heading,
+                code(name),
                 mean_and_std(measured["mean"], measured["std"]),
                 interval_text(measured["interval"]),
                 *("" if one is None else f"{100 * one['mean']:.2f}" for one in references),
                 "" if printed is None else mean_and_std(*printed, digits=1),
             ]
         )
-    return rows
+    return markdown_rows(*without_empty(MEASURE_COLUMNS, rows))
 
 
 def share(spread: Mapping[str, Any] | None) -> str:
@@ -167,29 +175,38 @@ def _quantities(measures: Mapping[str, Any]) -> dict[str, Quantity]:
     quantities: dict[str, Quantity] = {}
     for name, plain in measures.items():
         quantity = Quantity.from_plain(name, plain)
-        for one in (quantity, quantity.sampled()):
+        sampled = replace(quantity.sampled(), label=f"{quantity.label}, decisions drawn")
+        for one in (quantity, sampled):
             quantities |= {part.name: part for part in (one, one.mean(), one.variation())}
     return quantities
 
 
-def _groups(groups: Mapping[str, Any]) -> list[list[str]]:
-    """Rows of the table of groups."""
+def _sizes_of_groups(groups: Mapping[str, Any]) -> Markdown:
+    """A table of the groups: people by split, labels and base rate."""
+    head = ["group", *SPLITS, "labels in the data", "base rate of ỹ = 1"]
     rows = []
-    for group, name in (("advantaged", "S = +1"), ("disadvantaged", "S = −1"), ("all", "all")):
-        of_group = groups[group]
-        values = ", ".join(map(_text, of_group["values"]))
-        people, rate = of_group["people"], of_group["base_rate"]
-        rows.append(
-            [
-                f"{name} ({values})" if values else name,
-                *(str(people[split]) for split in ("train", "validation", "test")),
-                str(of_group["labelled"]),
-                "" if rate is None else f"{100 * rate:.1f} %",
-                share(of_group["accepted"]),
-                share(of_group["accepted_in_window"]),
-            ]
-        )
-    return rows
+    for name, group in _named(groups).items():
+        rate = "" if group["base_rate"] is None else f"{100 * group['base_rate']:.1f} %"
+        rows.append([name, *(group["people"][split] for split in SPLITS), group["labelled"], rate])
+    return markdown_rows(head, rows)
+
+
+def _accepted_of_groups(groups: Mapping[str, Any], window: Sequence[int]) -> Markdown:
+    """A table of the groups: shares of applicants accepted."""
+    head = ["group", "over all time steps", f"over time steps {window[0]} to {window[1]}"]
+    rows = [
+        [name, share(group["accepted"]), share(group["accepted_in_window"])]
+        for name, group in _named(groups).items()
+    ]
+    return markdown_rows(head, rows)
+
+
+def _named(groups: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What `groups.groups` has of each group, by name with the raw values."""
+    return {
+        group_name(sign, groups[group]["values"]) if sign else "all": groups[group]
+        for group, sign in (("advantaged", 1), ("disadvantaged", -1), ("all", 0))
+    }
 
 
 def described(group: str, name: str) -> str | None:
@@ -213,8 +230,3 @@ def _words(config: dict[str, Any]) -> str:
     words += [f"{group}={config[group]['name']}" for group in ("initial_policy", "protocol")]
     words += [f"cost.value={config['cost']['value']:g}", f"seed={config['seed']}", f"seeds={config['seeds']}"]
     return " ".join(words)
-
-
-def _text(value: object) -> str:
-    """A value of the user's in Markdown."""
-    return "" if value is None else str(value).translate(HTML)

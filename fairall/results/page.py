@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from fairall.errors import FairAllError
 from fairall.results.figures import STYLE
 from fairall.results.interpretable import CAUTION, interpretable, marked
-from fairall.results.table import Item, Table, comma_separated, latex, markdown
+from fairall.results.table import Item, Table, address, code, comma_separated, escaped, latex, markdown
+from fairall.results.terminal import Display
 from fairall.storage.files import atomic, tidied
 
 DPI = 300
@@ -109,9 +110,22 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
     Raises:
         FairAllError: where the folder cannot be written.
     """
+    pictures = {}
+    items = [item for some in sections.values() for item in some]
     try:
-        with tidied(folder), tidied(folder / "tables"), tidied(folder / "figures"):
-            pictures = dict(_written_items(folder, sections))
+        with (
+            tidied(folder),
+            tidied(folder / "tables"),
+            tidied(folder / "figures"),
+            Display().phase("Drawing", len(items)) as advance,
+        ):
+            for item in items:
+                if isinstance(item, PageFigure) and item.draw is not None:
+                    pictures[item.key] = save(item.draw, folder / "figures" / item.key)
+                elif isinstance(item, Table):
+                    for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
+                        write(folder / "tables" / f"{item.key}.{ending}", written(item))
+                advance()
             of_page = {"title": title, "sections": sections, "pictures": pictures}
             write(folder / "index.html", rendered("page.html.jinja", EMPTY | texts | of_page))
     except OSError as error:
@@ -121,18 +135,6 @@ def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]],
         ) from error
 
 
-def _written_items(
-    folder: Path, sections: Mapping[str, Sequence[Item]]
-) -> Iterator[tuple[str, tuple[bytes, bytes]]]:
-    """Write tables and figures; yield the pictures of each figure for the page, by its key."""
-    for item in (item for some in sections.values() for item in some):
-        if isinstance(item, PageFigure) and item.draw is not None:
-            yield item.key, save(item.draw, folder / "figures" / item.key)
-        elif isinstance(item, Table):
-            for ending, written in (("md", markdown), ("tex", latex), ("csv", comma_separated)):
-                write(folder / "tables" / f"{item.key}.{ending}", written(item))
-
-
 def write(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with atomic(path) as temporary:
@@ -140,15 +142,17 @@ def write(path: Path, text: str) -> None:
 
 
 def rendered(template: str, values: Mapping[str, Any], package: str = "fairall.results") -> str:
-    """A template of a package, filled in; `.html.jinja` escapes the values."""
+    """A template of a package, filled in; values are escaped for HTML or, in `.md.jinja`, for Markdown."""
     environment = Environment(
         loader=PackageLoader(package, "."),
         autoescape=select_autoescape(["html.jinja"]),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
+        finalize=escaped if template.endswith(".md.jinja") else None,
     )
-    environment.filters |= {"markdown": markdown, "base64": lambda png: base64.b64encode(png).decode()}
+    encoded = {"base64": lambda png: base64.b64encode(png).decode()}
+    environment.filters |= {"markdown": markdown, "code": code, "address": address} | encoded
     return environment.get_template(template).render(values)
 
 

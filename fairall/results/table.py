@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import pandas as pd
 
 from fairall.errors import count
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a cell that a spreadsheet evaluates
-HTML = str.maketrans({"&": "&amp;", "<": "&lt;", "|": r"\|", "^": r"\^", "_": r"\_"})
+# What begins markup in Markdown: backslashes where CommonMark and Python-Markdown both read them, else HTML's
+# references.
+MARKDOWN = str.maketrans(
+    {character: f"\\{character}" for character in "\\`*_[]#!"}
+    | {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "^": "&#94;", "~": "&#126;", "$": "&#36;"}
+)
 # Characters that pdflatex lacks without further packages.
 LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
@@ -109,25 +117,74 @@ def hundredfold(value: float) -> str:
     return "0.0" if shown == "-0.0" else shown.replace("-", "−")
 
 
-def markdown(table: Table) -> str:
+class Markdown(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def escaped(value: object) -> Markdown:
+    r"""A value as Markdown that shows its text, in one line; `Markdown` stays as it is.
+
+    Examples:
+        >>> print(escaped("[a](javascript:b)"))
+        \[a\](javascript:b)
+    """
+    if isinstance(value, Markdown):
+        return value
+    return Markdown("" if value is None else " ".join(str(value).splitlines()).translate(MARKDOWN))
+
+
+def code(text: str) -> Markdown:
+    """Markdown that shows a text as code.
+
+    Examples:
+        >>> print(code("sex"), code("a`b"))
+        `sex` `` a`b ``
+    """
+    line = " ".join(text.splitlines())
+    longest = max(map(len, re.findall("`+", line)), default=0)
+    fence, space = "`" * (longest + 1), " " if longest else ""
+    return Markdown(f"{fence}{space}{line}{space}{fence}")
+
+
+def address(path: str) -> Markdown:
+    """A relative path as the address of a link."""
+    return Markdown(quote(path))
+
+
+def without_empty(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """Headings and rows without the columns in which no row has a value.
+
+    Examples:
+        >>> without_empty(["measure", "mean", "paper"], [["utility", "0.2", ""], ["dpu", "0.1", ""]])
+        (['measure', 'mean'], [['utility', '0.2'], ['dpu', '0.1']])
+    """
+    filled = [any(column) for column in zip(*rows, strict=True)] or [True] * len(head)
+    return list(compress(head, filled)), [list(compress(row, filled)) for row in rows]
+
+
+def markdown_rows(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
+    """Headings and rows as a table in Markdown."""
+    first, *others = (f"| {' | '.join(map(escaped, row))} |" for row in (head, *rows))
+    return Markdown("\n".join([first, "|---" * len(head) + "|", *others]))
+
+
+def markdown(table: Table) -> Markdown:
     """A table as Markdown, with title, note, and a line on what is missing."""
 
-    def shown(cell: Cell) -> str:
-        parts = (
-            f"**{cell.ours}**" if cell.best else cell.ours,
-            cell.marks,
-            cell.beside and f"*{cell.beside}*",
-        )
-        return " ".join(filter(None, parts))
+    def shown(cell: Cell) -> Markdown:
+        ours = f"**{escaped(cell.ours)}**" if cell.best else escaped(cell.ours)
+        beside = f"*{escaped(cell.beside)}*" if cell.beside else ""
+        return Markdown(" ".join(filter(None, (ours, escaped(cell.marks), beside))))
 
-    head = f"| | | {' | '.join(column.translate(HTML) for column in table.columns)} |"
     rows = [[row.group, row.name, *map(shown, row.cells)] for row in table.rows]
-    lines = [f"### {table.title}", "", table.note, "", head, "|---" * (len(table.columns) + 2) + "|"]
-    lines += [f"| {' | '.join(text.translate(HTML) for text in row)} |" for row in rows]
+    lines = [f"### {escaped(table.title)}", "", escaped(table.note), ""]
+    lines.append(markdown_rows(["", "", *table.columns], rows))
     if table.lacking.commands:
         names = ", ".join(dict.fromkeys(name for name, _ in table.lacking.commands))
-        lines += ["", f"{table.lacking}: {names}."]
-    return "\n".join(lines) + "\n"
+        lines += ["", escaped(f"{table.lacking}: {names}.")]
+    return Markdown("\n".join(lines) + "\n")
 
 
 def latex(table: Table) -> str:

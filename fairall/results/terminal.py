@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from rich.console import Console
@@ -15,6 +17,8 @@ from fairall.metrics import Quantity
 from fairall.models.learner import ProgressCallback
 from fairall.results.latent_quality import BOUNDS
 from fairall.results.numbers import interval_text, mean_and_std
+from fairall.results.table import Cell, without_empty
+from fairall.results.table import Table as Item
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
 
@@ -30,7 +34,7 @@ class Display:
     def __init__(self, *, progress_only: bool = False, terminal: Console | None = None) -> None:
         # Where FORCE_COLOR is set, as in notebooks, rich would take any stream for a terminal.
         self._progress_console = terminal or Console(stderr=True, force_terminal=sys.stderr.isatty())
-        self._console = AnyConsole(highlight=False, soft_wrap=True, quiet=progress_only)
+        self._console = AnyConsole(quiet=progress_only)
         self._time_left = TimeLeft({})
 
     def run_of(self, units: dict[str, int]) -> None:
@@ -61,10 +65,12 @@ class Display:
                 progress.update(task, advance=units, measures=shown, left=time_left.in_words())
 
             yield advance
+            if progress.tasks[task].completed < total:
+                progress.update(task, left="stopped early")
 
     def say(self, text: str) -> None:
         """Print one line of plain text."""
-        self._console.print(text, markup=False)
+        self._console.print(text, soft_wrap=True)
 
     def result(
         self, title: str, summary: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
@@ -80,23 +86,53 @@ class Display:
             "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
             f"nobody gives 0. {_known_labels(summary['references'])}{noise(summary['evaluation'])}"
         )
-        table.add_column("measure", overflow="fold")
-        for column in ("mean ± std", "95 % interval", "accept\nall", "paper"):
-            table.add_column(column, justify="right")
-        accept_all = summary["references"]["accept_all"]
+        accept_all, rows = summary["references"]["accept_all"], []
         for name in (*shown_measures(summary["measures"], paper), *BOUNDS):
             measure = summary["aggregate"].get(name)
             if measure is not None:
                 scale = 1 if name in BOUNDS else 100
                 printed, reference = paper.get(name.removesuffix("_sampled")), accept_all.get(name)
-                table.add_row(
-                    name,
-                    mean_and_std(measure["mean"], measure["std"], scale),
-                    interval_text(measure["interval"], scale),
-                    "" if reference is None else mean_and_std(reference["mean"], None, scale),
-                    "" if printed is None else mean_and_std(*printed, scale, digits=1),
+                rows.append(
+                    [
+                        name,
+                        mean_and_std(measure["mean"], measure["std"], scale),
+                        interval_text(measure["interval"], scale),
+                        "" if reference is None else mean_and_std(reference["mean"], None, scale),
+                        "" if printed is None else mean_and_std(*printed, scale, digits=1),
+                    ]
                 )
-        self._console.print(table)
+        columns, rows = without_empty(
+            ("measure", "mean ± std", "95 % interval", "accept\nall", "paper"), rows
+        )
+        for column in columns:
+            table.add_column(column, justify="left" if column == "measure" else "right")
+        for row in rows:
+            table.add_row(*row)
+        self._console.print_table(table)
+
+
+def print_table(table: Item) -> None:
+    """Print a table of a page, group by group, with its title and note."""
+    console = AnyConsole()
+    console.print(table.title, style="bold")
+    console.print(f"{table.note.replace('Bold:', '*:')}\n")
+    for group, rows in groupby(table.rows, key=attrgetter("group")):
+        grid = Table(title=group or None, title_justify="left")
+        shown = [[row.name, *map(_in_a_cell, row.cells)] for row in rows]
+        columns, shown = without_empty(["", *table.columns], shown)
+        for place, column in enumerate(columns):
+            grid.add_column(column, justify="right" if place and column != "folder" else "left")
+        for row in shown:
+            grid.add_row(*row)
+        console.print_table(grid)
+    if table.lacking.commands:
+        console.print(f"{table.lacking}.")
+    console.print()
+
+
+def _in_a_cell(cell: Cell) -> str:
+    beside = f"({cell.beside})" if cell.beside else ""
+    return " ".join(filter(None, (cell.ours + "*" * cell.best, cell.marks, beside)))
 
 
 def shown_measures(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:

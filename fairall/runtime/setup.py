@@ -7,6 +7,7 @@ import atexit
 import difflib
 import gc
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,10 +17,13 @@ from fairall.runtime import signals, terminal
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 20_000
+BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 
 
 def run_command(command: Callable[[], int]) -> int:
     """Prepare the process and run a command; report an interruption in one line on standard error.
+
+    A command whose output is read no further, as by `| head -1`, ends silently.
 
     Args:
         command: returns the exit code. Slow imports belong inside it.
@@ -29,7 +33,14 @@ def run_command(command: Callable[[], int]) -> int:
     """
     prepare_process()
     try:
-        return command()
+        code = command()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if not _output_dropped():
+            raise
+        return BROKEN_PIPE
     except KeyboardInterrupt as interruption:
         then = interruption.then if isinstance(interruption, signals.Stopped) else signals.RESUMES
         print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
@@ -44,6 +55,20 @@ def refuse_unknown(words: Sequence[str], commands: Sequence[str], parser: argpar
     near = difflib.get_close_matches(first, commands, n=1)
     hint = f", did you mean {near[0]}?" if near else ""
     parser.error(f"no command {first!r}{hint}; there are {', '.join(commands)}")
+
+
+def _output_dropped() -> bool:
+    """Discard what is still to be written to an output that nobody reads; whether there is one.
+
+    Without this Python would try to write it at its end, and report that.
+    """
+    poll = select.poll()
+    poll.register(1, 0)
+    poll.register(2, 0)
+    unread = [descriptor for descriptor, event in poll.poll(0) if event & (select.POLLERR | select.POLLHUP)]
+    for descriptor in unread:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    return bool(unread)
 
 
 def prepare_process() -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fairall.results.interpretable import CAUTION
-from fairall.results.model_card import ESSENTIAL, measure_rows
+from fairall.results.model_card import ESSENTIAL, measure_table
+from fairall.results.table import address, escaped
 from fairall.results.title import run_title
 from fairall.storage.run_folder import CARD
 
@@ -70,40 +71,24 @@ def note_of_run(config: dict[str, Any], summary: dict[str, Any], experiment: str
         experiment: MLflow id.
         run: MLflow id.
     """
-
-    def link(path: str) -> str:
-        return f"[{path}]({_artifact(experiment, run, path)})"
-
-    heading = [
-        "×100",
-        "",
-        "mean ± std",
-        "95 % interval",
-        "accept all",
-        "knows every label",
-        "with parity",
-        "paper",
-    ]
-    rows = [heading, ["---"] * len(heading), *measure_rows(config, summary, ESSENTIAL)]
     files = (CARD, "figures/learning.png", "metrics.csv", "summary.json", "config.yaml")
-    lines = [f"{run_title(config)}. {', '.join(map(link, files))}.", ""]  # links first: long notes are folded
-    lines += [f"- **Warning**: {warning}." for warning in summary["warnings"]]
-    lines += ["", *(f"| {' | '.join(row)} |" for row in rows)]
+    links = [_link(experiment, run, path) for path in files]
+    # Links first: long notes are folded.
+    lines = [f"{escaped(run_title(config))}. {', '.join(links)}.", ""]
+    lines += [f"- **Warning**: {escaped(warning)}." for warning in summary["warnings"]]
+    lines += ["", "Measures ×100:", "", measure_table(config, summary, ESSENTIAL)]
     return "\n".join(lines)[:MAX_NOTE]
 
 
 def note_of_report(folder: Path, experiment: str, run: str) -> str:
     """Description of a report: links to its page and its tables; arguments as for `note_of_run`."""
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.md"))
-    lines = [
-        f"Page with all tables and figures: [index.html]({_artifact(experiment, run, 'index.html')}).",
-        "",
-    ]
-    return "\n".join([*lines, *(f"- [{path}]({_artifact(experiment, run, path)})" for path in paths)])[
-        :MAX_NOTE
-    ]
+    lines = [f"Page with all tables and figures: {_link(experiment, run, 'index.html')}.", ""]
+    lines += [f"- {_link(experiment, run, path)}" for path in paths]
+    return "\n".join(lines)[:MAX_NOTE]
 
 
-def _artifact(experiment: str, run: str, path: str) -> str:
-    """Address of an artifact on MLflow's page."""
-    return f"#/experiments/{experiment}/runs/{run}/artifacts/{path}?{TRAINING}"
+def _link(experiment: str, run: str, path: str) -> str:
+    """Link to an artifact on MLflow's page."""
+    page = f"#/experiments/{experiment}/runs/{run}/artifacts/{address(path)}?{TRAINING}"
+    return f"[{escaped(path)}]({page})"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hydra.errors import HydraException
 from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
+from fairall.errors import FairAllError
 from fairall.tuning.objectives import Trial
 from fairall.tuning.space import Point, Value
 from fairall.tuning.study import SharedStudy
@@ -24,7 +24,7 @@ def paper_point(study: SharedStudy) -> Point:
     words = [f"{group}={study.settings.get(f'{group}.name')}" for group in ("model", "dataset")]
     try:
         composed = compose_config(*words)
-    except HydraException:
+    except FairAllError:
         return {}  # a model or data set that this package does not have, or that is itself swept
     if composed.hyperparameters != PAPER:
         return {}

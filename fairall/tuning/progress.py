@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rich.console import Console
-
 from fairall.results.interpretable import marked
+from fairall.runtime.console import AnyConsole
 from fairall.tuning.objectives import Objective, Trial
 from fairall.tuning.space import Key, key_of, words_of
 from fairall.tuning.storage import shown
@@ -26,7 +25,7 @@ class Progress:
 
     def __init__(self, study: SharedStudy, target: int, place: str) -> None:
         self._study, self._target, self._place = study, target, place
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = AnyConsole()
 
     def begin(self) -> None:
         """Print the number of points and the state of the study."""
@@ -55,7 +54,7 @@ class Progress:
         return sum(state in ("complete", "fail") for state in states)
 
     def _say(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        self._console.print(text, soft_wrap=True)
 
 
 def states_by_point(trials: list[Trial]) -> dict[Key, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from fairall.tuning.study import SharedStudy, study_names
 
 FAILURES = 5  # printed with their reason
 STORAGE = "hydra.sweeper.storage="
-FILE_WIDTH = 160  # columns of a table when the output is not a terminal
 
 
 def listed(overrides: Sequence[str]) -> None:
@@ -184,8 +182,8 @@ def _spelt(point: Point) -> str:
 
 
 def _say(text: str) -> None:
-    AnyConsole(highlight=False, soft_wrap=True).print(text, markup=False)
+    AnyConsole().print(text, soft_wrap=True)
 
 
 def _print(table: Table) -> None:
-    AnyConsole(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
+    AnyConsole().print_table(table)

@@ -7,9 +7,7 @@ from typing import Any, get_type_hints
 
 import pytest
 import yaml
-from hydra.errors import HydraException
 
-from fairall.config.messages import message
 from fairall.config.paths import configuration_root
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
 from fairall.config.validation import validate
@@ -188,9 +186,9 @@ def test_a_switch_refuses_other_words_and_names_its_choices(
 ) -> None:
     allowed = " or ".join(SWITCHES[switch].__members__)
     word = f"protocol.{switch}=other"
-    with pytest.raises(HydraException) as raised:
+    with pytest.raises(FairAllError) as raised:
         compose_config(word)
-    assert message(raised.value, [word]) == f"{word} is not possible: it must be {allowed}"
+    assert str(raised.value) == f"{word} is not possible: it must be {allowed}"
 
 
 @pytest.mark.parametrize("turn", range(max(map(len, SWITCHES.values()))))

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import torch
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
@@ -25,6 +24,7 @@ from fairall.results.interpretable import CAUTION
 from fairall.results.references import oracle_decisions, reference_histories, references
 from fairall.results.summary import measure_table
 from fairall.results.terminal import Display
+from fairall.runtime.console import AnyConsole
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import no_cache, training_of
@@ -44,7 +44,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
     def made(*words: str, usual: list[str] = QUICK) -> tuple[dict[str, Any], Path, str]:
         shown = io.StringIO()
         monkeypatch.setattr(
-            display_module, "AnyConsole", lambda **_: Console(file=shown, width=200, highlight=False)
+            display_module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200, highlight=False)
         )
         composed = compose_config(*usual, f"outputs_dir={tmp_path}", *words)
         summary, path = run(composed, Display())

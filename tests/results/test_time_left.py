@@ -2,6 +2,7 @@
 
 import io
 import re
+from contextlib import suppress
 
 import pytest
 from rich.console import Console
@@ -65,12 +66,14 @@ def test_no_run_is_estimated_from_units_of_another_kind() -> None:
     assert left.of_run() == 9.0 + 20 * RELATIVE["Phase II"] / RELATIVE["Warm-up"]
 
 
-def shown(terminal: Console, resumed: int) -> str:
+def shown(terminal: Console, resumed: int, *, interrupted: bool = True) -> str:
     display = Display(terminal=terminal)
     display.run_of(PHASES)
-    with display.phase("Phase I", 100) as advance:
+    with suppress(KeyboardInterrupt), display.phase("Phase I", 100) as advance:
         advance(resumed=resumed)
         advance(validation_loss=2.5)
+        if interrupted:
+            raise KeyboardInterrupt
     assert isinstance(terminal.file, io.StringIO)
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", terminal.file.getvalue())
 
@@ -80,6 +83,14 @@ def test_a_terminal_shows_phase_and_run() -> None:
     assert re.search(
         r"Phase I +\S+ +41/100 \d+ s, run about \d+ s left validation loss 2\.5", text.splitlines()[-1]
     )
+
+
+@pytest.mark.parametrize(("resumed", "said"), [(40, " 41/100 stopped early "), (99, " 100/100 ")])
+def test_a_phase_that_ends_early_says_so(resumed: int, said: str) -> None:
+    terminal = Console(force_terminal=True, file=io.StringIO(), width=80)
+    last = shown(terminal, resumed, interrupted=False).splitlines()[-1]
+    assert said in last
+    assert ("stopped early" in last) == (resumed == 40)
 
 
 def test_nothing_is_shown_where_there_is_no_terminal() -> None:

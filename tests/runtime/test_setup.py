@@ -1,8 +1,11 @@
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 PROGRAM = """\
 import gc, json, logging, os, signal, sys
@@ -44,3 +47,27 @@ def test_a_process_is_set_up_without_heavy_imports(tmp_path: Path) -> None:
 
 def test_a_number_of_threads_that_is_set_stays(tmp_path: Path) -> None:
     assert prepared(tmp_path, OMP_NUM_THREADS="3")["environment"][0] == "3"
+
+
+@pytest.mark.parametrize(
+    "words", [["fairall", "list"], ["fairall", "list", "runs"], ["fairall.tuning"], ["fairall.data"]]
+)
+def test_an_output_that_nobody_reads_ends_a_command_silently(words: list[str], tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [sys.executable, "-m", *words], cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_another_broken_pipe_is_an_error(tmp_path: Path) -> None:
+    program = """
+from fairall.runtime.setup import run_command
+def command(): raise BrokenPipeError("of a server")
+run_command(command)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert b"BrokenPipeError: of a server" in ended.stderr
