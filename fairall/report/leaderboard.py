@@ -74,7 +74,8 @@ def leaderboard(overrides: Sequence[str], folder: Path | None, page: Path | None
         folder, title, {name: some for name, some in shown.items() if some},
         opening=opening, made=made(),
     )  # fmt: skip
-    print_table(main)
+    for table in [main] if interpretable(config) else of_tasks:
+        print_table(table)
     print(f"Page: {folder / 'index.html'}")
     if page is not None:
         copy_figures([*figures, *over_time], folder, page)
