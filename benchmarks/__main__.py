@@ -28,7 +28,7 @@ Raw files are looked for as in a run ($FAIRALL_DATA).
   python -m benchmarks phases --models fairlog --datasets credit --seeds 10 --repeats 1
   python -m benchmarks phases --repeats 1 -- preset=quick      a rehearsal; its numbers mean little
   python -m benchmarks scaling --axes seeds people threads
-  python -m benchmarks soak --kills 200 --inputs 20000         faults instead of times: an hour on two cores
+  python -m benchmarks soak --kills 200 --inputs 20000         faults instead of times: one to two hours
   python -m benchmarks compare main . --models fairlog --datasets credit --seeds 10
   taskset -c 0 python -m benchmarks ...                        on one core: measured processes inherit it
 
@@ -175,7 +175,7 @@ def _parser() -> Parser:
             "--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/"
         )
 
-    wrong = commands.add_parser(soak.NAME, help="kills runs and tries wrong inputs, for about an hour")
+    wrong = commands.add_parser(soak.NAME, help="kills runs and tries wrong inputs, one to two hours")
     wrong.add_argument("--kills", type=count, default=200, metavar="N", help="of runs (200)")
     wrong.add_argument(
         "--inputs", type=count, default=20000, metavar="N", help="of all kinds in turn (20000)"

@@ -42,6 +42,7 @@ COMPARED = ("metrics.csv", "decisions.csv", "summary.json")
 START_UP = 1.5  # seconds in which nothing is done yet that could be lost
 KILLS_OF_A_RUN = 8  # at most
 LONGEST = 600.0  # seconds of a run that is left to itself
+INTERRUPTED = [128 + by for by in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 SECONDS, BYTES = 60, 2**30  # more of an input is a failure
 SHOWN = 10  # failures at the end
 # How signals that can be handled end a process: before it listens for them, and afterwards.
@@ -289,6 +290,8 @@ def try_input(kind: str, number: int, seed: int, policy: Path, folder: Path, rep
             with untrained(), _at_most(SECONDS):
                 ended = INPUTS[kind](chance, policy, cwd)
             words, code = [*ended.args], ended.returncode
+            if code in INTERRUPTED:
+                raise KeyboardInterrupt  # the command took a signal that was for the soak
             allowed = MAY_BE_THERE | ({"decided.csv"} if code == 0 else set())
             why = fault(ended, cwd, allowed)
         except (Exception, _TooLongError) as error:  # whatever a user would see as a traceback

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import nonsense, soak
 from benchmarks.__main__ import main
+from benchmarks.in_process import Ended
 from benchmarks.soak import INPUTS, again
 from fairall import experiment
 
@@ -54,6 +55,12 @@ def test_a_planted_fault_is_found_with_what_reproduces_it(
     assert (code, said.count("ZeroDivisionError: planted")) == (1, 1)
     monkeypatch.undo()
     assert not again("overrides:1", 0, tmp_path).failures
+
+
+def test_a_signal_to_a_command_ends_the_soak(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soak, "_policy", contextlib.nullcontext)
+    monkeypatch.setattr(soak, "INPUTS", {"overrides": lambda *_: Ended(["fairall"], 143, "", "")})
+    assert soaked("--kills", "0", "--inputs", "5")[0] == 130
 
 
 def test_a_run_is_killed_and_ends_as_if_it_had_not_been(soaked: Run, monkeypatch: pytest.MonkeyPatch) -> None:
