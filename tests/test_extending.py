@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fairall.errors import FairAllError
 from fairall.policy import Policy
 from tests.conftest import Ended, typed_line
 
@@ -88,7 +89,9 @@ def test_an_own_method_learns_saves_its_policy_and_refuses_unknown_keys(
     # Deciding by coin gives 0.09.
     assert summary["aggregate"]["mean_utility"]["mean"] > 0.14
     monkeypatch.syspath_prepend(own_method)
-    assert Policy.load(folder / "policy")
+    with pytest.raises(FairAllError, match="--trust logistic_ips"):
+        Policy.load(folder / "policy")
+    assert Policy.load(folder / "policy", modules=["logistic_ips"])
     del sys.modules["logistic_ips"]
     for word, told in (
         ("model.learning_rat=1", "did you mean model.learning_rate?"),

@@ -117,7 +117,7 @@ def test_leftovers_of_a_kill_are_deleted_and_nothing_else(tmp_path: Path) -> Non
         (tmp_path / name).write_text("")
     with tidied(tmp_path, "out.csv"):
         assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
-    assert [replaced_by(name) for name in kept] == [None, None, None, None, "b.csv", None]
+    assert [replaced_by(name) for name in kept] == [None, None, None, None, "other.csv", None]
 
 
 def test_nobody_deletes_the_files_of_a_process_at_work(tmp_path: Path) -> None:
