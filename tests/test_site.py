@@ -117,6 +117,16 @@ def test_nothing_is_fetched_from_elsewhere(pages: dict[Path, Elements], site: Pa
     assert not [path for path in pages if 'class="mermaid"' in path.read_text()]
 
 
+def test_pages_opened_as_files_have_a_search(pages: dict[Path, Elements], site: Path) -> None:
+    index = (site / "search" / "search_index.js").read_text()
+    assert index.startswith("var __index = {")
+    assert "propensity" in index
+    for path, page in pages.items():
+        # Browsers start no worker from a file; the script runs it in a frame.
+        (script,) = (address for address in page.fetched if "iframe-worker" in address)
+        assert path.name == "404.html" or (path.parent / script).is_file()
+
+
 def test_the_reference_has_what_the_pages_import(pages: dict[Path, Elements], site: Path) -> None:
     known = set().union(*(page.ids for path, page in pages.items() if path.parent == site / "api"))
     text = "\n".join(path.read_text() for path in (CHECKOUT / "README.md", *DOCS.glob("*.md")))
