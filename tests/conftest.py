@@ -94,7 +94,7 @@ def typed(
     and modules of `cwd` are afterwards as before.
     """
     main = importlib.import_module(f"{module}.__main__").main
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding) for _ in range(2))
     importlib.invalidate_caches()
     with (
