@@ -11,6 +11,7 @@ from typing import Any
 from fairall.errors import FairAllError
 from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.finished import read_named, run_folder
+from fairall.runtime.credentials import withheld
 
 IN_MLFLOW = ("runs:/", "models:/")
 HERE: dict[str, Any] = {"outputs_dir": "outputs", "tracking": {"uri": None}}  # where policies are looked for
@@ -60,7 +61,7 @@ def _downloaded(address: str, config: dict[str, Any]) -> Policy:
     )
     if not ADDRESS.fullmatch(address):
         raise told
-    uri = config["tracking"]["uri"] or os.environ.get("MLFLOW_TRACKING_URI")
+    uri = config["tracking"]["uri"] or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
     with TemporaryDirectory() as folder:
         download(address, Path(folder), config | {"tracking": {"uri": uri}})
         found = [path.parent for path in Path(folder).rglob(SUMS)]

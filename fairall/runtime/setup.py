@@ -6,28 +6,32 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairall.runtime import signals, terminal
+from fairall.runtime.credentials import withheld
 
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 20_000
 
 
-def run_command(command: Callable[[], int]) -> int:
+def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None = None) -> int:
     """Prepare the process and run a command; report an interruption in one line on standard error.
 
+    The command sees its words without user and password of the addresses in them (`credentials`).
+
     Args:
-        command: returns the exit code. Slow imports belong inside it.
+        command: takes the words and returns the exit code. Slow imports belong inside it.
+        words: of the command line; None: those of the process.
 
     Returns:
         The exit code.
     """
     prepare_process()
     try:
-        return command()
+        return command(sys.argv[1:] if words is None else [withheld(word) for word in words])
     except KeyboardInterrupt as interruption:
         then = interruption.then if isinstance(interruption, signals.Stopped) else signals.RESUMES
         print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
@@ -36,6 +40,8 @@ def run_command(command: Callable[[], int]) -> int:
 
 def prepare_process() -> None:
     """Set up encodings, log levels, environment, garbage collector, import path and signal handlers.
+
+    User and password of addresses are withheld from the words of the process, which Hydra reads too.
 
     Call first in every command, before numpy and torch are imported. Calling it again changes nothing.
 
@@ -54,4 +60,6 @@ def prepare_process() -> None:
     current = str(Path.cwd())
     if current not in sys.path:
         sys.path.append(current)
+    withheld(os.environ.get("MLFLOW_TRACKING_URI", ""))
+    sys.argv[1:] = map(withheld, sys.argv[1:])
     signals.listen()

@@ -125,6 +125,20 @@ def why_no_file(path: Path) -> str | None:
         return f"cannot be read ({error})"
 
 
+def sqlite_url(path: Path) -> str:
+    """Address of a sqlite database, of SQLAlchemy's form, in which only `?` has a meaning.
+
+    Raises:
+        FairAllError: where the path has a `?`.
+    """
+    if "?" in str(path):
+        raise FairAllError(
+            f"{path.parent}: a database cannot be in a folder with ? in its name; choose another with "
+            "outputs_dir=FOLDER"
+        )
+    return f"sqlite:///{path}"
+
+
 def sha256(path: Path) -> str:
     """SHA-256 of a file, 64 hexadecimal digits."""
     with path.open("rb") as file:

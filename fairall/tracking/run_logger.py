@@ -17,7 +17,7 @@ from fairall.policy import load_reader
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed
+from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, equal
 from fairall.tracking.metrics import log_points
 from fairall.tracking.page import NOTE_TAG, note_of_run
 
@@ -101,7 +101,7 @@ class RunLogger:
 
     def logged(self) -> str | None:
         """MLflow id of the latest parent run that has the result; None where there is none."""
-        logged = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'"
+        logged = f"{equal(f'tags.`{RUN_TAG}`', self._run_id)} and attributes.status = 'FINISHED'"
         return next((run.info.run_id for run in self._store.search(logged)), None)
 
     def register(self, name: str) -> str | None:
@@ -116,7 +116,7 @@ class RunLogger:
         from mlflow.exceptions import MlflowException
 
         versions = self._client.search_model_versions(
-            f"name = '{name}' and tags.`{RUN_TAG}` = '{self._run_id}'"
+            f"{equal('name', name)} and {equal(f'tags.`{RUN_TAG}`', self._run_id)}"
         )
         if versions:
             return str(versions[0].version)
@@ -193,6 +193,8 @@ class RunLogger:
                 artifacts={name: str(path) for name, path in files.items() if path.exists()},
                 signature=_signature(reader, seeds),
                 input_example=reader.example(),
+                # As of runs that MLflow's client makes; otherwise the name that the server is signed in with.
+                tags={"mlflow.user": "unknown"},
                 # Without this package, which is on no index and has to be installed.
                 pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
             )

@@ -6,9 +6,9 @@ from collections import Counter
 
 from rich.console import Console
 
+from fairall.runtime.credentials import hidden
 from fairall.tuning.objectives import Objective, Trial, selected
 from fairall.tuning.space import Key, key_of, words_of
-from fairall.tuning.storage import shown
 from fairall.tuning.study import SharedStudy
 
 
@@ -28,7 +28,7 @@ class Progress:
     def begin(self) -> None:
         """Print the number of points and the state of the study."""
         self._say(f"{self._study.name}: {standing(self._study.trials(), self._target)}")
-        self._say(f"Study: {shown(self._study.url)}")
+        self._say(f"Study: {hidden(self._study.url)}")
 
     def log(self, trial: Trial) -> None:
         """Print a finished or failed trial."""

@@ -25,6 +25,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from fairall.config.checks import at_least, one_of, plain_name, positive, require
 from fairall.config.schema import SweepConfig, objectives_of
 from fairall.errors import FairAllError, count
+from fairall.runtime.credentials import hidden
 from fairall.tuning.objectives import Objective, selected
 from fairall.tuning.space import Space, words_of
 
@@ -171,10 +172,8 @@ class StudySweeper(OptunaSweeper):
 
     def _place(self, first: DictConfig) -> str:
         """Words that tell `python -m fairall.tuning` where the study is, each after a space."""
-        from fairall.tuning.storage import shown
-
         if self._keys.storage is not None:
-            return f" hydra.sweeper.storage={shown(self._study.url)}"
+            return f" hydra.sweeper.storage={hidden(self._study.url)}"
         return "" if first.outputs_dir == "outputs" else f" outputs_dir={first.outputs_dir}"
 
     def _launched(self, words: list[list[str]], initial_job_idx: int) -> list[dict[str, Any]]:
