@@ -224,7 +224,7 @@ def _make_database(path: Path, artifacts: str) -> None:
     remove_leftovers(path.parent, path.name)
     if not path.exists():
         with atomic(path) as temporary:
-            SqlAlchemyStore(sqlite_url(temporary), artifacts)
+            SqlAlchemyStore(sqlite_url(temporary), artifacts).search_experiments()
 
 
 def allowed(name: str) -> str:
