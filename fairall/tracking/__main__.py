@@ -12,7 +12,8 @@ from fairall.runtime.setup import run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI names
-another store than the one in the runs' configurations, for instance a new one.
+another store than the one in the runs' configurations, for instance a new one. Configurations have no user or
+password: give them in tracking.uri=URI, in MLFLOW_TRACKING_URI, or as MLFLOW_TRACKING_USERNAME and _PASSWORD.
 
 Runs with tracking.enabled=false, such as the trials of a sweep, are not logged. A run that was made with
 tracking.register=NAME is registered too; to register another, repeat its command with tracking.register=NAME.
