@@ -309,7 +309,8 @@ def test_a_database_that_nobody_finished_is_made_anew(
     assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock", "mlflow.db"}
 
 
-def test_folders_of_any_name(tmp_path: Path) -> None:
+def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # MLflow sets it; `decide` would look there
     folder = tmp_path / 'it\'s a "folder" :of 100%25 #1 ü'
     folder.mkdir()
     small = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1", "tracking.register=loans"]
