@@ -10,9 +10,9 @@ def main() -> int:
     return run_command(_main)
 
 
-def _main() -> int:
-    if sys.argv[1:2] == ["completion"]:
-        return _completion(sys.argv[2:])
+def _main(words: list[str]) -> int:
+    if words[:1] == ["completion"]:
+        return _completion(words[1:])
     from fairall.main import cli  # slow, so that Ctrl-C during the import is reported too
 
     return cli()

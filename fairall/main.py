@@ -88,7 +88,7 @@ def _objective(composed: DictConfig, words: list[str]) -> float | list[float]:
 
 def cli() -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _run(sys.argv[1:]))
+    return run_command(_run)
 
 
 def _run(words: list[str]) -> int:

@@ -1,9 +1,11 @@
 """Runs that are killed, stopped, crowded and starved, as users see them; the large suite is `-m slow`."""
 
 import contextlib
+import fcntl
 import itertools
 import json
 import os
+import pty
 import random
 import re
 import resource
@@ -12,6 +14,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +30,8 @@ from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
 from fairall.results.finished import collect
+from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
 from tests.conftest import run_folder, typed
 
@@ -101,7 +106,9 @@ def test_25_runs_killed_up_to_five_times_each(
     assert as_undisturbed(model, random.Random(f"{model} {repeat}"), 5, tmp_path, empty_store) > 0
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 def test_asked_to_stop_it_keeps_its_state_and_says_so(
     number: signal.Signals, code: int, tmp_path: Path, empty_store: Put
 ) -> None:
@@ -119,6 +126,40 @@ def test_asked_to_stop_it_keeps_its_state_and_says_so(
     client = mlflow.MlflowClient(uri)
     (parent,) = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
     assert parent.info.status == "KILLED"
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        ("fairall", [*SMALL, "model=fairlog"]),
+        ("fairall.report", ["reproduce", "harsh", "model=fairlog", "dataset=credit", "--jobs", "1", *SMALL]),
+    ],
+)
+def test_a_closed_terminal_stops_a_run_and_those_it_has_started(
+    module: str, words: list[str], tmp_path: Path
+) -> None:
+    long = ["schedule.time_steps=100000", "evaluation.window=[10,40]", "tracking.enabled=false"]
+    terminal, its = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, *words, *long],
+        cwd=tmp_path, stdin=its, stdout=its, stderr=its, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(its)
+    os.set_blocking(terminal, False)
+    deadline = time.monotonic() + 120
+    while not (saved := list(tmp_path.glob("outputs/runs/*/*/*/checkpoint.pt"))):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+        with contextlib.suppress(BlockingIOError):
+            os.read(terminal, 1 << 16)
+    process.send_signal(signal.SIGSTOP)  # so that it writes to the terminal after it is closed
+    os.close(terminal)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(60) == 128 + signal.SIGHUP
+    (checkpoint,) = saved
+    assert Checkpoint(checkpoint, checkpoint.parent.name, seconds=0).load() is not None
+    assert not held(checkpoint.parent.with_suffix(".lock"))
 
 
 @pytest.fixture(scope="module")

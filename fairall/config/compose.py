@@ -18,6 +18,7 @@ from fairall.config.schema import Config, register_schema, register_sweeps
 from fairall.config.target import with_types
 from fairall.config.words import override
 from fairall.errors import FairAllError
+from fairall.runtime.credentials import withheld
 
 PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
 
@@ -66,8 +67,17 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
 def places(overrides: Iterable[str]) -> dict[str, Any]:
     """`outputs_dir`, `preset` and `tracking` as plain containers, from the words about them alone."""
     composed = compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset="))))
-    tracking = OmegaConf.to_container(composed.tracking, resolve=True)
-    return {"outputs_dir": composed.outputs_dir, "preset": composed.preset, "tracking": tracking}
+    return {
+        "outputs_dir": composed.outputs_dir,
+        "preset": composed.preset,
+        "tracking": plain_tracking(composed),
+    }
+
+
+def plain_tracking(composed: DictConfig) -> dict[str, Any]:
+    """`tracking` as plain containers, without user and password of its address (`credentials`)."""
+    tracking = cast(dict[str, Any], OmegaConf.to_container(composed.tracking, resolve=True))
+    return tracking | {"uri": tracking["uri"] and withheld(str(tracking["uri"]))}
 
 
 def _broken_file(error: MarkedYAMLError) -> str:

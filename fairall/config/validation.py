@@ -18,6 +18,7 @@ from fairall.config.schema import (
     ProtocolConfig,
 )
 from fairall.config.target import require_trusted, with_types
+from fairall.runtime.credentials import withheld
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
 
@@ -25,11 +26,15 @@ MOST_SEEDS, MOST_THREADS = 10_000, 256
 def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
     """The configuration composed by Hydra as dataclasses and as plain containers.
 
+    User and password of `tracking.uri`, which a file may have, are withheld (`credentials`).
+
     Raises:
         FairAllError: naming the key, where a key is unknown or a value is not possible.
         omegaconf.errors.MissingMandatoryValue: where a value is missing.
     """
     node = with_types(composed)
+    if node.tracking.uri is not None:
+        node.tracking.uri = withheld(node.tracking.uri)
     plain = cast(
         dict[str, Any], OmegaConf.to_container(node, resolve=True, throw_on_missing=True, enum_to_str=True)
     )

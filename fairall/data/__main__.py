@@ -17,10 +17,10 @@ Raw files are looked for in dataset.raw_file, $FAIRALL_DATA/NAME/ and the cache 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _main(words))
+    return run_command(_main, words)
 
 
-def _main(words: Sequence[str] | None) -> int:
+def _main(words: Sequence[str]) -> int:
     # Parsed first: subparsers take no option between a name and the words after it.
     option = argparse.ArgumentParser(prog="python -m fairall.data", add_help=False)
     option.add_argument(

@@ -50,10 +50,10 @@ policies of the seeds are themselves decisions, 0 or 1, it is 1/2: at least half
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _main(words))
+    return run_command(_main, words)
 
 
-def _main(words: Sequence[str] | None) -> int:
+def _main(words: Sequence[str]) -> int:
     arguments = _parser().parse_intermixed_args(words)
 
     # Slow imports, not needed for `--help`.

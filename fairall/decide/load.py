@@ -11,6 +11,7 @@ from typing import Any
 from fairall.errors import FairAllError
 from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
 from fairall.results.finished import read_named, run_folder
+from fairall.runtime.credentials import withheld
 from fairall.storage.files import temporary_folder
 
 IN_MLFLOW = ("runs:/", "models:/")
@@ -65,7 +66,7 @@ def _downloaded(address: str, config: dict[str, Any], modules: Collection[str]) 
     )
     if not ADDRESS.fullmatch(address):
         raise told
-    uri = config["tracking"]["uri"] or os.environ.get("MLFLOW_TRACKING_URI")
+    uri = config["tracking"]["uri"] or withheld(os.environ.get("MLFLOW_TRACKING_URI", "")) or None
     with temporary_folder() as folder:
         download(address, folder, config | {"tracking": {"uri": uri}})
         found = [path.parent for path in folder.rglob(SUMS)]

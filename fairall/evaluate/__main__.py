@@ -51,7 +51,7 @@ The exit code is 1 where the log cannot be read, or something is refused for lac
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _main(list(sys.argv[1:] if words is None else words)))
+    return run_command(_main, words)
 
 
 def _main(words: list[str]) -> int:

@@ -33,7 +33,7 @@ store; any other word is added to each of the paper's commands, for instance pre
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _main(list(sys.argv[1:] if words is None else words)))
+    return run_command(_main, words)
 
 
 def _main(words: list[str]) -> int:

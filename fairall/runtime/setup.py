@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairall.runtime import signals, terminal
+from fairall.runtime.credentials import withheld
 
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
@@ -20,20 +21,22 @@ GARBAGE = 20_000
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 
 
-def run_command(command: Callable[[], int]) -> int:
+def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None = None) -> int:
     """Prepare the process and run a command; report an interruption in one line on standard error.
 
-    A command whose output is read no further, as by `| head -1`, ends silently.
+    The command sees its words without user and password of the addresses in them (`credentials`). One whose
+    output is read no further, as by `| head -1`, ends silently.
 
     Args:
-        command: returns the exit code. Slow imports belong inside it.
+        command: takes the words and returns the exit code. Slow imports belong inside it.
+        words: of the command line; None: those of the process.
 
     Returns:
         The exit code.
     """
     prepare_process()
     try:
-        code = command()
+        code = command(sys.argv[1:] if words is None else [withheld(word) for word in words])
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -74,6 +77,8 @@ def _output_dropped() -> bool:
 def prepare_process() -> None:
     """Set up encodings, log levels, environment, garbage collector, import path and signal handlers.
 
+    User and password of addresses are withheld from the words of the process, which Hydra reads too.
+
     Call first in every command, before numpy and torch are imported. Calling it again changes nothing.
 
     Raises:
@@ -91,4 +96,6 @@ def prepare_process() -> None:
     current = str(Path.cwd())
     if current not in sys.path:
         sys.path.append(current)
+    withheld(os.environ.get("MLFLOW_TRACKING_URI", ""))
+    sys.argv[1:] = map(withheld, sys.argv[1:])
     signals.listen()

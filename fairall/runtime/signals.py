@@ -1,9 +1,14 @@
-"""SIGTERM and Ctrl-C: the first one stops work where it can resume, the second one exits at once."""
+"""SIGTERM, SIGHUP and Ctrl-C: the first stops work where it can resume, a second one exits at once.
+
+SIGHUP comes when a terminal is closed, often twice (from the shell and from the system) or together with
+SIGTERM, so it is never taken for the second one.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,11 +42,16 @@ class _State:
 
 
 def listen() -> None:
-    """Install the handlers of SIGTERM and SIGINT; does nothing outside the main thread."""
+    """Install the handlers of SIGTERM, SIGINT and SIGHUP; does nothing outside the main thread.
+
+    SIGHUP stays ignored where it is, as under nohup.
+    """
     if threading.current_thread() is not threading.main_thread():
         return
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _handle)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _handle)
 
 
 @contextmanager
@@ -73,13 +83,33 @@ def raise_if_requested() -> None:
 
 
 def exit_code(interruption: KeyboardInterrupt) -> int:
-    """143 after SIGTERM, 130 after Ctrl-C."""
+    """143 after SIGTERM, 130 after Ctrl-C, 129 after SIGHUP."""
     return interruption.exit_code if isinstance(interruption, Stopped) else 128 + signal.SIGINT
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
+    if number == signal.SIGHUP:
+        _leave_terminal()
+        if _State.requested is not None:
+            return
     if _State.requested is not None:
         os._exit(128 + number)
     _State.requested = number
     if not _State.deferred:
         raise Stopped(number)
+
+
+def _leave_terminal() -> None:
+    """Discard further output to a terminal that is closed: writing to it raises OSError.
+
+    A closed terminal is a character device that no longer answers as a terminal.
+    """
+    for stream in (1, 2):
+        try:
+            gone = stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream)
+        except OSError:  # closed by the parent process
+            continue
+        if gone:
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream)
+            os.close(null)

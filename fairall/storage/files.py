@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
+import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -43,24 +44,27 @@ def ignore(message: str) -> None:
 def atomic(path: Path) -> Iterator[Path]:
     """A temporary path that replaces `path` when the block ends, and is deleted when it raises.
 
+    An existing file keeps its mode; that of a new one follows the umask.
+
     Raises:
         OSError: with the name of `path`, if it cannot be written.
     """
-    temporary = None
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-        os.close(handle)
-        temporary = Path(name)
+        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+        # Not tempfile.mkstemp, whose files have mode 0600 whatever the umask.
+        create = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+        os.close(os.open(temporary, create, 0o666 if mode is None else 0o600))
         yield temporary
-        temporary.chmod(0o644)
+        if mode is not None:
+            temporary.chmod(mode)
         _flush_to_disk(temporary)
         temporary.replace(path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -192,6 +196,20 @@ def why_no_file(path: Path) -> str | None:
         return f"cannot be read ({error.strerror or error})"
     except ValueError as error:  # a NUL character in the name
         return f"cannot be read ({error})"
+
+
+def sqlite_url(path: Path) -> str:
+    """Address of a sqlite database, of SQLAlchemy's form, in which only `?` has a meaning.
+
+    Raises:
+        FairAllError: where the path has a `?`.
+    """
+    if "?" in str(path):
+        raise FairAllError(
+            f"{path.parent}: a database cannot be in a folder with ? in its name; choose another with "
+            "outputs_dir=FOLDER"
+        )
+    return f"sqlite:///{path}"
 
 
 def sha256(path: Path) -> str:

@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
 
 from fairall.runtime.setup import run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI names
-another store than the one in the runs' configurations, for instance a new one.
+another store than the one in the runs' configurations, for instance a new one. Configurations have no user or
+password: give them in tracking.uri=URI, in MLFLOW_TRACKING_URI, or as MLFLOW_TRACKING_USERNAME and _PASSWORD.
 
 Runs with tracking.enabled=false, such as the trials of a sweep, are not logged. A run that was made with
 tracking.register=NAME is registered too; to register another, repeat its command with tracking.register=NAME.
@@ -25,10 +25,10 @@ tracking.register=NAME is registered too; to register another, repeat its comman
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _main(words))
+    return run_command(_main, words)
 
 
-def _main(words: Sequence[str] | None) -> int:
+def _main(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
 
     # Slow imports, not needed for `--help`.
@@ -39,11 +39,10 @@ def _main(words: Sequence[str] | None) -> int:
 
 def _sync(overrides: Sequence[str]) -> int:
     """Log the runs; return the exit code, 1 where a run could not be logged."""
-    from omegaconf import OmegaConf
-
-    from fairall.config.compose import compose_config
+    from fairall.config.compose import compose_config, plain_tracking
     from fairall.errors import FairAllError, count
     from fairall.results.finished import collect, read_run
+    from fairall.runtime.credentials import withheld
     from fairall.storage.run_folder import RunFolder
     from fairall.tracking.outbox import Outbox
 
@@ -53,7 +52,7 @@ def _sync(overrides: Sequence[str]) -> int:
             "repeat its command with tracking.register=NAME"
         )
     composed = compose_config(*overrides)
-    elsewhere = cast(dict[str, Any], OmegaConf.to_container(composed.tracking))
+    elsewhere = plain_tracking(composed)
     outputs = composed.outputs_dir
     collection = collect(Path(outputs) / "runs")
     for path, reason in collection.left_out:
@@ -63,6 +62,8 @@ def _sync(overrides: Sequence[str]) -> int:
     sent, failed = 0, 0
     for run in tracked:
         config = run.config | {"outputs_dir": outputs}
+        if uri := config["tracking"]["uri"]:  # versions before kept user and password
+            config["tracking"] = config["tracking"] | {"uri": withheld(uri)}
         if moved:
             config["tracking"] = elsewhere | {"register": run.config["tracking"].get("register")}
         try:
@@ -83,15 +84,16 @@ def _ui(overrides: Sequence[str]) -> int:
     """Print the address of the experiment and, where the store is no server, become one that shows it."""
     from fairall.config.compose import places
     from fairall.errors import FairAllError
-    from fairall.tracking.client import Store, has_server, how_to_look, page_address, reaching, store_uri
+    from fairall.tracking.client import Store, connection, has_server, how_to_look, page_address, reaching
 
     config = places(overrides)
     if how_to_look(config) is None:
         raise FairAllError(f"{config['outputs_dir']} has no MLflow store: the first run makes it")
     print(f"MLflow: {page_address(config, reaching(config, lambda: Store(config).experiment))}", flush=True)
     if not has_server(config):
-        server = ["-m", "mlflow", "ui", "--host", "127.0.0.1", "--backend-store-uri", store_uri(config)]
-        os.execv(sys.executable, [sys.executable, *server])
+        # Not an argument of the command: every user of the machine sees those.
+        os.environ["MLFLOW_BACKEND_STORE_URI"] = connection(config)
+        os.execv(sys.executable, [sys.executable, "-m", "mlflow", "ui", "--host", "127.0.0.1"])
     return 0
 
 

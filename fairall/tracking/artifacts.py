@@ -10,6 +10,7 @@ from typing import Any
 
 from fairall.config.checks import plain_name
 from fairall.errors import FairAllError
+from fairall.runtime.credentials import hidden
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.client import (
@@ -19,6 +20,7 @@ from fairall.tracking.client import (
     PROCESS_TAG,
     Store,
     allowed,
+    connection,
     how_to_look,
     log_folder,
     quiet_mlflow,
@@ -114,11 +116,11 @@ def _download(address: str, folder: Path, config: dict[str, Any]) -> str | None:
     from mlflow.exceptions import MlflowException
 
     before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-    mlflow.set_tracking_uri(store_uri(config))  # a logged model is looked for there alone
+    mlflow.set_tracking_uri(connection(config))  # a logged model is looked for there alone
     try:
         mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
     except MlflowException as error:
-        reason = str(error).strip().split("\n")[0]
+        reason = hidden(str(error)).strip().split("\n")[0]
         if error.error_code in NOT_THERE or reason.startswith("Failed to download"):
             return reason
         raise

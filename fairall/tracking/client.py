@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,8 +15,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairall.errors import FairAllError
+from fairall.runtime.credentials import complete, hidden, user_and_password
 from fairall.runtime.process import is_gone
-from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by
+from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url
 from fairall.tracking.page import experiment_page, experiment_tags
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
 KIND_TAG = "fairall.kind"  # of a run: command, seed, report or sweep
 ELSEWHERE = "give another with tracking.uri=URI"
 NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
+# Of MLflow, which sends them to servers.
+USER, PASSWORD = "MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD"
 Connected = TypeVar("Connected")
 
 
@@ -37,7 +41,16 @@ class UnreachableError(FairAllError):
 
 def store_uri(config: dict[str, Any]) -> str:
     """Address of the store: `tracking.uri`, or sqlite inside `outputs_dir`."""
-    return config["tracking"]["uri"] or f"sqlite:///{_database(config)}"
+    return config["tracking"]["uri"] or sqlite_url(_database(config))
+
+
+def connection(config: dict[str, Any]) -> str:
+    """`store_uri` as MLflow connects to it: that of a database with its user and password.
+
+    Those of a server are in MLflow's environment variables in the block of `reaching`: MLflow prints its
+    address and repeats it in errors.
+    """
+    return store_uri(config) if has_server(config) else complete(store_uri(config))
 
 
 def how_to_look(config: dict[str, Any]) -> str | None:
@@ -46,7 +59,7 @@ def how_to_look(config: dict[str, Any]) -> str | None:
         return config["tracking"]["uri"]
     if not _database(config).exists():
         return None
-    return f"mlflow ui --host 127.0.0.1 --backend-store-uri {store_uri(config)}"
+    return f"mlflow ui --host 127.0.0.1 --backend-store-uri {shlex.quote(store_uri(config))}"
 
 
 def quiet_mlflow() -> ModuleType:
@@ -56,6 +69,7 @@ def quiet_mlflow() -> ModuleType:
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "1")
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     warnings.filterwarnings("ignore", module="mlflow")
     import mlflow
 
@@ -88,13 +102,13 @@ class Store:
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.mlflow = mlflow = quiet_mlflow()
-        mlflow.set_tracking_uri(store_uri(config))
+        mlflow.set_tracking_uri(connection(config))
         outputs = Path(config["outputs_dir"]).resolve()
         # Two processes creating the database at once would corrupt it. A server handles that itself.
         self.database = None if config["tracking"]["uri"] else _database(config)
         with locked(outputs, outputs / "mlflow.lock") if self.database else nullcontext():
             if self.database:
-                _make_database(self.database)
+                _make_database(self.database, _artifacts(outputs))
             self.client = mlflow.MlflowClient()
             self.experiment = self._experiment_id(config, outputs)
             self._close_dead_runs()
@@ -113,13 +127,13 @@ class Store:
 
     def nested(self, parent: str) -> list[Run]:
         """The runs nested in a run."""
-        return list(self.search(f"tags.`mlflow.parentRunId` = '{parent}'"))
+        return list(self.search(equal("tags.`mlflow.parentRunId`", parent)))
 
     def delete(self, run: Run) -> None:
         """Delete a run, the runs nested in it and the models logged from it; safe to kill and repeat."""
         run_id = run.info.run_id
         with if_there():
-            of_run = f"source_run_id = '{run_id}'"
+            of_run = equal("source_run_id", run_id)
             for model in self.client.search_logged_models([self.experiment], of_run):
                 self.client.delete_logged_model(model.model_id)
         for one in (*self.nested(run_id), run):
@@ -143,7 +157,7 @@ class Store:
             for tag in tags.keys() - known.tags.keys():  # those there may be the user's
                 self.client.set_experiment_tag(known.experiment_id, tag, tags[tag])
             return known.experiment_id
-        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
+        artifacts = None if config["tracking"]["uri"] else _artifacts(outputs)
         return self.client.create_experiment(name, artifact_location=artifacts, tags=tags)
 
     def _close_dead_runs(self) -> None:
@@ -181,12 +195,13 @@ def reaching(
         FairAllError: where `tracking.uri` is no address of an MLflow store.
     """
     try:
-        return connect()
+        with _signed_in(config):
+            return connect()
     except Exception as error:
         from mlflow.exceptions import MlflowException
         from mlflow.tracking.registry import UnsupportedModelRegistryStoreURIException
 
-        reason = str(error).strip().split("\n")[0][:200]
+        reason = hidden(str(error)).strip().split("\n")[0][:200]
         if not isinstance(error, MlflowException | FairAllError | OSError):
             reason = f"{type(error).__name__}: {reason}"
         mistaken = isinstance(error, UnsupportedModelRegistryStoreURIException)
@@ -195,18 +210,45 @@ def reaching(
         ) from error
 
 
-def _make_database(path: Path) -> None:
+@contextmanager
+def _signed_in(config: dict[str, Any]) -> Iterator[None]:
+    """Have user and password of the address of a server in MLflow's environment variables in the block.
+
+    Not longer: another server must not get them.
+    """
+    before = {name: os.environ.get(name) for name in (USER, PASSWORD)}
+    user, password = user_and_password(store_uri(config)) if has_server(config) else (None, None)
+    if user is not None:
+        os.environ[USER] = user
+    if password is not None:
+        os.environ[PASSWORD] = password
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _make_database(path: Path, artifacts: str) -> None:
     """Create MLflow's sqlite database where there is none; the caller holds its lock.
 
     It is created under a temporary name and moved when complete: a process killed amid MLflow's dozens of
     migrations leaves a database that MLflow can neither use nor repair.
+
+    Args:
+        path: of the database.
+        artifacts: place of the default experiment, an address without quotation marks. MLflow's own choice
+            is in the current folder, whose name it writes into an SQL statement as it is.
     """
-    from mlflow import MlflowClient
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     remove_leftovers(path.parent, path.name)
     if not path.exists():
         with atomic(path) as temporary:
-            MlflowClient(f"sqlite:///{temporary}").search_experiments()
+            SqlAlchemyStore(sqlite_url(temporary), artifacts).search_experiments()
 
 
 def log_folder(client: MlflowClient, run_id: str, folder: Path, under: str = "") -> None:
@@ -227,6 +269,16 @@ def log_folder(client: MlflowClient, run_id: str, folder: Path, under: str = "")
 def allowed(name: str) -> str:
     """A name that MLflow allows: other characters are replaced by their code in hexadecimal."""
     return re.sub(r"[^\w. /-]", lambda character: f"_{ord(character[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
+
+
+def equal(key: str, value: str) -> str:
+    """MLflow's filter for a value, which has no escapes but two kinds of quotation marks."""
+    mark = '"' if "'" in value else "'"
+    return f"{key} = {mark}{value}{mark}"
+
+
+def _artifacts(outputs: Path) -> str:
+    return (outputs / "mlartifacts").as_uri()
 
 
 def _database(config: dict[str, Any]) -> Path:

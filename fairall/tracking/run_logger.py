@@ -19,7 +19,7 @@ from fairall.results.interpretable import marked
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, log_folder
+from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, equal, log_folder
 from fairall.tracking.metrics import log_points
 from fairall.tracking.page import NOTE_TAG, PRESET_TAG, note_of_run
 
@@ -69,7 +69,7 @@ class RunLogger:
         """
         from mlflow.entities import Param
 
-        unfinished = f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status != 'FINISHED'"
+        unfinished = f"{equal(f'tags.`{RUN_TAG}`', self._run_id)} and attributes.status != 'FINISHED'"
         for run in list(self._store.search(unfinished)):
             if run.data.metrics and run.info.status != "RUNNING":
                 self._store.delete(run)
@@ -117,7 +117,8 @@ class RunLogger:
         return next((run.info.run_id for run in self._logged()), None)
 
     def _logged(self) -> Iterator[Run]:
-        return self._store.search(f"tags.`{RUN_TAG}` = '{self._run_id}' and attributes.status = 'FINISHED'")
+        logged = f"{equal(f'tags.`{RUN_TAG}`', self._run_id)} and attributes.status = 'FINISHED'"
+        return self._store.search(logged)
 
     def register(self, name: str) -> tuple[str, bool] | None:
         """Make the policy a version of a registered model, unless one has it already.
@@ -131,7 +132,7 @@ class RunLogger:
         from mlflow.exceptions import MlflowException
 
         versions = self._client.search_model_versions(
-            f"name = '{name}' and tags.`{RUN_TAG}` = '{self._run_id}'"
+            f"{equal('name', name)} and {equal(f'tags.`{RUN_TAG}`', self._run_id)}"
         )
         if versions:
             return str(versions[0].version), False
@@ -221,6 +222,8 @@ class RunLogger:
                 model_config={"modules": [self._config["model"]["_target_"].rpartition(".")[0]]},
                 signature=_signature(reader, seeds),
                 input_example=reader.example(),
+                # As of runs that MLflow's client makes; otherwise the name that the server is signed in with.
+                tags={"mlflow.user": "unknown"},
                 # Without this package, which is on no index and has to be installed.
                 pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
             )

@@ -14,10 +14,10 @@ outputs_dir=FOLDER or hydra.sweeper.storage=URL selects the database of the stud
 
 def main(given: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    return run_command(lambda: _main(given))
+    return run_command(_main, given)
 
 
-def _main(given: Sequence[str] | None) -> int:
+def _main(given: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m fairall.tuning",
         description="Studies of `python -m fairall --multirun sweeps=NAME`.",

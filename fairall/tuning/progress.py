@@ -6,9 +6,9 @@ from collections import Counter
 
 from fairall.results.interpretable import marked
 from fairall.runtime.console import AnyConsole
+from fairall.runtime.credentials import hidden
 from fairall.tuning.objectives import Objective, Trial
 from fairall.tuning.space import Key, key_of, words_of
-from fairall.tuning.storage import shown
 from fairall.tuning.study import SharedStudy
 
 NOTHING = "Nothing is selected: {}."
@@ -30,7 +30,7 @@ class Progress:
     def begin(self) -> None:
         """Print the number of points and the state of the study."""
         self._say(self._heading())
-        self._say(f"Study: {shown(self._study.url)}")
+        self._say(f"Study: {hidden(self._study.url)}")
 
     def log(self, trial: Trial) -> None:
         """Print a finished or failed trial."""

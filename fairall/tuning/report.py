@@ -10,13 +10,14 @@ from rich.table import Table
 from fairall.config.compose import compose_config
 from fairall.results.interpretable import marked
 from fairall.runtime.console import AnyConsole
+from fairall.runtime.credentials import hidden
 from fairall.tuning.export import export as write_hyperparameters
 from fairall.tuning.importance import importances
 from fairall.tuning.objectives import Objective, Trial, pareto_set
 from fairall.tuning.paper import paper_point, tried
 from fairall.tuning.progress import NOTHING, mean_and_std, standing
 from fairall.tuning.space import Point
-from fairall.tuning.storage import shown, storage_url
+from fairall.tuning.storage import storage_url
 from fairall.tuning.study import SharedStudy, study_names
 
 FAILURES = 5  # printed with their reason
@@ -36,7 +37,7 @@ def standings(overrides: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
     """The database of the studies as shown, and the name and progress of each."""
     url, _ = _place(overrides)
     studies = [SharedStudy.load(url, name) for name in study_names(url)]
-    return shown(url), [(study.name, standing(study, study.target)) for study in studies]
+    return hidden(url), [(study.name, standing(study, study.target)) for study in studies]
 
 
 def show(name: str, overrides: Sequence[str]) -> None:

@@ -15,7 +15,8 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from fairall.errors import FairAllError
-from fairall.storage.files import locked
+from fairall.runtime.credentials import complete, hidden
+from fairall.storage.files import locked, sqlite_url
 
 if TYPE_CHECKING:
     from optuna.storages import RDBStorage
@@ -32,13 +33,8 @@ SERVER_LOCKS = {
 
 
 def storage_url(given: str | None, outputs_dir: str) -> str:
-    """The address given, or sqlite inside `outputs_dir`."""
-    return given or f"sqlite:///{Path(outputs_dir).resolve() / 'sweeps' / 'studies.db'}"
-
-
-def shown(url: str) -> str:
-    """The URL without its password."""
-    return make_url(url).render_as_string(hide_password=True)
+    """The address given, with its user and password, or sqlite inside `outputs_dir`."""
+    return complete(given) if given else sqlite_url(Path(outputs_dir).resolve() / "sweeps" / "studies.db")
 
 
 def open_storage(url: str) -> RDBStorage:
@@ -117,11 +113,11 @@ def address(url: str) -> URL:
         ) from error
     if location.get_backend_name() == "sqlite" and location.database in (None, "", ":memory:"):
         raise FairAllError(
-            f"hydra.sweeper.storage={url}: a sweep is kept in a file, as sqlite:////folder/studies.db"
+            f"hydra.sweeper.storage={hidden(url)}: a sweep is kept in a file, as sqlite:////folder/studies.db"
         )
     return location
 
 
 def _out_of_reach(url: str, error: Exception) -> FairAllError:
-    reason = str(error).strip().split("\n")[0][:200]
-    return FairAllError(f"hydra.sweeper.storage: cannot use {shown(url)} ({reason})")
+    reason = hidden(str(error)).strip().split("\n")[0][:200]
+    return FairAllError(f"hydra.sweeper.storage: cannot use {hidden(url)} ({reason})")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from fairall.errors import FairAllError
 from fairall.results.interpretable import CAUTION, interpretable
+from fairall.runtime.credentials import hidden
 from fairall.runtime.process import is_gone, this_process
 from fairall.tuning.objectives import Objective, Trial, selected
 from fairall.tuning.samplers import next_point
 from fairall.tuning.space import Point, Space, key_of
-from fairall.tuning.storage import address, exclusive, open_storage, release, shown
+from fairall.tuning.storage import address, exclusive, open_storage, release
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -99,7 +100,7 @@ class SharedStudy:
                     study.set_user_attr(key, value)
             elif TARGET not in study.user_attrs:
                 raise FairAllError(
-                    f"the study {name} in {shown(url)} is not of `sweeps=`; "
+                    f"the study {name} in {hidden(url)} is not of `sweeps=`; "
                     "give this sweep another name with hydra.sweeper.study_name=NAME"
                 )
             known, requested = (
@@ -111,7 +112,7 @@ class SharedStudy:
                 first = "; ".join(f"{key}={known.get(key)}, not {requested.get(key)}" for key in differs[:3])
                 more = f" and {len(differs) - 3} more" if len(differs) > 3 else ""
                 raise FairAllError(
-                    f"the study {name} in {shown(url)} was begun with {first}{more}; "
+                    f"the study {name} in {hidden(url)} was begun with {first}{more}; "
                     "give this sweep another name with hydra.sweeper.study_name=NAME"
                 )
             study.set_user_attr(TARGET, max(target, study.user_attrs[TARGET]))
@@ -123,7 +124,7 @@ class SharedStudy:
         names = study_names(url)
         if name not in names:
             listed = f"there are {', '.join(names)}" if names else "there are none yet"
-            raise FairAllError(f"{name}: no such study in {shown(url)}; {listed}")
+            raise FairAllError(f"{name}: no such study in {hidden(url)}; {listed}")
         return cls(name, open_storage(url))
 
     @property

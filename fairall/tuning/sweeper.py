@@ -28,6 +28,7 @@ from fairall.config.schema import SweepConfig, objectives_of
 from fairall.config.words import override
 from fairall.errors import FairAllError, count
 from fairall.results.interpretable import interpretable, own_name
+from fairall.runtime.credentials import hidden
 from fairall.tuning.objectives import Objective
 from fairall.tuning.space import Space, words_of
 
@@ -184,10 +185,8 @@ class StudySweeper(OptunaSweeper):
 
     def _place(self, first: DictConfig) -> str:
         """Words that tell `python -m fairall.tuning` where the study is, each after a space."""
-        from fairall.tuning.storage import shown
-
         if self._keys.storage is not None:
-            return f" hydra.sweeper.storage={shown(self._study.url)}"
+            return f" hydra.sweeper.storage={hidden(self._study.url)}"
         return "" if first.outputs_dir == "outputs" else f" outputs_dir={first.outputs_dir}"
 
     def _launched(self, words: list[list[str]], initial_job_idx: int) -> list[dict[str, Any]]:

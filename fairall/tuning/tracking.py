@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 from omegaconf import DictConfig, OmegaConf
 
+from fairall.config.compose import plain_tracking
 from fairall.results.interpretable import marked
 from fairall.runtime.process import is_gone, this_process
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, UnreachableError, allowed, reaching
@@ -50,7 +51,8 @@ class SweepTracker:
         Raises:
             FairAllError: where `tracking.uri` is not a possible MLflow store.
         """
-        tracker = cls(cast(dict[str, Any], OmegaConf.to_container(config, enum_to_str=True)), study)
+        plain = cast(dict[str, Any], OmegaConf.to_container(config, enum_to_str=True))
+        tracker = cls(plain | {"tracking": plain_tracking(config)}, study)
         try:
             yield tracker
         except BaseException as error:

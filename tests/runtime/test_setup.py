@@ -10,12 +10,13 @@ import pytest
 PROGRAM = """\
 import gc, json, logging, os, signal, sys
 from fairall.runtime.setup import prepare_process
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 for _ in range(2):
     prepare_process()
 print(json.dumps({
     "environment": [os.environ["OMP_NUM_THREADS"], os.environ["HYDRA_FULL_ERROR"]],
     "times_in_path": sys.path.count(os.getcwd()),
-    "handlers": [signal.getsignal(number).__name__ for number in (signal.SIGINT, signal.SIGTERM)],
+    "handlers": [signal.getsignal(number).__name__ for number in SIGNALS],
     "errors": sys.stdout.errors,
     "garbage": gc.get_threshold()[0],
     "alembic": logging.getLogger("alembic").level,
@@ -37,7 +38,7 @@ def test_a_process_is_set_up_without_heavy_imports(tmp_path: Path) -> None:
     assert prepared(tmp_path) == {
         "environment": ["1", "1"],
         "times_in_path": 1,
-        "handlers": ["_handle", "_handle"],
+        "handlers": ["_handle", "_handle", "_handle"],
         "errors": "fairall.replace",
         "garbage": 20_000,
         "alembic": 30,

@@ -147,7 +147,7 @@ def test_keeping_takes_a_small_share_of_the_time(tmp_path: Path, monkeypatch: py
 @pytest.fixture
 def listening() -> Any:
     """Signals as in a command, and afterwards as they were."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     signals.listen()
     yield
     for number, handler in before.items():
@@ -155,7 +155,9 @@ def listening() -> Any:
     signals._State.requested = None
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
 @pytest.mark.usefixtures("listening")
 def test_a_signal_waits_for_the_end_of_a_step_and_keeps_its_state(
     number: signal.Signals, code: int, tmp_path: Path
@@ -187,6 +189,28 @@ def test_a_second_signal_leaves_at_once() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "waits\n", "")
+
+
+@pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_is_never_the_second_signal(first: signal.Signals, tmp_path: Path) -> None:
+    program = (
+        "import os, signal\nfrom fairall.runtime import signals\nsignals.listen()\n"
+        f"with signals.deferred():\n    os.kill(os.getpid(), {int(first)})\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n    print('saved', flush=True)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ended.stdout == "saved\n"
+    assert "Stopped" in ended.stderr
+
+
+def test_under_nohup_a_closed_terminal_changes_nothing() -> None:
+    program = (
+        "import os, signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from fairall.runtime import signals\nsignals.listen()\n"
+        "os.kill(os.getpid(), signal.SIGHUP)\nprint(signals.stop_requested())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "False\n")
 
 
 @pytest.mark.usefixtures("listening")

@@ -2,13 +2,16 @@
 
 import fcntl
 import os
+import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from fairall.decide.load import load_policy
 from fairall.runtime.process import this_process
 from fairall.storage.files import (
     atomic,
@@ -21,6 +24,7 @@ from fairall.storage.files import (
     unnamed,
     write_sums,
 )
+from tests.conftest import run_folder, typed
 
 
 def half_written(path: Path) -> None:
@@ -40,6 +44,55 @@ def test_a_file_stays_as_it_was_until_the_new_one_is_whole(tmp_path: Path) -> No
         assert path.read_text() == "old"
     assert path.read_text() == "new"
     assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.fixture
+def private() -> Iterator[None]:
+    """A umask that leaves nothing to anybody else."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(("umask", "of_new"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+@pytest.mark.usefixtures("private")
+def test_new_files_have_the_mode_of_the_umask(umask: int, of_new: int, tmp_path: Path) -> None:
+    os.umask(umask)
+    with atomic(tmp_path / "folder" / "file.txt") as temporary:
+        temporary.write_text("new")
+        assert mode(temporary) == of_new
+    assert mode(tmp_path / "folder" / "file.txt") == of_new
+    assert mode(tmp_path / "folder") == 0o777 & ~umask
+
+
+@pytest.mark.parametrize("known", [0o600, 0o640, 0o444, 0o666])
+def test_an_existing_file_keeps_its_mode(known: int, tmp_path: Path) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text("old")
+    path.chmod(known)
+    with atomic(path) as temporary:
+        temporary.write_text("new")
+        assert mode(temporary) == 0o600  # nobody else reads it before it has its mode
+    assert (path.read_text(), mode(path)) == ("new", known)
+
+
+@pytest.mark.usefixtures("private")
+def test_nothing_that_commands_write_is_for_others(tmp_path: Path) -> None:
+    small = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=2", "evaluation.decisions=true"]
+    assert typed(*small, cwd=tmp_path, drawn=True).returncode == 0
+    run = run_folder(tmp_path / "outputs")
+    people = load_policy(run).reader.example()
+    people.to_csv(tmp_path / "people.csv", index=False)
+    decided = typed(str(run), "people.csv", "-o", "decided.csv", cwd=tmp_path, module="fairall.decide")
+    assert decided.returncode == 0, decided.stderr
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"mlflow.db", "decided.csv", "weights.pt", "learning.png"} <= {path.name for path in written}
+    open_to_others = {path.name for path in tmp_path.rglob("*") if mode(path) & 0o077}
+    assert open_to_others <= {"policy_model.py"}  # code of the package, which MLflow copies with its mode
 
 
 def test_damage_of_some_files_alone(tmp_path: Path) -> None:

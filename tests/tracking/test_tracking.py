@@ -1,5 +1,6 @@
 """Logging of runs to MLflow."""
 
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,9 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from mlflow.exceptions import MlflowException
+from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 from omegaconf import OmegaConf
 
 from fairall.data.credit import MALE, raw_applicants
+from fairall.decide.load import load_policy
 from fairall.policy import Policy
 from fairall.runtime.signals import Stopped
 from fairall.storage.run_folder import RunFolder
@@ -294,13 +297,42 @@ def test_a_database_that_nobody_finished_is_made_anew(
     config = {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(tmp_path)}
     (tmp_path / ".mlflow.db.killed.db").write_bytes(b"half of it")
 
-    def interrupted(self: mlflow.MlflowClient) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(mlflow.MlflowClient, "search_experiments", interrupted)
+        patched.setattr(SqlAlchemyStore, "search_experiments", interrupted)
         with pytest.raises(KeyboardInterrupt):
             Store(config)
     assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock"}
     assert Store(config).experiment
     assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock", "mlflow.db"}
+
+
+def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # MLflow sets it; `decide` would look there
+    folder = tmp_path / 'it\'s a "folder" :of 100%25 #1 ü'
+    folder.mkdir()
+    small = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1", "tracking.register=loans"]
+    for words in (small, small, [*small, "force=true"]):
+        ended = typed(*words, cwd=folder)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "Registered: models:/loans/1\n" in ended.stdout
+        assert "cannot use" not in ended.stdout
+    address = folder / "outputs" / "mlflow.db"
+    assert f"--backend-store-uri {shlex.quote(f'sqlite:///{address}')}\n" in ended.stdout
+    (run_folder(folder / "outputs") / "tracking.json").unlink()
+    synced = typed("sync", cwd=folder, module="fairall.tracking")
+    assert synced.stdout.endswith("Logged 0 runs to MLflow; 1 were already there.\n")
+    people = load_policy(run_folder(folder / "outputs")).reader.example()
+    people.to_csv(folder / "people.csv", index=False)
+    decided = typed("models:/loans/1", "people.csv", "-o", "out.csv", cwd=folder, module="fairall.decide")
+    assert decided.stderr == ""
+    assert not (folder / "mlruns").exists()
+
+
+def test_a_folder_that_no_database_can_be_in_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "why?").mkdir()
+    ended = typed("model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1", cwd=tmp_path / "why?")
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert "with ? in its name; choose another with outputs_dir=FOLDER" in ended.stderr

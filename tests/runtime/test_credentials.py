@@ -1,0 +1,75 @@
+"""User and password of addresses."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fairall.runtime.credentials import KEPT, complete, hidden, user_and_password, withheld
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEPT, "{}")
+
+
+@pytest.mark.parametrize(
+    ("whole", "address", "user", "password"),
+    [
+        ("http://user:pass@host:5000/path", "http://host:5000/path", "user", "pass"),
+        ("http://token@host", "http://host", "token", None),
+        ("http://user:@host", "http://host", "user", ""),
+        ("http://:pass@host", "http://host", None, "pass"),
+        ("https://us%40er:p%3Aa%2Fss@host", "https://host", "us@er", "p:a/ss"),
+        ("http://user:p@ss@host", "http://host", "user", "p@ss"),
+        ("http://user:p/a?s#s@host", "http://host", "user", "p/a?s#s"),
+        ("http://user:1234@[::1]:5000", "http://[::1]:5000", "user", "1234"),
+        (
+            "postgresql+psycopg2://user:pass@host/name?x=1",
+            "postgresql+psycopg2://host/name?x=1",
+            "user",
+            "pass",
+        ),
+        ("postgresql://user:pass@/name", "postgresql:///name", "user", "pass"),
+    ],
+)
+@pytest.mark.parametrize(
+    "word", ["{}", "tracking.uri={}", "tracking.uri='{}'", "a={{uri: {}, b: 1}}", '[{},"x"]']
+)
+def test_an_address_and_its_credentials_part(
+    word: str, whole: str, address: str, user: str | None, password: str | None
+) -> None:
+    assert withheld(word.format(whole)) == word.format(address)
+    assert complete(address) == whole
+    assert user_and_password(address) == (user, password)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://host", "http://host:5000/a@b", "http://[::1]:5000/a@b", "sqlite:////home/a@b/mlflow.db",
+        "file:///a@b", "a@b", "cannot reach http://host: ask admin@host", "outputs_dir=a@b",
+    ],
+)  # fmt: skip
+def test_text_without_credentials_stays(text: str) -> None:
+    assert withheld(text) == hidden(text) == text
+    assert complete(text) == text
+    assert user_and_password(text) == (None, None)
+
+
+def test_several_addresses_in_one_word() -> None:
+    assert withheld("[http://a:b@h1,http://c:d@h2,http://h3]") == "[http://h1,http://h2,http://h3]"
+    assert [complete(f"http://h{k}") for k in (1, 2, 3)] == ["http://a:b@h1", "http://c:d@h2", "http://h3"]
+
+
+def test_child_processes_can_connect_too() -> None:
+    withheld("http://user:pass@host")
+    ask = "from fairall.runtime.credentials import complete; print(complete('http://host'))"
+    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout
+    assert said == "http://user:pass@host\n"
+
+
+def test_what_is_hidden_is_not_kept() -> None:
+    assert hidden("refused: http://user:pass@host") == "refused: http://host"
+    assert os.environ[KEPT] == "{}"
