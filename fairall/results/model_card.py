@@ -119,7 +119,7 @@ def model_card(config: dict[str, Any], summary: dict[str, Any], identity: str) -
                 "caveats": OWN if own else CAVEATS[dataset["name"]],
                 "world": world_parts(config.get("world")),
                 "measures": measure_table(config, summary),
-                "noise": noise(summary["evaluation"]),
+                "noise": noise(summary),
                 "groups": _sizes_of_groups(summary["groups"]),
                 "accepted": _accepted_of_groups(summary["groups"], config["evaluation"]["window"]),
                 "column": summary["groups"]["column"],

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column, Table
 
+from fairall.data.table import group_name
 from fairall.metrics import Quantity
 from fairall.models.learner import ProgressCallback
 from fairall.results.latent_quality import BOUNDS
@@ -84,7 +85,7 @@ class Display:
             f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
             "_sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % interval: of the mean "
             "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
-            f"nobody gives 0. {_known_labels(summary['references'])}{noise(summary['evaluation'])}"
+            f"nobody gives 0. {_known_labels(summary['references'])}{noise(summary)}"
         )
         accept_all, rows = summary["references"]["accept_all"], []
         for name in (*shown_measures(summary["measures"], paper), *BOUNDS):
@@ -160,8 +161,13 @@ def _known_labels(references: Mapping[str, Any]) -> str:
     )
 
 
-def noise(evaluation: dict[str, Any]) -> str:
-    """A sentence on the noise of the evaluation people, which intervals over seeds do not include."""
+def noise(summary: Mapping[str, Any]) -> str:
+    """A sentence on the noise of the evaluation people, which intervals over seeds do not include.
+
+    Args:
+        summary: of a run.
+    """
+    evaluation = summary["evaluation"]
     split, people = evaluation["split"], evaluation["people"]
     error = evaluation["utility_standard_error"]
     if error is None:
@@ -179,8 +185,9 @@ def noise(evaluation: dict[str, Any]) -> str:
     of_dpu = evaluation.get("dpu_standard_error")  # runs of older versions have none
     if of_dpu is None:
         return f"{said}."
+    groups = [(s, summary["groups"][name]) for s, name in ((-1, "disadvantaged"), (1, "advantaged"))]
+    sizes = " and ".join(f"{of['people'][split]} with {group_name(s, of['values'])}" for s, of in groups)
     return (
-        f"{said} and the DPU one of {100 * of_dpu:.1f}, from {evaluation['disadvantaged']} with S = −1 and "
-        f"{evaluation['advantaged']} with S = +1: a policy with parity on other people need not have "
-        "it on these."
+        f"{said} and the DPU one of {100 * of_dpu:.1f}, from {sizes}: a policy with parity on other people "
+        "need not have it on these."
     )

@@ -86,8 +86,6 @@ def _evaluation_people(training: Training) -> dict[str, Any]:
     return {
         "split": training.config.evaluation.split,
         "people": len(people),
-        "advantaged": int((people.s > 0).sum()),
-        "disadvantaged": int((people.s < 0).sum()),
         "labelled": int(people.labelled.sum()),
         "effective_sample_size": effective_sample_size(weight.double().numpy()),
         **errors,

@@ -90,7 +90,9 @@ def test_nothing_that_commands_write_is_for_others(tmp_path: Path) -> None:
     decided = typed(str(run), "people.csv", "-o", "decided.csv", cwd=tmp_path, module="fairall.decide")
     assert decided.returncode == 0, decided.stderr
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"mlflow.db", "decided.csv", "weights.safetensors", "learning.png"} <= {path.name for path in written}
+    assert {"mlflow.db", "decided.csv", "weights.safetensors", "learning.png"} <= {
+        path.name for path in written
+    }
     open_to_others = {path.name for path in tmp_path.rglob("*") if mode(path) & 0o077}
     assert open_to_others <= {"policy_model.py"}  # code of the package, which MLflow copies with its mode
 
