@@ -38,7 +38,7 @@ def read_stored(path: Path) -> dict[str, Any]:
     except ValueError as error:  # no UTF-8, or impossible numbers and dates
         raise FairAllError(f"{path}: cannot be read as YAML ({type(error).__name__})") from error
     if not isinstance(plain, dict):
-        raise FairAllError(f"{path}: is not the configuration of a run, which has keys and values")
+        raise FairAllError(f"{path}: cannot be read as the configuration of a run, which has keys and values")
     _require_plain(plain, path)
     return plain
 

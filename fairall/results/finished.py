@@ -6,13 +6,11 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pandas as pd
-import yaml
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
+from fairall.config.stored import read_stored
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.storage.identity import configuration_key
@@ -158,14 +156,16 @@ def read_run(path: Path) -> Run:
     if damage is not None:
         raise FairAllError(f"{damage}; the same command makes it again")
     try:
-        config = cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(path / "config.yaml")))
+        config = read_stored(path / "config.yaml")
         summary = json.loads((path / "summary.json").read_text())
         table = pd.read_csv(path / "metrics.csv")
         run = Run(path, config, summary, table, done.stat().st_mtime)
         problem = _problem(run)
     except FileNotFoundError as error:
         raise FairAllError(f"{Path(error.filename).name} is missing; run it anew with force=true") from error
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError, OmegaConfBaseException) as error:
+    except FairAllError as error:  # of the configuration
+        raise FairAllError(f"{error}; run it anew with force=true") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
         reason = str(error).strip().split("\n")[0][:120]
         raise FairAllError(f"cannot be read ({reason}); run it anew with force=true") from error
     if problem is not None:

@@ -27,7 +27,7 @@ def test_values_are_those_that_were_stored(tmp_path: Path) -> None:
         ("a: " + "[" * 50 + "]" * 50, "more than 20 containers inside each other"),
         ("a: " + "x" * 20_000, "a value has more than 10000 characters"),
         ("#" * 300_000, "has 300000 bytes"),
-        ("- a\n", "is not the configuration of a run"),
+        ("- a\n", "cannot be read as the configuration of a run"),
         ("a: [\n", r"cannot be read as YAML \("),
         ("a: \udcff", r"cannot be read as YAML \(UnicodeDecodeError\)"),
     ],
