@@ -465,7 +465,7 @@ def refused_folder(folder: Path) -> str:
         (
             "fairall.models.fairall.FairAll",
             "fairall.__main__.FairAll",
-            "would run code of the module",
+            "config.yaml: model._target_=fairall.__main__.FairAll: ",
         ),
         (
             "fairall.models.fairall.FairAll",

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import torch
-
 # Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; the largest value that glibc accepts
@@ -61,6 +59,8 @@ def prepare_processor() -> None:
     for denormal numbers than for others. A training step frees memory that the next one needs again; glibc's
     allocator is set to keep it.
     """
+    import torch  # slow, and `--help` needs the versions alone
+
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     if sys.platform == "linux":

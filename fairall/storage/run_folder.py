@@ -7,9 +7,8 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import pandas as pd
 from omegaconf import OmegaConf
 
 from fairall.errors import FairAllError
@@ -26,6 +25,9 @@ from fairall.storage.files import (
     write_sums,
 )
 from fairall.storage.identity import determining, flattened
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ANEW = "anew"  # subfolder for the folder of a new result while there is an old one
 # Files and folders of a result.

@@ -7,8 +7,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
 
@@ -19,6 +17,8 @@ class DamagedFileError(FairAllError):
 
 def save_tensors(state: dict[str, Any], path: Path) -> None:
     """Write `state` to `path` atomically."""
+    import torch  # slow, and not needed by those who only look whether a file is there
+
     serialised = io.BytesIO()  # torch's own errors do not give the system's reason
     torch.save(state, serialised)
     with atomic(path) as temporary:
@@ -32,6 +32,8 @@ def load_tensors(path: Path) -> dict[str, Any]:
         OSError: if the file cannot be read; FileNotFoundError if there is none.
         DamagedFileError: if a checksum (CRC-32, one per tensor) does not match.
     """
+    import torch
+
     content = path.read_bytes()
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

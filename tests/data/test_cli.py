@@ -19,7 +19,6 @@ MEANING = ["dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=se
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("FAIRALL_DATA", raising=False)
-    monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
 
 

@@ -106,11 +106,22 @@ def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
     assert chance["aggregate"]["effective_utility"]["mean"] == pytest.approx(0.09, abs=0.03)
 
 
+def kept_figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures of the runs that follow, which are kept instead of drawn."""
+    drawn: list[Figure] = []
+
+    def keep(figure: Figure, path: Path) -> None:
+        drawn.append(figure)
+        undrawn(figure, path)
+
+    monkeypatch.setattr(figures, "save_figure", keep)
+    return drawn
+
+
 def test_a_run_shows_its_references_and_the_noise_of_its_people(
     quick: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawn: list[Figure] = []
-    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    drawn = kept_figures(monkeypatch)
     summary, path, shown = quick("model=unfairlog")
     assert re.search(r"│ mean_utility │ [\d. ±]+ │ [\[\]\d., ]+ │ 18.00 │", shown)
     error = summary["evaluation"]["utility_standard_error"]
@@ -142,8 +153,7 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
 
 
 def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Figure] = []
-    monkeypatch.setattr(figures, "save_figure", lambda figure, path: drawn.append(figure))
+    drawn = kept_figures(monkeypatch)
     summary, path, shown = quick("model=fairall_II", "schedule.time_steps=8")
     assert CAUTION in summary["warnings"][0]
     assert CAUTION in shown.split("┃")[0]

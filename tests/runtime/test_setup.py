@@ -66,7 +66,7 @@ def test_an_output_that_nobody_reads_ends_a_command_silently(words: list[str], t
 def test_another_broken_pipe_is_an_error(tmp_path: Path) -> None:
     program = """
 from fairall.runtime.setup import run_command
-def command(): raise BrokenPipeError("of a server")
+def command(words): raise BrokenPipeError("of a server")
 run_command(command)
 """
     ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)

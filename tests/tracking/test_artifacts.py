@@ -66,7 +66,7 @@ def test_the_report_is_a_run_with_its_tables_and_figures(outputs: Path) -> None:
     client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
     for folder in ("tables", "figures"):
         kept = {item.path for item in client.list_artifacts(run.info.run_id, folder)}
-        assert kept == {f"{folder}/{path.name}" for path in (outputs / "report" / folder).iterdir()}
+        assert kept == {f"{folder}/{path.name}" for path in (outputs / "report_quick" / folder).iterdir()}
     assert "index.html" in {item.path for item in client.list_artifacts(run.info.run_id)}
     assert run.info.status == "FINISHED"
 
@@ -99,7 +99,7 @@ def test_from_the_store_come_the_same_tables(outputs: Path, tmp_path: Path) -> N
     assert main(["--mlflow", "--out", str(tmp_path / "a"), *words]) == 0
     name = "temporal_harsh_corrected_expected.tex"
     theirs = (tmp_path / "a" / "tables" / name).read_text()
-    assert theirs == (outputs / "report" / "tables" / name).read_text()
+    assert theirs == (outputs / "report_quick" / "tables" / name).read_text()
     assert "missing" not in theirs
 
 

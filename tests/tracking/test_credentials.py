@@ -155,7 +155,7 @@ def test_what_is_logged_has_no_credentials(mlflow_server: tuple[int, Path], tmp_
     port, folder = mlflow_server
     uri = f"tracking.uri=http://{GIVEN}@127.0.0.1:{port}"
     ended = [typed(*SMALL, uri, "tracking.register=loans", cwd=tmp_path)]
-    assert "Registered: models:/loans/1\n" in ended[0].stdout
+    assert "Registered: version 1 of loans: models:/loans/1\n" in ended[0].stdout
     ended.append(typed("--out", "page", uri, cwd=tmp_path, module="fairall.report"))
     assert [one.returncode for one in ended] == [0, 0]
     assert_nowhere(tmp_path, ended)
