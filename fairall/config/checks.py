@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from fairall.errors import FairAllError
 
+MOST_COPIES = 1000  # of a net that a method keeps
 TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
 """Help of the option --trust."""
 
@@ -36,6 +37,11 @@ def not_negative(key: str, value: float) -> None:
 def at_least(key: str, value: float, least: float) -> None:
     """Raise as `require` unless `value` is `least` or more."""
     require(value >= least, key, value, f"at least {least}")
+
+
+def copies(key: str, value: int, least: int) -> None:
+    """Raise as `require` unless `value` is a possible number of copies of a net, from `least` on."""
+    require(least <= value <= MOST_COPIES, key, value, f"from {least} to {MOST_COPIES}")
 
 
 def even(key: str, value: int) -> None:

@@ -27,6 +27,7 @@ from fairall.config.choices import choices_of_groups, configuration_keys
 from fairall.config.schema import GROUPS
 from fairall.config.words import nearest, nearest_key, not_an_override, unreadable
 from fairall.errors import FairAllError
+from fairall.runtime.credentials import hidden
 from fairall.runtime.signals import raise_if_requested
 
 # Errors that a user can correct; any other is a defect and keeps its traceback.
@@ -85,7 +86,7 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
     raise_if_requested()
     if isinstance(error, BrokenPipeError):
         raise error
-    print(f"fairall: {message(error, overrides)}", file=sys.stderr)
+    print(f"fairall: {hidden(message(error, overrides))}", file=sys.stderr)
     return 1
 
 

@@ -43,6 +43,13 @@ def read_stored(path: Path) -> dict[str, Any]:
     return plain
 
 
+def undownloaded(dataset: dict[str, Any]) -> dict[str, Any]:
+    """A stored data set's node without the address of its file: nothing is fetched that a stranger chose."""
+    if not isinstance(dataset.get("download"), dict):
+        return dataset
+    return dataset | {"download": dataset["download"] | {"url": None}}
+
+
 def _refuse_expansions(text: str, path: Path) -> None:
     """Raise FairAllError for what `read_stored` refuses before anything is made of the text."""
     depth = 0

@@ -18,7 +18,7 @@ from fairall.config.schema import (
     ProtocolConfig,
 )
 from fairall.config.target import require_trusted, with_types
-from fairall.runtime.credentials import withheld
+from fairall.runtime.credentials import hidden_in, withheld
 
 MOST_SEEDS, MOST_THREADS = 10_000, 256
 
@@ -26,7 +26,8 @@ MOST_SEEDS, MOST_THREADS = 10_000, 256
 def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
     """The configuration composed by Hydra as dataclasses and as plain containers.
 
-    User and password of `tracking.uri`, which a file may have, are withheld (`credentials`).
+    Plain containers have no user and password of an address; those of `tracking.uri`, which a file may
+    have, are withheld (`credentials`).
 
     Raises:
         FairAllError: naming the key, where a key is unknown or a value is not possible.
@@ -41,7 +42,7 @@ def checked(composed: DictConfig) -> tuple[Config, dict[str, Any]]:
     refuse_not_finite(plain)
     config = cast(Config, OmegaConf.to_object(node))
     validate(config)
-    return config, plain
+    return config, hidden_in(plain)
 
 
 def checked_stored(plain: dict[str, Any], modules: Collection[str]) -> Config:

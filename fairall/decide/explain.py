@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from fairall.config.stored import undownloaded
 from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
@@ -240,7 +241,7 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
         require_trusted(policy.config["dataset"], "dataset", policy.modules)
     except FairAllError as error:
         raise FairAllError(f"{error}; or {instead}") from error
-    config = checked_dataset(policy.config)
+    config = checked_dataset(policy.config | {"dataset": undownloaded(policy.config["dataset"])})
     try:
         data = dataset(config).prepare(scaler=policy.learner.setting.protocol.scaler)
     except FairAllError as error:

@@ -50,6 +50,7 @@ def _main(words: list[str]) -> int:
 
 def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str]) -> int:
     from fairall.config.compose import places
+    from fairall.config.words import nearest
     from fairall.errors import FairAllError, count
     from fairall.report.build import build, refuse_page, write_results
     from fairall.report.tables import COMPARE
@@ -57,7 +58,9 @@ def _report(arguments: argparse.Namespace, overrides: list[str], wrong: list[str
     from fairall.results.terminal import print_table
 
     if wrong:
-        raise FairAllError(f"{wrong[0]}: no such command; there are {', '.join(filter(None, COMMANDS))}")
+        known = [name for name in COMMANDS if name]
+        near = nearest(wrong[0], known)
+        raise FairAllError(f"{wrong[0]}: no such command{near}; there are {', '.join(known)}")
     config = places(overrides)
     refuse_page(arguments.results, config)
     outputs, name = Path(config["outputs_dir"]), own_name("report", config)

@@ -213,7 +213,8 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
 
     from fairall.config.compose import compose_config
     from fairall.config.schema import ScalerRows
-    from fairall.config.target import typed_node
+    from fairall.config.stored import undownloaded
+    from fairall.config.target import require_trusted, typed_node
     from fairall.data.dataset import dataset
     from fairall.policy import Policy
     from fairall.results.latent_quality import latent
@@ -223,8 +224,9 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
         return None
     try:
         policy = Policy.load(folder)
+        require_trusted(run.config["dataset"], "dataset", ())
         composed = compose_config(f"dataset={run.name('dataset')}").dataset
-        merged = typed_node(OmegaConf.merge(composed, run.config["dataset"]), "dataset")
+        merged = typed_node(OmegaConf.merge(composed, undownloaded(run.config["dataset"])), "dataset")
         node: Any = OmegaConf.to_object(merged)
         data = dataset(node).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
     except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):

@@ -93,7 +93,8 @@ def sweeps_of(parts: Iterable[str]) -> list[str]:
     choices |= {sweep: (sweep,) for sweep in (*EVERY, *FURTHER)}
     wrong = [part for part in parts if part not in choices]
     if wrong:
-        raise FairAllError(f"there is no part {wrong[0]!r}; there are {', '.join(choices)}")
+        near = nearest(wrong[0], list(choices))
+        raise FairAllError(f"there is no part {wrong[0]!r}{near}; there are {', '.join(choices)}")
     return list(dict.fromkeys(sweep for part in parts for sweep in choices[part]))
 
 

@@ -50,7 +50,7 @@ class Reproduction:
         failures, total, began = Failures(), len(self._to_do), time.monotonic()
         with (
             ThreadPoolExecutor(self._jobs) as pool,
-            Progress(*columns, console=console, disable=not console.is_terminal) as bar,
+            Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
         ):
             task = bar.add_task("", total=1.0)
             pending: dict[Future[str], Planned] = {pool.submit(self._make, one): one for one in self._to_do}
@@ -155,7 +155,7 @@ def make(
     if dry_run:
         for one in to_do:
             print(f"{in_words(expected[one.key]):>8}  {one.command}")
-    else:
+    elif to_do:
         failures += reproduction.run()
     for one, reason in failures:
         print(f"fairall: {one.command}: {reason}", file=sys.stderr)

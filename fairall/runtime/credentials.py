@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from typing import Any
 from urllib.parse import unquote
 
 # Environment variable with user and password by address as JSON: child processes need them too.
@@ -16,7 +17,8 @@ KEPT = "FAIRALL_CREDENTIALS"
 # What follows `://` where there is neither user nor password: a host with or without a port, or nothing.
 PLAIN = r"(?:[\w.-]*|\[[\da-fA-F:.]+\])(?::\d*)?(?:[/?#\s'\",;)\]}]|$)"
 # A user and a password reach to the last @, since not everybody writes %40, %2F and %3F in a password.
-USERINFO = rf"(?!{PLAIN})(?P<userinfo>(?:(?!://).)*)@"
+# One without spaces, slashes, ? and # reaches there whatever it begins with.
+USERINFO = rf"(?P<userinfo>(?!{PLAIN})(?:(?!://).)*|[^\s/?#]*)@"
 REST = r"(?P<rest>(?:\[[\da-fA-F:.]+\])?[^\s'\",\[\]{}\\]*)"
 ADDRESS = re.compile(rf"(?P<scheme>[\w+.-]+://){USERINFO}{REST}", re.DOTALL)
 
@@ -24,6 +26,15 @@ ADDRESS = re.compile(rf"(?P<scheme>[\w+.-]+://){USERINFO}{REST}", re.DOTALL)
 def hidden(text: str) -> str:
     """The text without user and password of the addresses in it."""
     return ADDRESS.sub(r"\g<scheme>\g<rest>", text)
+
+
+def hidden_in(node: Any) -> Any:
+    """Plain containers with `hidden` texts."""
+    if isinstance(node, dict):
+        return {key: hidden_in(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [hidden_in(value) for value in node]
+    return hidden(node) if isinstance(node, str) else node
 
 
 def withheld(text: str) -> str:

@@ -92,6 +92,10 @@ def _handle(number: int, frame: FrameType | None) -> None:
         _leave_terminal()
         if _State.requested is not None:
             return
+    if number == signal.SIGTERM and _State.requested == signal.SIGHUP:
+        # Sent together; Python handles the smaller number first.
+        _State.requested = number
+        return
     if _State.requested is not None:
         os._exit(128 + number)
     _State.requested = number

@@ -132,6 +132,14 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+def keep_modes(old: Path, new: Path) -> None:
+    """Give a file, or the files in a folder, the modes of those that they are to replace."""
+    for path in [new, *new.rglob("*")]:
+        replaced = old / path.relative_to(new)
+        if path.is_file() and replaced.is_file():
+            path.chmod(stat.S_IMODE(replaced.stat().st_mode))
+
+
 def remove_leftovers(folder: Path, name: str = "*") -> None:
     """Delete temporary files of `atomic` that killed processes left; the caller must hold the lock."""
     for temporary in folder.glob(f".{name}.*"):

@@ -19,6 +19,7 @@ from fairall.storage.files import (
     atomic,
     damaged,
     ignore,
+    keep_modes,
     locked,
     remove_leftovers,
     sha256_of_text,
@@ -171,6 +172,7 @@ class RunFolder:
             self.checkpoint(seconds=0.0).previous.unlink(missing_ok=True)
             for path in sorted(made.path.iterdir(), key=lambda path: path.name == "DONE"):
                 target = self.path / path.name
+                keep_modes(target, path)
                 if target.is_dir():
                     shutil.rmtree(target)
                 path.replace(target)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairall.runtime.setup import run_command
+from fairall.runtime.setup import refuse_unknown, run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI names
@@ -29,7 +29,9 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _main(words: Sequence[str]) -> int:
-    arguments = _parser().parse_args(words)
+    parser, commands = _parser()
+    refuse_unknown(words, commands, parser)
+    arguments = parser.parse_args(words)
 
     # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
@@ -97,7 +99,8 @@ def _ui(overrides: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> tuple[argparse.ArgumentParser, list[str]]:
+    """The parser, and the names of its commands."""
     parser = argparse.ArgumentParser(
         prog="python -m fairall.tracking",
         description="Logs finished runs that MLflow does not have, and shows MLflow's page.",
@@ -113,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
                                         formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
         described.add_argument("overrides", metavar="KEY=VALUE", nargs="*")
         described.set_defaults(command=command)
-    return parser
+    return parser, [*commands.choices]
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import pandas as pd
 
@@ -16,6 +15,7 @@ from fairall.data.people_reader import PeopleReader
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.interpretable import marked
+from fairall.runtime.credentials import hidden
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES
@@ -249,8 +249,7 @@ def _data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if file:
         return "local", {"uri": str(file)}
     if url:
-        parts = urlsplit(url)
-        return "http", {"url": parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()}
+        return "http", {"url": hidden(url)}
     return "code", {"tags": {"mlflow.source.name": node["_target_"]}}
 
 

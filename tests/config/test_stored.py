@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall.config.stored import read_stored
+from fairall.config.stored import read_stored, undownloaded
 from fairall.errors import FairAllError
 
 
@@ -42,3 +42,10 @@ def test_what_no_run_stores_is_refused_in_one_line(
         read_stored(path)
     assert "\n" not in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+def test_nothing_is_fetched_from_an_address_in_a_stored_configuration() -> None:
+    download = {"url": "https://127.0.0.1:9/people.csv", "sha256": "0"}
+    stored = {"name": "compas", "download": download}
+    assert undownloaded(stored) == {"name": "compas", "download": download | {"url": None}}
+    assert undownloaded({"name": "synthetic"}) == {"name": "synthetic"}

@@ -151,13 +151,17 @@ def test_the_results_page_has_the_words_and_the_tables(folder: Path, page: Page)
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
-        (["comapre"], "comapre: no such command; there are compare, reproduce, worlds, leaderboard"),
+        (
+            ["comapre"],
+            "comapre: no such command, did you mean compare?; there are compare, reproduce",
+        ),
         (
             ["dataset=credti"],
             "dataset=credti: not among these runs, did you mean credit?; there are compas, credit",
         ),
         (["leaderboard", "model=nonsense"], "model=nonsense: not among these runs"),
-        (["reproduce", "nothing"], "there is no part 'nothing'"),
+        (["reproduce", "nothing"], "there is no part 'nothing'; there are"),
+        (["reproduce", "tabels"], "there is no part 'tabels', did you mean tables?; there are"),
         (["modle.alpha=1"], "modle"),
         (["compare", "one"], "at least two"),
         (["compare", "one", "two"], "one: no such run"),

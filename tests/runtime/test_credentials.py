@@ -46,6 +46,13 @@ def test_an_address_and_its_credentials_part(
 
 
 @pytest.mark.parametrize(
+    "userinfo", ["user:7,pw", "user:)pw", "user:1;x", "o'neil:pw", "user:'pw", "user:7]a", "user:p w"]
+)
+def test_whatever_a_password_begins_with_it_is_hidden(userinfo: str) -> None:
+    assert hidden(f"cannot use http://{userinfo}@host:5000/a") == "cannot use http://host:5000/a"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "http://host", "http://host:5000/a@b", "http://[::1]:5000/a@b", "sqlite:////home/a@b/mlflow.db",

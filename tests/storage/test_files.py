@@ -80,6 +80,18 @@ def test_an_existing_file_keeps_its_mode(known: int, tmp_path: Path) -> None:
     assert (path.read_text(), mode(path)) == ("new", known)
 
 
+def test_a_result_made_anew_has_the_modes_of_the_old_one(tmp_path: Path) -> None:
+    small = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1", "tracking.enabled=false"]
+    assert typed(*small, cwd=tmp_path).returncode == 0
+    run = run_folder(tmp_path / "outputs")
+    private = [run / "metrics.csv", run / "policy" / "weights.safetensors"]
+    for path in private:
+        path.chmod(0o600)
+    assert typed(*small, "force=true", cwd=tmp_path).returncode == 0
+    assert [mode(path) for path in private] == [0o600, 0o600]
+    assert mode(run / "summary.json") != 0o600
+
+
 @pytest.mark.usefixtures("private")
 def test_nothing_that_commands_write_is_for_others(tmp_path: Path) -> None:
     small = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=2", "evaluation.decisions=true"]

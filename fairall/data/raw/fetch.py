@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from fairall.data.raw.config import DownloadConfig
 from fairall.errors import FairAllError
+from fairall.runtime.credentials import hidden
 
 if TYPE_CHECKING:
     from requests import Response
@@ -68,10 +69,10 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
             retry_if_failed=RETRIES,
         )
         pooch.get_logger().setLevel("WARNING")  # silences its own line on each download
-        print(f"fetching {address} to {folder / name}", file=sys.stderr)
+        print(f"fetching {hidden(address)} to {folder / name}", file=sys.stderr)
         store.fetch(name, downloader=receive)
     except (OSError, ValueError) as error:  # those of requests are OSErrors, that of a checksum a ValueError
-        raise FairAllError(f"cannot fetch {address} to {folder}: {_reason(error)}") from error
+        raise FairAllError(f"cannot fetch {hidden(address)} to {folder}: {_reason(error)}") from error
     return folder / name
 
 
@@ -89,7 +90,7 @@ def _refuse_in_the_clear(url: str) -> None:
     """Raise FairAllError unless a URL, perhaps one redirected to, is https or of this machine."""
     parts = urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
-        raise FairAllError(f"cannot fetch {url}: only https is fetched")
+        raise FairAllError(f"cannot fetch {hidden(url)}: only https is fetched")
 
 
 def _reason(error: BaseException) -> str:

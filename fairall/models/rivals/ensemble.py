@@ -13,7 +13,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, open_unit
+from fairall.config.checks import copies, open_unit
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.memory import Memory
@@ -37,7 +37,7 @@ class EnsembleConfig(RememberingConfig):
     def validate(self) -> None:
         """See `ModelConfig.validate`."""
         super().validate()
-        at_least("model.members", self.members, 2)
+        copies("model.members", self.members, 2)
         open_unit("model.quantile", self.quantile)
 
 

@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, hidden_sizes, not_negative, one_of, positive, require
+from fairall.config.checks import at_least, copies, hidden_sizes, not_negative, one_of, positive, require
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.models.memory import Memory
@@ -48,7 +48,7 @@ class SellfOneStepConfig(RememberingConfig):
         positive("model.policy_learning_rate", self.policy_learning_rate)
         hidden_sizes("model.policy_arch", self.policy_arch)
         at_least("model.policy_updates", self.policy_updates, 1)
-        at_least("model.past_policies", self.past_policies, 1)
+        copies("model.past_policies", self.past_policies, 1)
         one_of("model.fairness", self.fairness, FAIRNESS)
         not_negative("model.beta_1", self.beta_1)
         not_negative("model.beta_2", self.beta_2)

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fairall.config.compose import compose_config
+from fairall.config.validation import checked
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
@@ -140,3 +142,16 @@ def test_impossible_options_are_refused_in_a_line(key: str, value: object, confi
     config.validate()
     with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]*$"):
         replace(config, **{key: value}).validate()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "model=ensemble model.members",
+        "model=sellf_one_step model.past_policies",
+        "model=explore_exploit model.past_classifiers",
+    ],
+)
+def test_copies_of_a_net_are_bounded(word: str) -> None:
+    with pytest.raises(FairAllError, match=r"=30000000 is not possible: it must be from \d to 1000"):
+        checked(compose_config(*f"{word}=30000000".split()))
