@@ -119,6 +119,8 @@ def model_card(config: dict[str, Any], summary: dict[str, Any], identity: str) -
                 "caveats": OWN if own else CAVEATS[dataset["name"]],
                 "world": world_parts(config.get("world")),
                 "measures": measure_table(config, summary),
+                "oracle": "oracle" in summary["references"],
+                "paper": bool(paper_metrics(config)),
                 "noise": noise(summary),
                 "groups": _sizes_of_groups(summary["groups"]),
                 "accepted": _accepted_of_groups(summary["groups"], config["evaluation"]["window"]),
@@ -183,7 +185,10 @@ def _quantities(measures: Mapping[str, Any]) -> dict[str, Quantity]:
 
 def _sizes_of_groups(groups: Mapping[str, Any]) -> Markdown:
     """A table of the groups: people by split, labels and base rate."""
-    head = ["group", *SPLITS, "labels in the data", "base rate of ỹ = 1"]
+    everybody = groups["all"]
+    some_unknown = everybody["labelled"] < sum(everybody["people"].values())
+    weights = ", labels weighted by 1/π" if some_unknown else ""
+    head = ["group", *SPLITS, "labels in the data", f"base rate of ỹ = 1{weights}"]
     rows = []
     for name, group in _named(groups).items():
         rate = "" if group["base_rate"] is None else f"{100 * group['base_rate']:.1f} %"

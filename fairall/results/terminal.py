@@ -81,12 +81,6 @@ class Display:
         Drawn decisions (`_sampled`) are shown where the paper prints the measure.
         """
         table = Table(title=title, title_justify="left", caption_justify="left")
-        table.caption = (
-            f"×100, latent_* in plain units. mean_ and tv_: mean and temporal variation over t in {window}; "
-            "_sampled: from drawn decisions, as the paper's mean_ and tv_ are. 95 % interval: of the mean "
-            "over seeds, by Student's t. accept all: of accepting everybody of the same people; accepting "
-            f"nobody gives 0. {_known_labels(summary['references'])}{noise(summary)}"
-        )
         accept_all, rows = summary["references"]["accept_all"], []
         for name in (*shown_measures(summary["measures"], paper), *BOUNDS):
             measure = summary["aggregate"].get(name)
@@ -102,6 +96,15 @@ class Display:
                         "" if printed is None else mean_and_std(*printed, scale, digits=1),
                     ]
                 )
+        names = [row[0] for row in rows]
+        latent = ", latent_* in plain units" if any(name in BOUNDS for name in names) else ""
+        drawn = "; _sampled: from drawn decisions, as the paper's mean_ and tv_ are"
+        table.caption = (
+            f"×100{latent}. mean_ and tv_: mean and temporal variation over t in {window}"
+            f"{drawn if any(name.endswith('_sampled') for name in names) else ''}. 95 % interval: of the "
+            "mean over seeds, by Student's t. accept all: of accepting everybody of the same people; "
+            f"accepting nobody gives 0. {_known_labels(summary['references'])}{noise(summary)}"
+        )
         columns, rows = without_empty(
             ("measure", "mean ± std", "95 % interval", "accept\nall", "paper"), rows
         )
