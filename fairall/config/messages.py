@@ -86,7 +86,9 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
     raise_if_requested()
     if isinstance(error, BrokenPipeError):
         raise error
-    print(f"fairall: {hidden(message(error, overrides))}", file=sys.stderr)
+    # A key of a file may have ends of lines in it.
+    line = " ".join(hidden(message(error, overrides)).splitlines())
+    print(f"fairall: {line}", file=sys.stderr)
     return 1
 
 

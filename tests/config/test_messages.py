@@ -135,3 +135,8 @@ def test_an_error_that_an_interruption_caused_is_told_as_the_interruption(
     with pytest.raises(signals.Stopped):
         report_error(FairAllError("no such thing"), [])
     assert capsys.readouterr().err == ""
+
+
+def test_ends_of_lines_in_a_key_make_no_second_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report_error(FairAllError("a\rb\n: no such key"), []) == 1
+    assert capsys.readouterr().err == "fairall: a b : no such key\n"
