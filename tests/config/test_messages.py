@@ -138,5 +138,5 @@ def test_an_error_that_an_interruption_caused_is_told_as_the_interruption(
 
 
 def test_ends_of_lines_in_a_key_make_no_second_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report_error(FairAllError("a\rb\n: no such key"), []) == 1
-    assert capsys.readouterr().err == "fairall: a b : no such key\n"
+    assert report_error(FairAllError("a\rb: no such key"), []) == 1
+    assert capsys.readouterr().err == "fairall: a b: no such key\n"
