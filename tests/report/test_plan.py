@@ -91,6 +91,6 @@ def test_parts() -> None:
     assert sweeps_of(["costs", "costs", "harsh"]) == ["costs", "harsh"]
     with pytest.raises(
         FairAllError,
-        match=r"no part 'table', did you mean tables\?; there are all, tables, figures, alignment, worlds, lead",
+        match=r"no part 'table', did you mean tables\?; there are all, tables, figures, alignment, worlds",
     ):
         sweeps_of(["table"])
