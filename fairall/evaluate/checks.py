@@ -1,0 +1,151 @@
+"""What a log cannot tell: impossible propensities, missing overlap, policies that know the past decision.
+
+Each function gives a sentence that says what is wrong, or None.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import KFold, cross_val_predict
+
+from fairall.data.csv.selective_labels import DEVIATIONS, LEAST_EFFECTIVE, TOTAL_TOLERANCE
+from fairall.errors import count
+from fairall.evaluate.gaps import Interval
+from fairall.evaluate.influence import Column, Estimate, Sample
+from fairall.evaluate.log import DecisionLog
+from fairall.metrics import effective_sample_size
+
+UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
+MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
+SEPARABLE = 0.99  # AUC of estimated propensities from which decisions are taken as deterministic
+DEPENDENT, CORRELATED = 5.0, 0.1  # deviations of the covariance, and the correlation, from which it matters
+MOST_ROWS = 20_000  # of the regression behind `knows_decision`
+REGIONS = 5  # named at most
+
+
+def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str | None:
+    """Why the propensities cannot be those of the decisions.
+
+    Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
+    Σ d (1 − π)/π². It is compared with the number of those with π > 0: of all, of each group, and of each
+    region of a feature where π is recorded.
+
+    Args:
+        log: the people.
+        propensity: π, shape (N,), NaN where unknown.
+        recorded: whether it is recorded, not estimated.
+    """
+    d, source = log.accepted, "recorded" if recorded else "estimated"
+    certain = ~d & (propensity >= 1.0)
+    if certain.any():
+        rows = count(int(certain.sum()), "rejected person", "rejected people")
+        return f"{rows} had a recorded propensity of 1: these are not the propensities of the decisions"
+    inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
+    variance, possible = inverse * (inverse - 1.0), ~(propensity <= 0)
+    everybody = ("all people", np.ones_like(d))
+    by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
+    regions = log.regions() if recorded else by_group
+    for name, rows in (everybody, *regions):
+        expected, total = possible[rows].sum(), inverse[rows].sum()
+        deviation = abs(total - expected)
+        if deviation > max(TOTAL_TOLERANCE * expected, DEVIATIONS * np.sqrt(variance[rows].sum())):
+            who = name if rows.all() else f"the people {name}"
+            return (
+                f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} instead of their "
+                f"number {expected}: π is not the probability of these decisions, or some had almost no chance"
+            )
+    return None
+
+
+def lacking(
+    log: DecisionLog, propensity: np.ndarray, separable: bool, wanted: np.ndarray, weight: np.ndarray, whom: str,
+    error: float = np.inf,
+) -> str | None:  # fmt: skip
+    """What overlap is missing for estimates about people weighted by `wanted`.
+
+    Args:
+        log: the people.
+        propensity: π, recorded or estimated, shape (N,).
+        separable: whether rejected people had no chance, since the features tell the decisions.
+        wanted: shares of people that count, shape (N,).
+        weight: of their revealed labels, shape (N,).
+        whom: which people, in words.
+        error: standard error of a mean over all N rows of labels times `wanted`; people without overlap may
+            not hold more of it.
+    """
+    if wanted.sum() <= 0:
+        return None
+    regions = log.regions_without_acceptance(wanted)
+    if regions:
+        told = "; ".join(f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in regions[:REGIONS])
+        return f"no overlap: {told} was accepted with a known label"
+    unlikely = wanted * ((separable & ~log.accepted) | (propensity < UNLIKELY))
+    share = unlikely.sum() / wanted.sum()
+    if share > MOST_UNLIKELY or unlikely.mean() > error:
+        by_group = [unlikely[log.group == g].sum() / max(wanted[log.group == g].sum(), 1e-300)
+                    for g in range(len(log.groups))]  # fmt: skip
+        shares = ", ".join(f"{one:.1%} of {name}" for name, one in zip(log.groups, by_group, strict=True))
+        why = (
+            "were rejected, and the features tell nearly every decision"
+            if separable
+            else f"had a propensity below {UNLIKELY:g}"
+        )
+        return f"no overlap: {share:.1%} of the people {whom} {why} ({shares})"
+    size = effective_sample_size(weight)
+    if size < LEAST_EFFECTIVE:
+        return (
+            f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE}: too few "
+            f"accepted people are like those {whom}"
+        )
+    return None
+
+
+def knows_decision(log: DecisionLog, propensity: np.ndarray, target: np.ndarray, seed: int) -> str | None:
+    """Whether a policy's acceptance depends on the past decision given the features.
+
+    The mean of (d − π)·(a − Ê[a | x]) is 0 where it does not: the generalised covariance measure (Shah and
+    Peters 2020, "The hardness of conditional independence testing and the generalised covariance measure"),
+    with an out-of-fold regression of a by gradient boosting.
+
+    Args:
+        log: the people.
+        propensity: π, shape (N,).
+        target: a, shape (N,).
+        seed: of the rows that are tested in a large log, and the folds.
+    """
+    if np.ptp(target) == 0:
+        return None
+    random = np.random.default_rng(seed)
+    rows = random.permutation(len(target))[:MOST_ROWS]
+    rows = rows[~np.isnan(propensity[rows])]
+    model = HistGradientBoostingRegressor(max_iter=50, early_stopping=False, random_state=seed)
+    fitted = cross_val_predict(model, log.design[rows], target[rows], cv=KFold(min(3, len(rows))))
+    decision, acceptance = log.accepted[rows] - propensity[rows], target[rows] - fitted
+    product = decision * acceptance
+    deviations = product.mean() / max(product.std(), 1e-300) * np.sqrt(len(rows))
+    correlation = product.mean() / max(decision.std() * acceptance.std(), 1e-300)
+    if abs(deviations) > DEPENDENT and abs(correlation) > CORRELATED:
+        return (
+            "its acceptance depends on the past decision among people of equal features (correlation "
+            f"{correlation:.2f}): a policy that knows it cannot be judged by weights; give the policy's own "
+            "probability, or add to the log what both it and the decisions depend on"
+        )
+    return None
+
+
+def outside(estimate: Estimate, low: float, high: float, name: str) -> str | None:
+    """Whether an estimate is outside of what is possible whatever the labels are, by three errors.
+
+    Args:
+        estimate: a scalar.
+        low: least possible value for the people of the log.
+        high: greatest possible one.
+        name: of the estimate.
+    """
+    if low - 3 * estimate.error <= estimate.value <= high + 3 * estimate.error:
+        return None
+    return (
+        f"the estimate by {name}, {100 * estimate.value:.1f} per 100 people, is outside of what is possible "
+        f"whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not those of the decisions"
+    )

@@ -1,0 +1,219 @@
+"""Estimates with influence functions: standard errors, differences, ratios and joint intervals.
+
+An estimate θ̂ has the influence function φ if θ̂ − θ = Σₘ φₘ + o(N^-½) with a φₘ of mean 0 for each of M
+independent clusters of rows: persons, or random blocks of them in a large log. Its variance is Σₘ φₘ², the
+covariance of two estimates Σₘ φₘ φ'ₘ (van der Vaart 1998, "Asymptotic statistics", chapters 5 and 25). Sums,
+products and quotients of estimates follow from the chain rule (the delta method), as derivatives do in
+forward-mode automatic differentiation. So do quantities of rows that depend on a model with parameters: they
+carry their derivatives by the model's log odds (`Column`), and their mean (`Sample.mean`) adds the influence
+function of the parameters (Newey and McFadden 1994, section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from scipy.special import ndtri
+
+from fairall.evaluate.nuisance import Parametric
+
+LEVEL = 0.95
+Z = float(ndtri((1 + LEVEL) / 2))
+BLOCKS = 5000  # of a log with more rows: the relative error of a standard error is 1/√(2·blocks) = 1 %
+DRAWS = 4000  # of the multiplier bootstrap
+Number: TypeAlias = float | np.ndarray
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimates with their influence functions; +, −, × and / with estimates and with numbers.
+
+    Attributes:
+        value: shape (...).
+        phi: contribution of each cluster to the error, shape (..., M).
+    """
+
+    value: np.ndarray
+    phi: np.ndarray
+    __array_ufunc__ = None  # an array on the left leaves the operation to this class
+
+    def __add__(self, other: Estimate | Number) -> Estimate:
+        if isinstance(other, Estimate):
+            return Estimate(self.value + other.value, self.phi + other.phi)
+        return Estimate(self.value + other, self.phi)
+
+    def __neg__(self) -> Estimate:
+        return Estimate(-self.value, -self.phi)
+
+    def __sub__(self, other: Estimate | Number) -> Estimate:
+        return self + (-other)
+
+    def __rsub__(self, other: Number) -> Estimate:
+        return -self + other
+
+    def __mul__(self, other: Estimate | Number) -> Estimate:
+        if isinstance(other, Estimate):
+            phi = self.phi * other.value[..., None] + other.phi * self.value[..., None]
+            return Estimate(self.value * other.value, phi)
+        factor = np.asarray(other, dtype=float)
+        return Estimate(self.value * factor, self.phi * factor[..., None])
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __truediv__(self, other: Estimate) -> Estimate:
+        """The quotient; NaN where the denominator is not positive."""
+        below = np.where(other.value > 0, other.value, np.nan)
+        value = self.value / below
+        return Estimate(value, (self.phi - value[..., None] * other.phi) / below[..., None])
+
+    def __getitem__(self, index: object) -> Estimate:
+        return Estimate(self.value[index], self.phi[index])  # type: ignore[index]
+
+    @property
+    def error(self) -> np.ndarray:
+        """Standard error, shape (...)."""
+        return np.sqrt((self.phi**2).sum(-1))
+
+    @property
+    def total(self) -> Estimate:
+        """Sum over the last axis of `value`."""
+        return Estimate(self.value.sum(-1), self.phi.sum(-2))
+
+    def noise(self, seed: int = 0, draws: int = DRAWS) -> np.ndarray:
+        """Draws (draws, K) of the errors of K estimates: the Gaussian multiplier bootstrap of φ.
+
+        Multiplying the φₘ by independent standard normal numbers gives sums with the distribution
+        N(0, Σₘ φₘ φₘᵀ), from which they are drawn.
+        """
+        scale, vectors = np.linalg.eigh(self.phi @ self.phi.T)
+        normal = np.random.default_rng(seed).standard_normal((draws, len(scale)))
+        return (normal * np.sqrt(np.maximum(scale, 0.0))) @ vectors.T
+
+    def simultaneous(self) -> float:
+        """k with which all K intervals value ± k·error cover together with probability `LEVEL`."""
+        error = self.error
+        some = error > 0
+        if not some.any():
+            return Z
+        return float(np.quantile((np.abs(self[some].noise()) / error[some]).max(-1), LEVEL))
+
+
+def stack(estimates: Sequence[Estimate], axis: int = 0) -> Estimate:
+    """Estimates of equal shape along a new axis of `value`."""
+    return Estimate(
+        np.stack([one.value for one in estimates], axis), np.stack([one.phi for one in estimates], axis)
+    )
+
+
+@dataclass(frozen=True)
+class Column:
+    """A quantity of each row, with derivatives by the log odds of models; +, − and × as of `Estimate`.
+
+    Attributes:
+        value: shape (N,).
+        slope: derivative by the log odds of a model, by the model's name, shape (N,); of models with
+            parameters only.
+    """
+
+    value: np.ndarray
+    slope: Mapping[str, np.ndarray] = field(default_factory=dict)
+    __array_ufunc__ = None
+
+    def __add__(self, other: Column | Number) -> Column:
+        if not isinstance(other, Column):
+            return Column(self.value + other, self.slope)
+        names = self.slope.keys() | other.slope.keys()
+        slope = {name: self.slope.get(name, 0.0) + other.slope.get(name, 0.0) for name in names}
+        return Column(self.value + other.value, slope)
+
+    def __neg__(self) -> Column:
+        return self * -1.0
+
+    def __sub__(self, other: Column | Number) -> Column:
+        return self + (-other)
+
+    def __rsub__(self, other: Number) -> Column:
+        return -self + other
+
+    def __mul__(self, other: Column | Number) -> Column:
+        if not isinstance(other, Column):
+            return Column(self.value * other, {name: slope * other for name, slope in self.slope.items()})
+        first = {name: slope * other.value for name, slope in self.slope.items()}
+        second = {name: slope * self.value for name, slope in other.slope.items()}
+        names = first.keys() | second.keys()
+        slope = {name: first.get(name, 0.0) + second.get(name, 0.0) for name in names}
+        return Column(self.value * other.value, slope)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows in independent clusters, and the models with parameters behind quantities of rows.
+
+    Args:
+        n_rows: N.
+        models: by name, as in `Column.slope`.
+        person: codes of persons, whose rows depend on each other, shape (N,); None for a row each.
+        seed: of the random blocks of persons.
+    """
+
+    n_rows: int
+    models: Mapping[str, Parametric] = field(default_factory=dict)
+    person: np.ndarray | None = None
+    seed: int = 0
+
+    @cached_property
+    def cluster(self) -> np.ndarray:
+        """Number of the cluster of each row, shape (N,): its person, dealt at random into `BLOCKS`."""
+        person = np.arange(self.n_rows) if self.person is None else self.person
+        persons = int(person.max()) + 1
+        if persons <= BLOCKS:
+            return person
+        return (np.random.default_rng(self.seed).permutation(persons) % BLOCKS)[person]
+
+    @cached_property
+    def _size(self) -> np.ndarray:
+        """Rows of each cluster, shape (M,)."""
+        return np.bincount(self.cluster).astype(float)
+
+    def mean(self, column: Column | np.ndarray, group: np.ndarray | None = None, groups: int = 1) -> Estimate:
+        """Mean over all N rows of a quantity, counted as 0 outside of a group.
+
+        Args:
+            column: of the rows, shape (N,).
+            group: number of the group of each row, shape (N,); None for one group.
+            groups: G.
+
+        Returns:
+            Shape (G,), or () without groups.
+        """
+        column = column if isinstance(column, Column) else Column(column)
+        cell = np.zeros(self.n_rows, dtype=int) if group is None else group
+        clusters = len(self._size)
+        sums = np.bincount(cell * clusters + self.cluster, weights=column.value, minlength=groups * clusters)
+        sums = sums.reshape(groups, clusters)
+        value = sums.sum(-1) / self.n_rows
+        phi = (sums - value[:, None] * self._size) / self.n_rows
+        for name, slope in column.slope.items():
+            inputs = self.models[name].inputs
+            by_parameter = [inputs[cell == one].T @ slope[cell == one] for one in range(groups)]
+            phi += np.stack(by_parameter) / self.n_rows @ self._moves[name]
+        found = Estimate(value, phi)
+        return found[0] if group is None else found
+
+    @cached_property
+    def _moves(self) -> dict[str, np.ndarray]:
+        """Influence functions of the parameters of each model, shape (D + 1, M)."""
+        found = {}
+        for name, model in self.models.items():
+            weighted = (column * model.residual for column in model.inputs.T)
+            scores = np.stack([np.bincount(self.cluster, weights=column) for column in weighted])
+            moves = model.inverse_information @ scores
+            # Residuals are out of fold, so that their scores do not sum to 0.
+            found[name] = moves - moves.mean(-1, keepdims=True)
+        return found
