@@ -298,11 +298,9 @@ def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLo
     numbers = {name: numbers_of(others[name]) for name in others}  # parsed once, which takes long
     ranks = [name for name in others if name not in config.kinds and _numbers_rows(numbers[name])]
     features, left_out = infer_features(others.drop(columns=ranks), np.arange(len(text)), config, numbers)
-    left_out += [
-        f"column {name!r} is left out: it numbers the rows; if it is a rank, "
-        f"{typed_entry('dataset.kinds', name, Kind.REAL)}"
-        for name in ranks
-    ]
+    for name in ranks:
+        declared = typed_entry("dataset.kinds", name, Kind.REAL)
+        left_out.append(f"column {name!r} is left out: it numbers the rows; if it is a rank, {declared}")
     if not features and propensity is None:
         raise FairAllError(
             f"{config.path}: no propensity is recorded, and no feature is left to estimate it from; give "
@@ -311,13 +309,8 @@ def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLo
     known, who = (~np.isnan(label), "has a label") if config.label else (accepted, "was accepted")
     told = leaks(others[[feature.name for feature in features]], known, config, who=who)
     schema = Schema(features)
-    x = pd.DataFrame(
-        {
-            one.name: one.encode(text[one.name]) if one.kind in DISCRETE else numbers[one.name]
-            for one in features
-        },
-        index=text.index,
-    )
+    codes = {one.name: one.encode(text[one.name]) for one in features if one.kind in DISCRETE}
+    x = pd.DataFrame({name: codes.get(name, numbers[name]) for name in schema.names}, index=text.index)
     empty, of_missing = _missing(text, x, schema)
     if config.person is None:
         person, of_people = _repeated(x, group, schema)
@@ -363,12 +356,7 @@ def _complete(column: pd.Series, what: str) -> pd.Series:
 def _numbers_rows(numbers: np.ndarray) -> bool:
     """Whether a column holds 0, 1, 2, ... or 1, 2, 3, ... in any order."""
     first, n = numbers.min(), len(numbers)
-    return bool(
-        n > 2  # two values are levels
-        and first in (0, 1)
-        and numbers.max() == first + n - 1
-        and (np.sort(numbers) == first + np.arange(n)).all()
-    )
+    return n > 2 and first in (0, 1) and bool((np.sort(numbers) == first + np.arange(n)).all())
 
 
 def _accepted(column: pd.Series, config: CsvConfig) -> np.ndarray:
@@ -461,8 +449,8 @@ def _missing(text: pd.DataFrame, x: pd.DataFrame, schema: Schema) -> tuple[list[
 def _repeated(x: pd.DataFrame, group: np.ndarray, schema: Schema) -> tuple[np.ndarray | None, list[str]]:
     """Number of the distinct row, shape (N,), if rows that are equal must be of one person, and a note.
 
-    They must be if real numbers tell people apart: among the distinct rows, few have those of another one.
-    Rounded numbers do not, and a row without any real number is compared with none.
+    They must be if real numbers tell people apart: few distinct rows have the numbers of another one, as
+    they have where numbers are rounded. A row without any real number is compared with none.
     """
     real = x[[one.name for one in schema if one.kind is Kind.REAL]]
     if real.empty:
@@ -473,17 +461,18 @@ def _repeated(x: pd.DataFrame, group: np.ndarray, schema: Schema) -> tuple[np.nd
     repeats = pd.Series(row).duplicated().to_numpy()
     if not repeats.any():
         return None, []
-    shared = real[~repeats & ~unknown].duplicated(keep=False).sum()
-    if shared > MOST_SHARED * len(np.unique(row[repeats])):
-        return None, []
     second = int(repeats.argmax())
     first = int((row == row[second]).argmax())
     note = (
         f"rows {row_number(x, first)} and {row_number(x, second)} are equal in all features and the group, "
-        f"and {count(int(repeats.sum()), 'row')} repeat an earlier one: taken to be of one person each time; "
-        "give person=COLUMN"
+        f"and {count(int(repeats.sum()), 'row')} repeat an earlier one"
     )
-    return np.unique(row, return_inverse=True)[1], [note]
+    shared = real[~repeats & ~unknown].duplicated(keep=False).sum()
+    if shared > MOST_SHARED * len(np.unique(row[repeats])):
+        chance = "perhaps by chance, and are taken to be of other people; if not, give person=COLUMN"
+        return None, [f"{note}, {chance}"]
+    same = "and are taken to be of the same person; give person=COLUMN"
+    return np.unique(row, return_inverse=True)[1], [f"{note}, {same}"]
 
 
 def _inputs(
