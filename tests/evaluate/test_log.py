@@ -63,6 +63,7 @@ def test_files_and_frames_give_the_same_log(tmp_path: Path) -> None:
                 assert ours == first
     assert logs[0].schema.names == ["income", "town", "race"]
     assert logs[0].cost == 0.4
+    assert logs[0].person is None
     assert set(logs[0].decision_maker) == {"A", "B"}  # type: ignore[arg-type]
 
 
@@ -108,7 +109,11 @@ def test_only_labels_of_accepted_people_are_used() -> None:
     )
     people.loc[log.accepted.argmax(), "repaid"] = None
     told = log_of(people).notes
-    assert "1 accepted row without a label: taken to be a random part of the accepted" in told
+    assert log.labels_complete
+    assert not log_of(people).labels_complete
+    assert any(
+        "1 accepted row without a label: which labels are known is modelled from" in note for note in told
+    )
 
 
 def test_a_log_without_labels_and_columns_that_tell_the_decision() -> None:
@@ -119,6 +124,142 @@ def test_a_log_without_labels_and_columns_that_tell_the_decision() -> None:
     assert "there is no label" in log.notes[0]
     assert "column 'reason' reveals who was accepted" in log.notes[1]
     assert "'reason' reveals who has a label" in log_of(people).notes[0]
+
+
+def test_people_by_a_column() -> None:
+    log = log_of(applicants(customer=[f"c{i}" for i in range(300)] * 2), person="customer")
+    assert log.person is not None
+    assert (log.person[:300] == log.person[300:]).all()
+    assert sorted(set(log.person)) == list(range(300))
+    assert "customer" not in log.schema.names
+    assert log.notes == ()
+
+
+def test_rows_that_repeat_are_of_one_person() -> None:
+    people = applicants()
+    twice = pd.concat([people, people[100:200]], ignore_index=True)
+    log = log_of(twice)
+    assert log.person is not None
+    assert (log.person[100:200] == log.person[600:]).all()
+    assert sorted(set(log.person)) == list(range(600))
+    (note,) = log.notes
+    assert note.startswith("rows 101 and 601 are equal in all features and the group, and 100 rows repeat")
+    assert note.endswith("of the same person; give person=COLUMN")
+    for name, value in {"town": "Bath", "sex": "x", "income": None}.items():
+        twice.loc[600:601, name] = value
+        found = log_of(twice).person
+        assert found is not None
+        assert len(set(found)) == 602
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_rounded_numbers_and_missing_ones_make_no_person(decimals: int) -> None:
+    people = applicants(5000)
+    rounded = log_of(people.assign(income=(10 * people["income"]).round(decimals)))
+    assert rounded.person is None
+    assert "repeat an earlier one, perhaps by chance" in rounded.notes[0]
+    known = people["income"].where(people["town"] == "York")
+    for log in (log_of(people.assign(income=known)), log_of(people.drop(columns="income"))):
+        assert log.person is None
+        assert not any("repeat" in note for note in log.notes)
+
+
+def test_amounts_of_each_row(tmp_path: Path) -> None:
+    draw = np.random.default_rng(2)
+    people = applicants(interest=draw.uniform(0, 9, 600), credit=draw.uniform(10, 90, 600))
+    log = log_of(people, gain="interest", loss="credit")
+    assert log.cost is None
+    np.testing.assert_allclose(log.gain, people["interest"])
+    np.testing.assert_allclose(log.loss, people["credit"])
+    y = draw.integers(0, 2, 600)
+    utility = y * log.gain - (1 - y) * log.loss
+    np.testing.assert_allclose(log.stake * (y - log.break_even), utility)
+    assert {"interest", "credit"} <= set(log.schema.names)
+    dropped = log_of(people, gain="interest", loss="credit", drop=["interest", "credit", "officer", "chance"])
+    assert dropped.schema.names == ["income", "town", "race"]
+    people.to_csv(tmp_path / "log.csv", index=False)
+    words = [*KEYS, "drop=[officer,chance]", "dataset.gain=interest", "loss='credit'"]
+    read = DecisionLog.read(tmp_path / "log.csv", words)
+    np.testing.assert_allclose(read.break_even, log.break_even)
+    with pytest.raises(FairAllError, match=r"^dataset.cost=0.2: each row has its own gain and loss"):
+        DecisionLog.read(tmp_path / "log.csv", [*words, "dataset.cost=0.2"])
+
+
+def test_one_cost_as_amounts() -> None:
+    log = log_of(applicants(), cost=0.3)
+    np.testing.assert_allclose(log.gain, np.full(600, 0.7))
+    np.testing.assert_allclose(log.break_even, np.full(600, 0.3))
+    assert log_of(applicants()).cost == 0.5
+
+
+def test_missing_numbers_have_an_indicator() -> None:
+    people = applicants(debt=np.random.default_rng(3).normal(size=600))
+    poor = people["income"] < 25
+    complete = log_of(people).design.shape[1]
+    people.loc[poor, ["income", "debt"]] = None
+    log = log_of(people)
+    assert log.design.shape[1] == complete + 1  # the same cells are missing in both
+    np.testing.assert_array_equal(log.design[:, -2], poor)
+    (note,) = log.notes
+    assert note.endswith(f"indicators of their own: income ({poor.sum()}), debt ({poor.sum()})")
+    assert np.isnan(log.x["income"][poor]).all()
+    assert np.isfinite(log.inputs).all()
+    people["town"] = people["town"].where(~poor)
+    levels = log_of(people)  # the level of missing towns tells of missing numbers too
+    assert levels.design.shape[1] == complete + 1
+    assert "(missing)" in levels.schema[levels.schema.names.index("town")].levels
+    rare = people["town"].where(people.index != people.index[~poor][0]).where(~poor, "Bath")
+    people["town"] = rare.where(rare.isna() | poor, [f"t{i % 80}" for i in range(600)])
+    merged = log_of(people)  # into (other)
+    assert any("town (1)" in note for note in merged.notes)
+    assert (merged.design == rare.isna().to_numpy()[:, None]).all(0).any()
+
+
+def test_a_missing_sensitive_cell_is_a_group() -> None:
+    people = applicants()
+    people.loc[:9, "sex"] = None
+    log = log_of(people)
+    assert log.groups == ("(missing)", "f", "m")
+    assert (log.group[:10] == 0).all()
+    assert log.notes == ("column 'sex': 10 empty cells, taken for a group, (missing)",)
+    both = log_of(people, sensitive=None, groups=["sex", "race"])
+    assert both.groups[:2] == ("(missing), black", "(missing), white")
+
+
+def test_regions() -> None:
+    people = applicants(2000)
+    people.loc[:99, "income"] = None
+    people.loc[:48, "race"] = "asian"  # too few for a region
+    regions = dict(log_of(people).regions())
+    assert len(regions) == 2 + 10 + 1 + 3 + 2
+    assert (regions["of group f"] == (people["sex"] == "f")).all()
+    assert (regions["with town=Hull"] == (people["town"] == "Hull")).all()
+    assert (regions["with income missing"] == (people.index < 100)).all()
+    numbers = [rows for name, rows in regions.items() if name.startswith("with income from")]
+    assert [rows.sum() for rows in numbers] == [190] * 10
+    low, high = people["income"][numbers[3]].min(), people["income"][numbers[3]].max()
+    assert f"with income from {low:g} to {high:g}" in regions
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    people = applicants(number=np.arange(1, 601))
+    people.loc[50:60, ["income", "sex"]] = None
+    people = pd.concat([people, people[100:200].assign(number=range(601, 701))], ignore_index=True)
+    order = np.random.default_rng(4).permutation(700)
+    log, other = log_of(people), log_of(people.iloc[order])
+    np.testing.assert_allclose(other.inputs, log.inputs[order], atol=1e-6)
+    for name in ("group", "accepted", "label", "gain"):
+        np.testing.assert_array_equal(getattr(other, name), getattr(log, name)[order])
+    assert log.person is not None
+    assert other.person is not None
+    assert len(set(zip(other.person, log.person[order], strict=True))) == len(set(log.person))
+    assert log.groups == other.groups
+    assert log.schema.names == other.schema.names == ["income", "town", "race"]
+    assert [note for note in log.notes if "equal" not in note] == [
+        note for note in other.notes if "equal" not in note
+    ]
+    declared = log_of(people, kinds={"number": "real"})
+    assert "number" in declared.schema.names
 
 
 def test_regions_where_nobody_was_accepted() -> None:
@@ -133,9 +274,14 @@ def test_regions_where_nobody_was_accepted() -> None:
     assert log.regions_without_acceptance(np.where(never, 0.01, 1.0)) == []
     assert log.regions_without_acceptance(np.zeros(len(log))) == []
 
+    people.loc[:300, "income"] = None
+    people.loc[:300, ["granted", "repaid"]] = ["refused", None]
+    names = [name for name, _ in log_of(people).regions_without_acceptance(everybody)]
+    assert names == ["with income missing", "of group f with town=York"]
+
     people.loc[people["sex"] == "f", ["granted", "repaid"]] = ["refused", None]
     names = [name for name, _ in log_of(people).regions_without_acceptance(everybody)]
-    assert names == ["of group f"]
+    assert names == ["of group f", "with income missing"]
 
 
 @pytest.mark.parametrize(
@@ -143,13 +289,21 @@ def test_regions_where_nobody_was_accepted() -> None:
     [
         ({"granted": "granted"}, {}, "column 'granted' is always 'granted': nobody was rejected"),
         ({"granted": "refused"}, {}, "column 'granted' is always 'refused': nobody was accepted"),
-        ({}, {"accepted": "yes"}, "dataset.accepted=yes: column 'granted' has no such value"),
-        ({}, {"decision": "grant"}, "dataset.decision=grant: the table has no such column"),
+        ({}, {"accepted": "yes"}, "accepted=yes: column 'granted' has no such value"),
+        ({}, {"decision": "grant"}, "decision=grant: the table has no such column"),
         ({}, {"groups": ["sex", "colour"]}, "groups=colour: the table has no such column"),
         ({}, {"sensitive": None}, "a log needs groups of people: give sensitive=COLUMN"),
         ({"sex": "m"}, {}, "column 'sex' has 1 group (m); from 2 to 50 are needed"),
         ({}, {"sensitive": "income"}, "column 'income' has 600 groups"),
-        ({"sex": ["m", None, "f"] * 200}, {}, "column 'sex', row 2: an empty cell is no sensitive"),
+        ({"officer": [None, "A"] * 300}, {"person": "officer", "drop": []}, "an empty cell is no person"),
+        ({}, {"person": "name"}, "person=name: the table has no such column"),
+        ({"race": [*"12"] * 300}, {"gain": "race", "drop": []}, "give loss=COLUMN too"),
+        ({}, {"gain": "incomes", "loss": "income"}, "gain=incomes: the table has no such column; did you"),
+        ({"lost": [1, -1] * 300}, {"gain": "lost", "loss": "lost"}, "column 'lost', row 2: '-1' is no gain"),
+        ({"lost": [1, None] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: an empty cell is no gain"),
+        ({"lost": [1, np.inf] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: 'inf' is no gain"),
+        ({"lost": [1, 0] * 300}, {"gain": "lost", "loss": "lost"}, "row 2: '0' is the gain, and the loss"),
+        ({"lost": 1}, {"gain": "lost", "loss": "lost", "cost": 0.4}, "cost=0.4: each row has its own gain"),
         ({"repaid": ["yes", "no", "late"] * 200}, {}, "column 'repaid' has 3 values (late, no, yes)"),
         ({}, {"positive": ""}, "column 'repaid' has 2 values (no, yes): give the good"),
         ({}, {"drop": NO_FEATURES}, "no propensity is recorded"),
@@ -188,6 +342,8 @@ def test_propensities_of_rejected_people_may_be_missing() -> None:
     ("word", "told"),
     [
         ("lable=repaid", "did you mean label?"),
+        ("persons=customer", "did you mean person?"),
+        ("gain=a(b", "cannot read"),
         ("label", "no such key"),
         ("x=1", "no such key of a log; there are"),
     ],
@@ -203,3 +359,40 @@ def test_a_log_without_decisions(tmp_path: Path) -> None:
     applicants().to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(FairAllError, match="a log needs the past decisions: give decision=COLUMN"):
         DecisionLog.read(tmp_path / "log.csv", KEYS[:3])
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ({"label": "repayed"}, "label=repayed: {path} has no such column; did you mean repaid?"),
+        (
+            {"dataset.label": "repayed"},
+            "dataset.label=repayed: {path} has no such column; did you mean repaid?",
+        ),
+        ({"cost": "2"}, "cost=2.0 is not possible"),
+        ({"dataset.accepted": "yes"}, "dataset.accepted=yes: column 'granted' has no such value"),
+        ({"label": "granted"}, "column 'granted' cannot be both label and dataset.decision"),
+        ({"person": "sex"}, "column 'sex' cannot be both sensitive and person"),
+        ({"separator": "';'"}, "{path}: "),
+    ],
+)
+def test_messages_have_the_words_that_were_typed(words: dict[str, str], told: str, tmp_path: Path) -> None:
+    path = tmp_path / "loans.csv"
+    applicants().to_csv(path, index=False)
+    given = {"label": "repaid", "positive": "yes", "sensitive": "sex", "dataset.decision": "granted"}
+    typed = [f"{key}={value}" for key, value in (given | {"accepted": "granted"} | words).items()]
+    with pytest.raises(FairAllError) as caught:
+        DecisionLog.read(path, typed)
+    assert str(caught.value).startswith(told.format(path=path))
+    with pytest.raises(FairAllError, match=r"^log nope.csv: there is no such file"):
+        DecisionLog.read("nope.csv", typed if "cost" not in words else [])
+
+
+def test_notes_have_the_words_that_were_typed(tmp_path: Path) -> None:
+    people = applicants()
+    people["reason"] = np.where(people["granted"] == "granted", "none", "income too low")
+    people.to_csv(tmp_path / "log.csv", index=False)
+    (note,) = DecisionLog.read(tmp_path / "log.csv", KEYS).notes
+    assert note.endswith("leave it out ('drop=[reason]')")
+    (note,) = DecisionLog.read(tmp_path / "log.csv", [*KEYS, "dataset.drop=[officer]"]).notes
+    assert note.endswith("leave it out ('dataset.drop=[officer,reason]')")

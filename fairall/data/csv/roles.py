@@ -61,7 +61,11 @@ def decisions(column: pd.Series, accepted: str) -> np.ndarray:
 
 
 def revealed(
-    labelled: np.ndarray, accepted: np.ndarray, column: pd.Series, value: str
+    labelled: np.ndarray,
+    accepted: np.ndarray,
+    column: pd.Series,
+    value: str,
+    unlabelled: str = "taken to be a random part of the accepted",
 ) -> tuple[np.ndarray, list[str]]:
     """Whose label is used, shape (N,), bool, and notes on labels that are not.
 
@@ -73,6 +77,7 @@ def revealed(
         accepted: who was accepted, shape (N,), bool.
         column: of the decisions.
         value: that means acceptance.
+        unlabelled: what is assumed of accepted rows without a label, for the note on them.
 
     Raises:
         FairAllError: if only rejected people have labels.
@@ -88,9 +93,7 @@ def revealed(
     if extra := int((labelled & ~accepted).sum()):
         notes.append(f"{count(extra, 'rejected row')} with a label: not used, since no decision revealed it")
     if lacking := int((accepted & ~labelled).sum()):
-        notes.append(
-            f"{count(lacking, 'accepted row')} without a label: taken to be a random part of the accepted"
-        )
+        notes.append(f"{count(lacking, 'accepted row')} without a label: {unlabelled}")
     return labelled & accepted, notes
 
 

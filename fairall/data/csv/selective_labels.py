@@ -108,7 +108,7 @@ def empty_regions(
     Args:
         groups: masks (N,) of groups by name.
         schema: features.
-        x: their values, shape (N, D).
+        x: their values, shape (N, D); NaN, where a number is missing, is a region of its own.
         found: shape (N,), bool.
     """
     rate = found.mean()
@@ -133,30 +133,45 @@ def _regions(
                 yield f"{group} {name}".lstrip(), rows & members
 
 
+def feature_regions(feature: Feature, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and masks (N,) of the levels of a discrete feature, else of the deciles of its values (N,).
+
+    Missing numbers, NaN, are a region of their own.
+    """
+    cell = _cells(feature, values)
+    for i in np.unique(cell):
+        rows = cell == i
+        yield _name(feature, values[rows]), rows
+
+
 def _cells(feature: Feature, values: np.ndarray) -> np.ndarray:
-    """Number of the level or decile of each value, shape (N,)."""
+    """Number of the level or decile of each value, `BINS` of a missing number, shape (N,)."""
     if feature.kind in DISCRETE:
         return np.searchsorted(feature.codes, values).astype(np.int16)
-    edges = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1)))
-    return np.searchsorted(edges[1:-1], values, side="left").astype(np.int16)
+    missing = np.isnan(values)
+    edges = np.unique(np.quantile(values[~missing], np.linspace(0, 1, BINS + 1)))
+    return np.where(missing, BINS, np.searchsorted(edges[1:-1], values, side="left")).astype(np.int16)
 
 
 def _regions_of(
     feature: Feature, values: np.ndarray, cell: np.ndarray, found: np.ndarray
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Levels of a discrete feature, else runs of deciles, in which nobody is `found` (N,)."""
-    discrete = feature.kind in DISCRETE
-    size = len(feature.codes) if discrete else int(cell.max()) + 1
-    filled = np.bincount(cell[found], minlength=size) > 0
-    if discrete:
-        levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
-        yield from ((f"with {feature.name}={levels[i]}", cell == i) for i in np.flatnonzero(~filled))
-        return
+    """Levels of a discrete feature, else runs of deciles or the missing, in which nobody is `found` (N,)."""
+    empty = np.flatnonzero(np.bincount(cell[found], minlength=int(cell.max()) + 1) == 0)
     # Neighbouring empty deciles are one region.
-    start = 0
-    for end in (*np.flatnonzero(filled), size):
-        if end > start:
-            rows = (cell >= start) & (cell < end)
-            if rows.any():
-                yield f"with {feature.name} from {values[rows].min():g} to {values[rows].max():g}", rows
-        start = end + 1
+    apart = (np.diff(empty) > 1) | (empty[1:] == BINS) | (feature.kind in DISCRETE)
+    for run in np.split(empty, np.flatnonzero(apart) + 1):
+        rows = np.isin(cell, run)
+        if rows.any():
+            yield _name(feature, values[rows]), rows
+
+
+def _name(feature: Feature, values: np.ndarray) -> str:
+    """A region by the values in it."""
+    low, high = values.min(), values.max()
+    if feature.kind in DISCRETE:
+        levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
+        return f"with {feature.name}={levels[feature.codes.index(low)]}"
+    return (
+        f"with {feature.name} missing" if np.isnan(low) else f"with {feature.name} from {low:g} to {high:g}"
+    )
