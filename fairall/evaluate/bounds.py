@@ -19,17 +19,18 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logit
 
 from fairall.evaluate.estimators import People
-from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.gaps import gap_interval
 from fairall.evaluate.influence import Estimate, Sample, Z
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.plain import as_plain
 
 GAMMAS = tuple(np.linspace(1.0, 3.0, 9).tolist())
 LARGEST_GAMMA = 10.0  # up to which a turning point is searched
@@ -104,19 +105,18 @@ def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
     return Bounds(low, high)
 
 
-def difference_bounds(first: People, second: People, labels: Callable[[People], Labels], sample: Sample) -> Bounds:
+def difference_bounds(first: People, second: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of the second value minus the first, where the same labels count for both.
 
     Args:
         first: a policy that is not that of the logged decisions.
         second: likewise, on the same people.
-        labels: `manski`, or `odds_ratio` for a Γ.
+        labels: of the second.
         sample: of the people.
     """
     change = second.target - first.target
-    of = labels(second)
-    low, high = of.accepted_low + of.rest_low, of.accepted_high + of.rest_high
-    ends = (np.where(change > 0, one, other) for one, other in ((low, high), (high, low)))
+    low, high = labels.accepted_low + labels.rest_low, labels.accepted_high + labels.rest_high
+    ends = (np.where(change > 0, *pair) for pair in ((low, high), (high, low)))
     return Bounds(*(sample.mean(second.stake * change * (end - second.break_even)) for end in ends))
 
 
@@ -242,21 +242,47 @@ def one_sided(bounds: Bounds) -> bool:
     return bool(bounds.low.value - Z * bounds.low.error > 0 or bounds.high.value + Z * bounds.high.error < 0)
 
 
-def turning_points(people: People, sample: Sample, group: np.ndarray, groups: int, logged: bool) -> dict[str, float | None]:
-    """The `turning_point` of the sign of the utility, and of every gap being above 0."""
+def turning_points(
+    people: People,
+    sample: Sample,
+    group: np.ndarray,
+    groups: int,
+    logged: bool,
+    shown: np.ndarray,
+    quantities: Sequence[str],
+) -> dict[str, float | None]:
+    """The `turning_point` of the sign of the utility, and of gaps being above 0.
 
-    def utility(gamma: float) -> bool:
-        return one_sided(value_bounds(people, odds_ratio(gamma, people, logged), sample))
+    Args:
+        people: with an outcome model.
+        sample: of the people.
+        group: codes 0 to G − 1, shape (N,).
+        groups: G.
+        logged: as for `odds_ratio`.
+        shown: codes of the groups that gaps are of.
+        quantities: `utility` and names of measures.
+    """
 
-    def gap(name: str) -> Callable[[float], bool]:
-        def certain(gamma: float) -> bool:
-            labels = odds_ratio(gamma, people, logged)
-            found = rate_bounds(people, labels, sample, group, groups, logged=logged)[name]
-            return gap_interval(*found, largest=MEASURES[name].largest).low > 0
+    def certain(name: str, gamma: float) -> bool:
+        labels = odds_ratio(gamma, people, logged)
+        if name == "utility":
+            return one_sided(value_bounds(people, labels, sample))
+        found = rate_bounds(people, labels, sample, group, groups, logged=logged)[name]
+        return gap_interval(found.low[shown], found.high[shown]).low > 0
 
-        return certain
+    return {name: turning_point(partial(certain, name)) for name in quantities}
 
-    return {"utility": turning_point(utility)} | {name: turning_point(gap(name)) for name in SENSITIVE}
+
+def gap_bounds(low: Estimate, high: Estimate, largest: float) -> dict[str, float | None]:
+    """Bounds of the gap of rates (G,) that are free within theirs, and the ends of its 95 % interval."""
+    if np.isnan(low.value).any() or np.isnan(high.value).any():
+        return as_plain(low=None, high=None, interval_low=None, interval_high=None)
+    others = ~np.eye(len(low.value), dtype=bool)
+    ends = [(one[:, None] - other)[others].max() for one, other in
+            ((low.value, high.value), (high.value, low.value))]  # fmt: skip
+    outer = gap_interval(low, high, largest)
+    least, most = np.clip(ends, 0.0, largest)
+    return as_plain(low=least, high=most, interval_low=outer.low, interval_high=outer.high)
 
 
 def benchmarks(log: DecisionLog, outcome: np.ndarray) -> dict[str, float]:
@@ -275,7 +301,7 @@ def benchmarks(log: DecisionLog, outcome: np.ndarray) -> dict[str, float]:
     gram, moment = inputs.T @ inputs, inputs.T @ logit(outcome)
     names = np.array(["", "", *log.input_names])
     found = {}
-    for feature in dict.fromkeys(log.input_names):
+    for feature in dict.fromkeys(filter(None, log.input_names)):
         others = np.flatnonzero(names != feature)
         coefficient = np.linalg.lstsq(gram[np.ix_(others, others)], moment[others], rcond=None)[0]
         found[feature] = math.exp(abs(coefficient[0]))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr
 
-from fairall.evaluate.bounds import pseudo_labels, turning_point, value_bounds
+from fairall.evaluate import bounds
 from fairall.evaluate.estimators import ESTIMATORS
-from fairall.evaluate.evaluation import NOTHING, Evaluation, evaluator_of
-from fairall.evaluate.fairness import MEASURES, gap
-from fairall.evaluate.intervals import interval
+from fairall.evaluate.evaluation import Evaluation, judge
+from fairall.evaluate.fairness import MEASURES, VIEWS
+from fairall.evaluate.gaps import gap_difference, wald
+from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.views import VIEWS, View
+from fairall.evaluate.plain import as_plain, interval, without
 
 
 @dataclass(frozen=True)
@@ -24,80 +27,87 @@ class Comparison:
     first: Evaluation
     second: Evaluation
 
-    @property
+    @cached_property
     def refused(self) -> str | None:
-        """`Evaluation.refused` of the first of the two that has one."""
-        told = [
-            f"{one.policy}: {one.refused}" for one in (self.first, self.second) if one.refused is not None
-        ]
-        return told[0] if told else None
+        """`Evaluation.refused` of the first of the two that has one, else why there is no difference."""
+        told = [f"{one.policy}: {one.refused}" for one in (self.first, self.second) if one.refused is not None]
+        return told[0] if told else self.refused_value
 
-    def value_bounds(self, gamma: float) -> tuple[float, float]:
-        """Bounds of the difference in value for an odds ratio Γ between rejected and accepted people.
+    @cached_property
+    def refused_value(self) -> str | None:
+        """Why the difference in value cannot be estimated: overlap must hold where the policies differ."""
+        for one in (self.first, self.second):
+            if one.refused_value is not None:
+                return f"{one.policy}: {one.refused_value}"
+        models = self.second.models
+        if models.impossible is not None:
+            return models.impossible
+        change = np.abs(self.second.target - self.first.target)
+        read = self.difference("dr" if models.outcome else "ips")
+        return self.second.lacking(change, models.weight.value * change, "whom only one policy accepts", read)
 
-        The same labels of the rejected count for both policies. The value of logged decisions was observed
-        and has no bounds.
-        """
-        if self.first.logged or self.second.logged:
-            first, second = (one.value_bounds(gamma) for one in (self.first, self.second))
-            return second[0] - first[1], second[1] - first[0]
-        _, label, q, p, _, cost = self.first.bounded
-        difference = self.second.target - self.first.target
-        return value_bounds(difference, *pseudo_labels(gamma, label, q, p), cost)
+    def difference(self, estimator: str) -> Estimate:
+        """Second value minus first."""
+        return self.second.value(estimator) - self.first.value(estimator)
+
+    def _certain(self, gamma: float) -> bool:
+        """Whether the sign of the difference in value is certain for an odds ratio Γ."""
+        first, second = self.first, self.second
+        if first.logged or second.logged:  # its value was observed
+            own, other = (
+                bounds.value_bounds(one.people, bounds.odds_ratio(gamma, one.people, one.logged), one.sample)
+                for one in (second, first)
+            )
+            return bounds.one_sided(bounds.Bounds(own.low - other.high, own.high - other.low))
+        labels = bounds.odds_ratio(gamma, second.people)
+        return bounds.one_sided(bounds.difference_bounds(first.people, second.people, labels, first.sample))
+
+    def _value(self, estimator: str) -> dict[str, Any]:
+        if self.refused_value is not None:
+            return without(self.refused_value) | {"probability_better": None}
+        if estimator in ("dr", "sndr", "dm") and self.first.models.outcome is None:
+            return without("a model of the label needs two people with either label") | {"probability_better": None}
+        found = self.difference(estimator)
+        why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
+        better = None if why else ndtr(found.value / found.error) if found.error > 0 else 0.5
+        return interval(wald(found), why) | as_plain(probability_better=better)
+
+    def _gap(self, measure: str, view: Any) -> dict[str, Any]:
+        standing = [one.gap(measure, view) for one in (self.first, self.second)]
+        why = next((reason for _, reason in standing if reason), None)
+        nothing = {"probability_fairer": None}
+        if not all(may for may, _ in standing):
+            return without(why) | nothing
+        if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
+            return without(self.refused_value) | nothing
+        shown = self.first.models.shown
+        first, second = (one.rates(view)[measure][shown] for one in (self.first, self.second))
+        found, fairer = gap_difference(first, second)
+        return interval(found, why) | as_plain(probability_fairer=None if why else fairer)
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json: both policies, and differences, second minus first.
 
-        `turning_point` is the odds ratio Γ at which the sign of the difference in value is no longer certain,
-        `probability_better` the share of bootstrap samples in which the second has the greater value;
-        `probability_fairer` that in which its gap is smaller.
+        `turning_point` is the odds ratio Γ up to which the sign of the difference in value is certain,
+        `probability_better` and `probability_fairer` the level at which a one-sided interval of the
+        difference ends at 0.
         """
-        answered = self.first.refused_value is None and self.second.refused_value is None
-        value = {}
-        for name in ESTIMATORS:
-            if not answered:
-                value[name] = NOTHING | {"probability_better": None}
-                continue
-            (first, first_draws), (second, second_draws) = self.first.value(name), self.second.value(name)
-            draws = second_draws - first_draws
-            value[name] = interval(second - first, draws) | {"probability_better": _share_below_zero(-draws)}
-        fairness: dict[str, dict[str, Any]] = {name: {} for name in MEASURES if name != "calibration_error"}
-        for view in VIEWS:
-            for name, of_view in fairness.items():
-                if not (self.first.answers(name, view) and self.second.answers(name, view)):
-                    of_view[view] = NOTHING | {"probability_fairer": None}
-                    continue
-                used: View = view if MEASURES[name].needs_label or view == "naive" else "everyone"
-                gaps = [float(gap(one.rates(used)[name])) for one in (self.first, self.second)]
-                draws = np.subtract(*(gap(one.rate_draws(used)[name]) for one in (self.second, self.first)))
-                # Gaps of resamples are too wide by noise, and not alike for both policies.
-                draws = draws[np.isfinite(draws)]
-                if len(draws):
-                    draws = draws + (gaps[1] - gaps[0] - draws.mean())
-                of_view[view] = interval(gaps[1] - gaps[0], draws) | {
-                    "probability_fairer": _share_below_zero(draws)
-                }
+        answered = self.refused_value is None and self.first.models.outcome is not None
         return {
             "first": self.first.to_plain(),
             "second": self.second.to_plain(),
             "difference": {
                 "acceptance": float(self.second.target.mean() - self.first.target.mean()),
-                "value": value,
-                "fairness": fairness,
-                "turning_point": turning_point(self.value_bounds) if answered else None,
+                "value": {name: self._value(name) for name in ESTIMATORS},
+                "fairness": {name: {view: self._gap(name, view) for view in VIEWS} for name in MEASURES},
+                "turning_point": bounds.turning_point(self._certain) if answered else None,
             },
             "refused": self.refused,
         }
 
 
-def _share_below_zero(draws: np.ndarray) -> float | None:
-    """Share of the draws with a value that are below 0, ties half; None where none has one."""
-    finite = draws[np.isfinite(draws)]
-    return float(((finite < 0) + 0.5 * (finite == 0)).mean()) if len(finite) else None
-
-
 def compare(first: Any, second: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Comparison:
-    """Compare two policies on the people of a log, with the same models and bootstrap samples.
+    """Compare two policies on the people of a log, with the same models.
 
     Args:
         first: a policy, as for `evaluate`; None for the one that took the logged decisions.
@@ -108,5 +118,4 @@ def compare(first: Any, second: Any, log: pd.DataFrame | DecisionLog, **options:
     Raises:
         FairAllError: where the log or a policy cannot be used.
     """
-    evaluator = evaluator_of(log, [first, second], **options)
-    return Comparison(evaluator.evaluate(first), evaluator.evaluate(second))
+    return Comparison(*judge([first, second], log, **options))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -11,63 +11,43 @@ import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
 
-from fairall.data.csv.selective_labels import DEVIATIONS, LEAST_EFFECTIVE, TOTAL_TOLERANCE
-from fairall.errors import count
-from fairall.evaluate.bounds import (
-    bounds,
-    label_bounds,
-    pseudo_labels,
-    sensitivity,
-    turning_points,
-    value_bounds,
-)
+from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
+from fairall.errors import FairAllError, count
+from fairall.evaluate import bounds, checks, validation
 from fairall.evaluate.contraction import Contraction, contraction
-from fairall.evaluate.estimators import ESTIMATORS, Rows, ValueSums, value_columns
-from fairall.evaluate.fairness import (
-    BINS,
-    MEASURES,
-    bins,
-    calibration_errors,
-    calibration_interval,
-    gap,
-    gap_interval,
-    rates,
-    reliability,
-    undefined,
-)
-from fairall.evaluate.intervals import (
-    Bootstrap,
-    Sums,
-    as_plain,
-    guaranteed_interval,
-    interval,
-)
+from fairall.evaluate.estimators import ESTIMATORS, LABELS, People, guaranteed_interval
+from fairall.evaluate.fairness import MEASURES, VIEWS, View, columns, rates, support
+from fairall.evaluate.gaps import gap_interval, wald
+from fairall.evaluate.influence import Column, Estimate, Sample
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.nuisance import Fitted, fit_outcome, fit_propensity, for_inverse
-from fairall.evaluate.policies import target_probabilities
-from fairall.evaluate.views import VIEWS, View, view_columns
+from fairall.evaluate.nuisance import Fitted, fit
+from fairall.evaluate.plain import NOTHING, as_plain, interval, without
+from fairall.evaluate.policies import Target, target_policy
 from fairall.metrics import effective_sample_size
 
-LOGGED = "the logged decisions"
-UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
-MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
-# Measures about people of one label, accepted or not, or about the label of everybody.
-BY_LABEL = ("equal_opportunity", "false_positive", "false_negative", "calibration_error")
-NOTHING: dict[str, float | None] = {"estimate": None, "low": None, "high": None}
+# Measures about people of one label, accepted or not.
+BY_LABEL = ("equal_opportunity", "false_positive", "false_negative")
+DISAGREEING = 3.0  # standard errors between two estimators
+OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score")  # of `Models`
 Model: TypeAlias = str | ClassifierMixin
-OPTIONS = ("propensity_model", "outcome_model", "folds", "seed")  # of `Evaluator`
 
 
-class Evaluator:
-    """Evaluates any number of policies from one log, whose models are fitted once.
+class Models:
+    """The models of a log, which serve any number of policies.
 
     Args:
         log: of past decisions.
-        propensity_model: of decisions without recorded propensities: `auto`, `logistic`, `boosting` or a
-            scikit-learn classifier (`nuisance.fit_propensity`).
+        propensity_model: of decisions without recorded propensities, and of which labels are known where some
+            of the accepted have none: `auto`, `logistic` or a scikit-learn classifier (`nuisance.fit`).
         outcome_model: of the labels, likewise.
         folds: of the cross-fitting.
-        seed: of folds and bootstrap.
+        seed: of folds, blocks and multiplier bootstrap.
+        smallest_cell: people of a group, or with a label, below which nothing about them is shown.
+        score: probability of a positive label by a model to be validated, shape (N,), or its column; by default
+            the outcome model's.
+
+    Raises:
+        FairAllError: where a model cannot be used.
     """
 
     def __init__(
@@ -78,43 +58,87 @@ class Evaluator:
         outcome_model: Model = "auto",
         folds: int = 5,
         seed: int = 0,
+        smallest_cell: int = 10,
+        score: Any = None,
     ) -> None:
-        self.log = log
-        self.fitted_propensity: Fitted | None = None
-        if log.propensity is None:
-            self.fitted_propensity = fit_propensity(log, propensity_model, folds, seed)
-        self.fitted_outcome: Fitted | None = None
+        self.log, self.seed, self.smallest_cell = log, seed, smallest_cell
+        self.propensity: Fitted | None = None
+        if log.propensity is None or np.isnan(log.propensity).any():
+            decision = log.accepted.astype(float)
+            self.propensity = fit(log, decision, "decision", propensity_model, folds, seed)
+            if self.propensity is None:
+                raise FairAllError(
+                    f"{count(int(decision.sum()), 'person was', 'people were')} accepted: a model of the "
+                    "decision needs two people with either decision"
+                )
+        self.labelled: Fitted | None = None
+        if log.revealed.any() and not log.labels_complete:
+            known = np.where(log.accepted, log.revealed, np.nan)
+            self.labelled = fit(log, known, "known label", propensity_model, folds, seed)
+        self.outcome: Fitted | None = None
         if log.revealed.any():
-            self.fitted_outcome = fit_outcome(log, outcome_model, folds, seed)
-        self.bootstrap = Bootstrap(len(log.group), self.fitted_propensity, self.fitted_outcome, seed=seed)
+            self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
+        fitted = {"labelled": self.labelled, "outcome": self.outcome}
+        if log.propensity is None:
+            fitted["propensity"] = self.propensity
+        parametric = {name: one.parametric for name, one in fitted.items() if one and one.parametric}
+        self.sample = Sample(len(log), parametric, log.person, seed)
+        self.score = None if score is None else target_policy(score, log).probability
 
     @cached_property
-    def acceptance_propensity(self) -> np.ndarray:
-        """Probability that the logged decision was acceptance, shape (N,); NaN where it is not known."""
+    def acceptance(self) -> np.ndarray:
+        """π, the probability that the logged decision was acceptance, estimated where not recorded, (N,)."""
+        recorded, fitted = self.log.propensity, self.propensity
+        if fitted is None:
+            assert recorded is not None
+            return recorded
+        return fitted.probability if recorded is None else np.where(np.isnan(recorded), fitted.probability, recorded)
+
+    @property
+    def separable(self) -> bool:
+        """Whether the features tell nearly every decision, so that rejected people had no chance."""
+        return self.log.propensity is None and self.propensity is not None and self.propensity.auc > checks.SEPARABLE
+
+    @cached_property
+    def label_weight(self) -> Column:
+        """r/ℓ, the weight of a revealed label among accepted people."""
+        revealed = self.log.revealed.astype(float)
+        if self.labelled is None:
+            return Column(revealed)
+        weight = revealed * self.labelled.inverse()
+        slope = {"labelled": -weight * (1.0 - self.labelled.probability)} if self.labelled.parametric else {}
+        return Column(weight, slope)
+
+    @cached_property
+    def weight(self) -> Column:
+        """r/p, the weight of a revealed label among all people."""
         if self.log.propensity is not None:
-            return self.log.propensity
-        assert self.fitted_propensity is not None
-        return self.fitted_propensity.probability
+            return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
+        assert self.propensity is not None
+        inverse = self.propensity.inverse()
+        slope = {"propensity": -inverse * (1.0 - self.propensity.probability)} if self.propensity.parametric else {}
+        return self.label_weight * Column(inverse, slope)
 
     @cached_property
-    def weighting_propensity(self) -> np.ndarray:
-        """The same for weights 1/p, see `nuisance.for_inverse`."""
-        fitted = self.fitted_propensity
-        return self.acceptance_propensity if fitted is None else for_inverse(fitted)
+    def outcome_column(self) -> Column | None:
+        """q with its derivative."""
+        if self.outcome is None:
+            return None
+        q = self.outcome.probability
+        return Column(q, {"outcome": q * (1.0 - q)} if self.outcome.parametric else {})
 
-    def evaluate(self, policy: Any = None) -> Evaluation:
-        """Evaluate a policy.
+    @cached_property
+    def impossible(self) -> str | None:
+        """`checks.impossible` of the propensities of the decisions."""
+        log = self.log
+        recorded = log.propensity is not None
+        return checks.impossible(log, self.acceptance if log.propensity is None else log.propensity, recorded)
 
-        Args:
-            policy: of `policies.target_probabilities`; None for the one that took the logged decisions.
-
-        Raises:
-            FairAllError: where the policy cannot be applied to the log.
-        """
-        if policy is None:
-            return Evaluation(self, LOGGED, self.log.accepted.astype(float), logged=True)
-        target, name = target_probabilities(policy, self.log)
-        return Evaluation(self, name, target)
+    @cached_property
+    def shown(self) -> np.ndarray:
+        """Codes of the groups with people enough."""
+        sizes = np.bincount(self.log.group, minlength=len(self.log.groups))
+        return np.flatnonzero(sizes >= self.smallest_cell)
 
 
 @dataclass(frozen=True)
@@ -122,37 +146,43 @@ class Evaluation:
     """Estimates about one policy.
 
     Attributes:
-        evaluator: with the log and its models.
+        models: of the log.
         policy: its name.
         target: its acceptance probabilities, shape (N,).
         logged: whether it is the policy of the log.
+        notes: on the policy.
     """
 
-    evaluator: Evaluator
+    models: Models
     policy: str
     target: np.ndarray
     logged: bool = False
+    notes: tuple[str, ...] = ()
+    _rates: dict[View, dict[str, Estimate]] = field(init=False, repr=False, default_factory=dict)
 
     @property
     def log(self) -> DecisionLog:
         """The log."""
-        return self.evaluator.log
+        return self.models.log
+
+    @property
+    def sample(self) -> Sample:
+        """The rows of the log."""
+        return self.models.sample
 
     @cached_property
-    def rows(self) -> Rows:
+    def people(self) -> People:
         """What the estimators see of the log's people."""
-        log, fitted = self.log, self.evaluator.fitted_outcome
-        labelled = log.revealed.sum() / max(log.accepted.sum(), 1)
-        outcome = np.full(len(self.target), np.nan) if fitted is None else fitted.probability
-        return Rows(
-            self.target,
-            self.evaluator.weighting_propensity * labelled,
-            log.revealed,
-            np.nan_to_num(log.label),
-            outcome,
-            labelled,
-            self.logged,
-        )
+        people = self.with_target(self.target)
+        return replace(people, kept=self.models.label_weight) if self.logged else people
+
+    def with_target(self, target: np.ndarray) -> People:
+        """The log's people, judged by other acceptance probabilities (N,)."""
+        log, models = self.log, self.models
+        return People(
+            target, log.revealed, np.nan_to_num(log.label), models.weight, models.weight * target,
+            models.outcome_column, log.stake, log.break_even,
+        )  # fmt: skip
 
     @cached_property
     def refused(self) -> str | None:
@@ -170,164 +200,206 @@ class Evaluation:
             return "the log has no labels: only acceptance rates are known"
         if self.logged or self.target.sum() <= 0:  # observed, or 0
             return None
-        return self._lacking(self.target, self.rows.weight, "whom the policy accepts")
+        models, read = self.models, self.value("dr" if self.models.outcome else "ips")
+        return (
+            models.impossible
+            or checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
+            or self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
+            or self._outside()
+        )
+
+    def _outside(self) -> str | None:
+        limits = bounds.value_bounds(self.people, bounds.manski(self.people), self.sample)
+        for name in ("ips", "dr"):
+            if name == "ips" or self.models.outcome:
+                ends = float(limits.low.value), float(limits.high.value)
+                told = checks.outside(self.value(name), *ends, LABELS[name])
+                if told is not None:
+                    return told
+        return None
+
+    def lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str, estimate: Estimate) -> str | None:
+        """`checks.lacking`, for an estimate that people of weight `wanted` enter."""
+        models = self.models
+        error = float(estimate.error) / float(self.log.stake.mean())
+        return checks.lacking(self.log, models.acceptance, models.separable, wanted, weight, whom, error)
 
     @cached_property
     def refused_rates(self) -> str | None:
         """Why the measures `BY_LABEL`, whose denominators hold the rejected too, cannot be estimated."""
         if self.refused_value is not None:
             return self.refused_value
-        return self._lacking(np.ones_like(self.target), self.rows.inverse, "of the log")
+        if self.models.impossible is not None:
+            return self.models.impossible
+        of_labels = columns("dr" if self.models.outcome else "ips", self.people).positive
+        wanted = np.ones_like(self.target)
+        return self.lacking(wanted, self.people.weight.value, "of the log", self.sample.mean(of_labels))
 
-    def _lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str) -> str | None:
-        """What overlap is missing for estimates about people weighted by `wanted` (N,); None for nothing.
-
-        Args:
-            wanted: shares of people that count, shape (N,).
-            weight: of their labels, shape (N,).
-            whom: which people, in words.
-        """
-        log = self.log
-        lacking = log.regions_without_acceptance(wanted)
-        if lacking:
-            told = "; ".join(f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in lacking[:5])
-            return f"no overlap: {told} was accepted with a known label"
-        unlikely = wanted * (self.evaluator.acceptance_propensity < UNLIKELY)
-        if unlikely.sum() > MOST_UNLIKELY * wanted.sum():
-            shares = [
-                f"{unlikely[log.group == g].sum() / max(wanted[log.group == g].sum(), 1e-300):.0%} of {name}"
-                for g, name in enumerate(log.groups)
-            ]
-            return (
-                f"no overlap: {unlikely.sum() / wanted.sum():.0%} of the people {whom} had a propensity "
-                f"below {UNLIKELY:g} ({', '.join(shares)})"
-            )
-        size = effective_sample_size(weight)
-        if size < LEAST_EFFECTIVE:
-            return (
-                f"the effective sample size of the weights is {size:.0f}, below {LEAST_EFFECTIVE}: too "
-                f"few accepted people are like those {whom}"
-            )
-        return None
-
-    def answers(self, measure: str, view: View) -> bool:
-        """Whether a measure of fairness has an estimate in a view.
+    def refused_measure(self, measure: str, view: View) -> str | None:
+        """Why a measure of fairness has no estimate in a view; None where it has.
 
         The naive view needs a label. In the others acceptance is always known, measures about people of one
         label (`BY_LABEL`) need overlap for everybody, and the rest overlap for those whom the policy accepts.
         """
-        if not MEASURES[measure].needs_label and view != "naive":
-            return True
         if view == "naive":
-            return bool(self.log.revealed.any())
-        return (self.refused_rates if measure in BY_LABEL else self.refused_value) is None
+            return None if self.log.revealed.any() else "the log has no labels"
+        if MEASURES[measure].labels == "none":
+            return None
+        if view == "dr" and self.models.outcome is None:
+            return "a model of the label needs two people with either label"
+        return self.refused_rates if measure in BY_LABEL else self.refused_value
 
-    @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """Doubts about the estimates."""
-        if not self.log.revealed.any():
-            return ()
-        weight, told = self.rows.weight, []
-        total, expected = weight.sum(), self.target.sum()
-        noise = np.sqrt((weight**2).sum())
-        if expected > 0 and abs(total - expected) > max(TOTAL_TOLERANCE * expected, DEVIATIONS * noise):
-            told.append(
-                f"the weights of the accepted sum to {total / expected:.2g} times the number of people whom "
-                "the policy accepts instead of 1: the propensities may not be those of these decisions"
-            )
-        for g, name in enumerate(self.log.groups):
-            size = self.overlap(self.log.group == g)["effective_sample_size"]
-            if size is not None and 0 < size < LEAST_EFFECTIVE and self.refused_value is None:
-                told.append(
-                    f"the labels of group {name} count as {size:.0f} equally weighted ones, below "
-                    f"{LEAST_EFFECTIVE}: its rates, and all gaps, may err by more than their intervals say"
-                )
-        return (*told, *undefined(self.rates("dr"), self.log.groups))
+    def value(self, estimator: str) -> Estimate:
+        """An estimate of the value; 0 where the policy accepts nobody."""
+        if self.target.sum() <= 0:
+            return self.sample.mean(self.target)
+        return ESTIMATORS[estimator](self.people, self.sample)
 
-    @cached_property
-    def value_sums(self) -> Sums:
-        """Sums of `value_columns` over all people."""
-        columns = value_columns(self.rows, self.log.cost)
-        return self.evaluator.bootstrap.sums(columns, np.zeros(len(self.target), dtype=int), 1).overall
+    def no_interval(self, estimator: str, by_label: bool = False) -> str | None:
+        """Why an estimator, or the rates of its view, have no interval.
 
-    def value(self, estimator: str) -> tuple[float, np.ndarray]:
-        """An estimate of the value, and its bootstrap draws (draws,)."""
-        function, cost = ESTIMATORS[estimator], self.log.cost
-        with np.errstate(invalid="ignore", divide="ignore"):
-            estimate = function(ValueSums.of(self.value_sums.total), cost)
-            return float(estimate), function(ValueSums.of(self.value_sums.draws), cost)
-
-    @cached_property
-    def _score(self) -> tuple[np.ndarray, np.ndarray | None]:
-        """What calibration is of, and its derivative by the log odds of the propensity, both shape (N,).
-
-        The probability of acceptance; of the logged decisions themselves where some propensity is unknown.
+        Args:
+            estimator: of `ESTIMATORS`, or a view.
+            by_label: whether the estimate rests on the labels of all people, not of accepted ones only.
         """
-        propensity = self.evaluator.acceptance_propensity
-        if not self.logged or np.isnan(propensity).any():
-            return self.target, None
-        return propensity, propensity * (1.0 - propensity)
+        models = self.models
+        if estimator == "dm" and models.outcome and models.outcome.parametric is None:
+            return f"the outcome is modelled by {models.outcome.name}, whose error has no theory: read DR"
+        if estimator in ("ips", "snips"):
+            needed = [("known labels are", models.labelled)]
+            if self.log.propensity is None and (by_label or not self.logged):
+                needed.append(("propensities are", models.propensity))
+            for what, fitted in needed:
+                if fitted is not None and fitted.parametric is None:
+                    return f"the {what} modelled by {fitted.name}, whose error has no theory: read DR"
+        return None
 
-    def view_sums(self, view: View) -> Sums:
-        """Sums of `view_columns` by group and bin of the score, (groups·BINS, 5)."""
-        if view not in self._views:
-            score, slope = self._score
-            self._views[view] = self.evaluator.bootstrap.sums(
-                view_columns(view, self.rows, score, score_slope=slope),
-                self.log.group * BINS + bins(score),
-                len(self.log.groups) * BINS,
-            )
-        return self._views[view]
-
-    @cached_property
-    def _views(self) -> dict[str, Sums]:
-        return {}
-
-    def _by_group(self, view: View, of: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """Sums of a view by group, `total` (G, 4) or `draws` (draws, G, 4), and those of all people."""
-
-        def summed(sums: Sums) -> np.ndarray:
-            cells = getattr(sums, of)[..., :4]
-            return cells.reshape(*cells.shape[:-2], len(self.log.groups), BINS, -1).sum(-2)
-
-        everyone = None if view == "naive" else summed(self.view_sums("everyone"))
-        return summed(self.view_sums(view)), everyone
-
-    def rates(self, view: View) -> dict[str, np.ndarray]:
-        """The rate of each measure by group, shape (G,), by name."""
-        sums, everyone = self._by_group(view, "total")
-        return rates(sums, self.log.cost, everyone)
-
-    def rate_draws(self, view: View) -> dict[str, np.ndarray]:
-        """Bootstrap draws of `rates`, shape (draws, G)."""
-        sums, everyone = self._by_group(view, "draws")
-        return rates(sums, self.log.cost, everyone)
-
-    def _bins(self, view: View, of: str = "total") -> np.ndarray:
-        cells = getattr(self.view_sums(view), of)[..., [0, 4, 2]]
-        return cells.reshape(*cells.shape[:-2], len(self.log.groups), BINS, 3)
-
-    def fairness(self, view: View) -> dict[str, dict[str, float | None]]:
-        """Each measure of unfairness with its interval."""
-        own, draws = self.rates(view), self.rate_draws(view)
+    def values(self) -> dict[str, dict[str, Any]]:
+        """The value by estimator, with intervals; None where it is refused."""
+        if self.refused_value is not None:
+            return {name: NOTHING | {"why": self.refused_value} for name in ESTIMATORS}
         found = {}
-        for name, values in own.items():
-            low, high = gap_interval(values, draws[name], largest=MEASURES[name].largest)
-            found[name] = as_plain(estimate=float(gap(values)), low=low, high=high)
-        error = float(calibration_errors(self._bins(view)).max(-1))
-        low, high = calibration_interval(self._bins(view), self._bins(view, "draws"))
-        return found | {"calibration_error": as_plain(estimate=error, low=low, high=high)}
+        for name in ESTIMATORS:
+            if name in ("dr", "sndr", "dm") and self.models.outcome is None:
+                found[name] = without("a model of the label needs two people with either label")
+            else:
+                found[name] = interval(wald(self.value(name)), self.no_interval(name))
+        return found
+
+    def guarantee(self) -> dict[str, Any]:
+        """The interval of `estimators.guaranteed_interval`, where it holds."""
+        log = self.log
+        if self.refused_value is not None:
+            return as_plain(low=None, high=None) | {"why": self.refused_value}
+        if not log.labels_complete or log.propensity is None or log.cost is None:
+            why = "it needs recorded propensities, labels of all accepted people, and one cost for all"
+            return as_plain(low=None, high=None) | {"why": why}
+        low, high = guaranteed_interval(self.people)
+        return as_plain(low=low, high=high)
+
+    def rates(self, view: View) -> dict[str, Estimate]:
+        """The rate of each measure by group, shape (G,), by name."""
+        if view not in self._rates:
+            used = view
+            if view != "naive" and (not self.log.revealed.any() or (view == "dr" and self.models.outcome is None)):
+                used = "ips"  # only acceptance is read
+            self._rates[view] = rates(used, self.people, self.sample, self.log.group, len(self.log.groups))
+        return self._rates[view]
+
+    def doubt(self, measure: str, view: View, code: int) -> tuple[bool, str | None]:
+        """Whether the rate of a group may be shown, and why it has no interval or is not shown."""
+        why = self.refused_measure(measure, view)
+        if why is not None:
+            return False, why
+        one, name, members = MEASURES[measure], self.log.groups[code], self.log.group == code
+        if one.labels == "none" and view != "naive":
+            return True, None
+        weights = support(one, view, self.people)[members]
+        labels, least = int(np.count_nonzero(weights)), self.models.smallest_cell
+        what = {"positive": "positive labels", "negative": "negative labels"}.get(one.labels, "labels")
+        if labels < least:
+            return False, f"group {name} has fewer than {least} {what} that count"
+        effective = effective_sample_size(np.abs(weights))
+        if effective < LEAST_EFFECTIVE:
+            return True, (
+                f"the {labels} {what} of group {name} count as {effective:.0f} equally weighted ones, "
+                f"below {LEAST_EFFECTIVE}"
+            )
+        return True, self.no_interval(view, one.labels != "accepted")
+
+    def gap(self, measure: str, view: View) -> tuple[bool, str | None]:
+        """The same of the gap over all shown groups."""
+        if len(self.models.shown) < 2:
+            return False, f"fewer than two groups have {self.models.smallest_cell} people"
+        doubts = [self.doubt(measure, view, code) for code in self.models.shown]
+        return all(may for may, _ in doubts), next((why for may, why in sorted(doubts, key=_hidden) if why), None)
+
+    def fairness(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """Each measure of unfairness in each view, with its interval."""
+        found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in MEASURES}
+        for name, one in MEASURES.items():
+            for view in VIEWS:
+                may, why = self.gap(name, view)
+                if may:
+                    own = self.rates(view)[name][self.models.shown]
+                    found[name][view] = interval(gap_interval(own, largest=one.largest), why)
+                else:
+                    found[name][view] = without(why)
+        return found
+
+    def bounds(self) -> dict[str, dict[str, float | None]]:
+        """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
+        return self._bounds(bounds.manski(self.people))
+
+    def _bounds(self, labels: bounds.Labels) -> dict[str, dict[str, float | None]]:
+        shown, log = self.models.shown, self.log
+        found = {"utility": bounds.value_bounds(self.people, labels, self.sample)}
+        plain = {
+            "utility": as_plain(
+                low=found["utility"].low.value,
+                high=found["utility"].high.value,
+                interval_low=wald(found["utility"].low).low,
+                interval_high=wald(found["utility"].high).high,
+            )
+        }
+        if len(shown) < 2:
+            return plain
+        of_rates = bounds.rate_bounds(
+            self.people, labels, self.sample, log.group, len(log.groups), logged=self.logged
+        )
+        for name, (low, high) in of_rates.items():
+            plain[name] = bounds.gap_bounds(low[shown], high[shown], MEASURES[name].largest)
+        return plain
+
+    def sensitivity(self) -> dict[str, Any] | None:
+        """Bounds by odds ratio Γ, where conclusions turn, and the Γ of hiding a feature of the log."""
+        if self.refused_value is not None or self.models.outcome is None:
+            return None
+        log = self.log
+        answered = ["utility", *(name for name in bounds.SENSITIVE if self.gap(name, "dr")[0])]
+        by_gamma = {gamma: self._bounds(bounds.odds_ratio(gamma, self.people, self.logged)) for gamma in bounds.GAMMAS}
+        points = bounds.turning_points(
+            self.people, self.sample, log.group, len(log.groups), self.logged, self.models.shown, answered
+        )
+        return {
+            "bounds": {
+                name: [{"gamma": gamma} | of[name] for gamma, of in by_gamma.items()] for name in answered
+            },
+            "turning_points": points,
+            "benchmarks": bounds.benchmarks(log, self.models.outcome.probability),
+        }
 
     def overlap(self, rows: np.ndarray | None = None) -> dict[str, float | None]:
-        """Effective sample size (Kish 1965), largest value and concentration of the weights a/p of labels.
+        """Effective sample size (Kish 1965), largest value and concentration of the weights of labels.
 
         Args:
             rows: a selection of people, shape (N,), bool; None for all.
         """
-        weight = np.sort(self.rows.weight[self.log.revealed if rows is None else self.log.revealed & rows])
+        chosen = self.log.revealed if rows is None else self.log.revealed & rows
+        weight = np.sort(self.people.kept.value[chosen])
         total = weight.sum()
         if total <= 0:
-            return as_plain(effective_sample_size=0.0, largest_weight=0.0, share_of_top_percent=np.nan)
+            return as_plain(effective_sample_size=0.0, largest_weight=0.0, share_of_top_percent=None)
         top = weight[-max(1, round(len(weight) / 100)) :]
         return as_plain(
             effective_sample_size=effective_sample_size(weight),
@@ -336,202 +408,160 @@ class Evaluation:
         )
 
     @cached_property
-    def sensitivity(self) -> pd.DataFrame:
-        """Bounds by odds ratio Γ (`bounds.sensitivity`)."""
-        return sensitivity(*self.bounded, score=self._score[0], **self._decided)
+    def disagreement(self) -> str | None:
+        """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
+        if self.refused_value is not None or self.models.outcome is None or self.logged or self.target.sum() <= 0:
+            return None
+        read = self.value("dr")
+        for name in ("ips", "dm"):
+            change = self.value(name) - read
+            if abs(change.value) > max(DISAGREEING * change.error, read.error):
+                reason = "the outcome model fails among the people whom the policy accepts"
+                if name == "ips":
+                    worst = validation.worst_balance(self.log, self.people)
+                    reason = f"its weights leave the accepted unlike all people{worst}: the propensities are doubtful"
+                return (
+                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 people "
+                    f"(standard error {100 * change.error:.1f}): {reason}"
+                )
+        return None
 
-    @property
-    def bounded(self) -> tuple[Any, ...]:
-        """Positional arguments of `bounds.sensitivity`."""
-        log, rows = self.log, self.rows
-        label = np.where(log.revealed, rows.label, np.nan)
-        return self.target, label, rows.outcome, rows.propensity, log.group, log.cost
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Doubts about the estimates, and what they lack."""
+        told = [] if self.disagreement is None else [self.disagreement]
+        hidden = [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]
+        if hidden:
+            told.append(
+                f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are no "
+                f"part of gaps: {', '.join(hidden)}"
+            )
+        if self.log.revealed.any():
+            reasons: dict[str, list[str]] = {}
+            for name in MEASURES:
+                why = self.gap(name, "dr")[1]
+                if why and why != self.refused_measure(name, "dr"):
+                    reasons.setdefault(why, []).append(MEASURES[name].label)
+            told += [f"no interval of {', '.join(names)}: {why}" for why, names in reasons.items()]
+        return tuple(told)
 
-    def value_bounds(self, gamma: float) -> tuple[float, float]:
-        """Bounds of the value for an odds ratio Γ (`bounds.pseudo_labels`)."""
-        target, label, q, p, group, cost = self.bounded
-        return value_bounds(target, *pseudo_labels(gamma, label, q, p, group=group, **self._decided), cost)
-
-    @property
-    def _decided(self) -> dict[str, Any]:
-        return {"decisions": self.log.accepted, "labelled": self.rows.labelled} if self.logged else {}
-
-    def values(self) -> dict[str, dict[str, float | None]]:
-        """The value by estimator, with intervals; None where it is refused."""
-        if self.refused_value is not None:
-            return dict.fromkeys(ESTIMATORS, NOTHING)
-        return {name: interval(*self.value(name)) for name in ESTIMATORS}
-
-    def guarantee(self) -> dict[str, float | None]:
-        """The interval of `intervals.guaranteed_interval`; None where the value is refused."""
-        if self.refused_value is not None:
-            return as_plain(low=np.nan, high=np.nan)
-        rows = self.rows
-        low, high = guaranteed_interval(rows.target, rows.weight, rows.label, self.log.cost, clip=rows.clip)
-        return as_plain(low=low, high=high)
-
-    def gaps(self) -> dict[str, dict[str, dict[str, float | None]]]:
-        """`fairness` by measure and view; None where it is refused."""
-        labelled = self.log.revealed.any()
-        views: list[View] = [view for view in VIEWS if labelled]
-        found = {view: self.fairness(view) for view in views} | {"everyone": self.fairness("everyone")}
-        return {
-            name: {
-                view: found[view if labelled else "everyone"][name] if self.answers(name, view) else NOTHING
-                for view in VIEWS
-            }
-            for name in MEASURES
-        }
-
-    def bounds(self) -> dict[str, dict[str, float | None]]:
-        """Bounds of utility and gaps without assumption (`bounds.bounds`)."""
-        label = np.where(self.log.revealed, self.rows.label, np.nan)
-        found = bounds(self.target, *label_bounds(label), self.log.group, self.log.cost, score=self._score[0])
-        return {name: as_plain(low=low, high=high) for name, (low, high) in found.items()}
+    @cached_property
+    def contraction(self) -> Contraction | None:
+        """Failure rates beside those of the log's decision makers; None where it names none."""
+        log = self.log
+        if log.decision_maker is None or not log.revealed.any():
+            return None
+        order = self.models.acceptance if self.logged else self.target
+        return contraction(
+            order, log.accepted, log.label, log.decision_maker, log.person, self.models.seed,
+            self.models.smallest_cell,
+        )  # fmt: skip
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
-        log = self.log
-        labelled, answered = bool(log.revealed.any()), self.refused_value is None
+        log, models = self.log, self.models
         return {
             "policy": self.policy,
-            "log": self._log_plain(),
+            "log": {
+                "people": len(log),
+                "accepted": int(log.accepted.sum()),
+                "labelled": int(log.revealed.sum()),
+                "persons": None if log.person is None else int(log.person.max()) + 1,
+                "cost": log.cost,
+                "propensities": "estimated" if log.propensity is None else "recorded",
+            },
             "acceptance": float(self.target.mean()),
             "value": self.values(),
             "guarantee": self.guarantee(),
-            "fairness": self.gaps(),
-            "groups": self._groups_plain(labelled),
+            "fairness": self.fairness(),
+            "acceptance_ratio": validation.acceptance_ratio(self),
+            "groups": self._groups_plain(),
             "bounds": self.bounds(),
-            "sensitivity": self._sensitivity_plain() if answered else None,
-            "overlap": self.overlap()
-            if labelled
-            else as_plain(effective_sample_size=0.0, largest_weight=np.nan, share_of_top_percent=np.nan),
-            "contraction": self._contraction_plain(),
+            "sensitivity": self.sensitivity(),
+            "overlap": self.overlap(),
+            "calibration": validation.calibration(self),
+            "balance": validation.balance(self),
+            "thresholds": validation.thresholds(self),
+            "costs": validation.costs(self),
+            "contraction": None if self.contraction is None else self.contraction.to_plain(),
             "models": {
                 name: None
                 if fitted is None
                 else {"name": fitted.name} | as_plain(log_loss=fitted.log_loss, auc=fitted.auc)
                 for name, fitted in (
-                    ("propensity", self.evaluator.fitted_propensity),
-                    ("outcome", self.evaluator.fitted_outcome),
+                    ("propensity", models.propensity),
+                    ("labelled", models.labelled),
+                    ("outcome", models.outcome),
                 )
             },
-            "notes": list(log.notes),
+            "notes": [*log.notes, *self.notes],
             "warnings": list(self.warnings),
             "refused": self.refused,
         }
 
-    def _log_plain(self) -> dict[str, Any]:
-        log = self.log
-        return {
-            "people": len(log.group),
-            "accepted": int(log.accepted.sum()),
-            "labelled": int(log.revealed.sum()),
-            "cost": log.cost,
-            "propensities": "estimated" if log.propensity is None else "recorded",
-        }
-
-    def _groups_plain(self, labelled: bool) -> dict[str, Any]:
-        """By group: numbers of people, overlap, rates in each view, and the reliability curve."""
-        log = self.log
-        views: tuple[View, ...] = VIEWS if labelled else ("everyone",)
-        own = {view: (self.rates(view), self.rate_draws(view)) for view in views}
-        curves = {
-            view: reliability(self._bins(view)) for view in views if self.answers("calibration_error", view)
-        }
-        found: dict[str, Any] = {}
-        for g, name in enumerate(log.groups):
-            members = log.group == g
-            found[name] = {
+    def _groups_plain(self) -> dict[str, Any]:
+        """By group: numbers of people, overlap, and rates in each view."""
+        log, found = self.log, {}
+        for code in self.models.shown:
+            members = log.group == code
+            of_rates: dict[str, dict[str, Any]] = {name: {} for name in MEASURES}
+            for name in MEASURES:
+                for view in VIEWS:
+                    may, why = self.doubt(name, view, code)
+                    own = interval(wald(self.rates(view)[name], code), why) if may else without(why)
+                    of_rates[name][view] = own
+            found[log.groups[code]] = {
                 "people": int(members.sum()),
                 "accepted": int(log.accepted[members].sum()),
                 "labelled": int(log.revealed[members].sum()),
                 "acceptance": float(self.target[members].mean()),
-                "overlap": self.overlap(members) if labelled else None,
-                "rates": {
-                    measure: {
-                        view: interval(of[measure][g], draws[measure][:, g])
-                        for view, (of, draws) in own.items()
-                        if self.answers(measure, view)
-                    }
-                    for measure in own[views[0]][0]
-                },
-                "reliability": {
-                    view: [
-                        as_plain(score=score, label=label, share=share)
-                        for score, label, share in zip(
-                            curve.score[g], curve.label[g], curve.share[g], strict=True
-                        )
-                    ]
-                    for view, curve in curves.items()
-                },
+                "overlap": self.overlap(members),
+                "rates": of_rates,
             }
         return found
 
-    def _sensitivity_plain(self) -> dict[str, Any]:
-        table = self.sensitivity
-        by_measure = {
-            str(name): [
-                as_plain(gamma=row.gamma, low=row.low, high=row.high) for row in of.itertuples(index=False)
-            ]
-            for name, of in table.groupby("measure", sort=False)
-            if self._is_sensitive(str(name))
-        }
-        points = turning_points(*self.bounded, **self._decided)
-        return {
-            "bounds": by_measure,
-            "turning_points": {name: point for name, point in points.items() if self._is_sensitive(name)},
-        }
 
-    def _is_sensitive(self, quantity: str) -> bool:
-        return quantity == "utility" or self.answers(quantity, "dr")
-
-    @cached_property
-    def contraction(self) -> Contraction | None:
-        """Failure rates beside those of the log's decision makers; None where it names none.
-
-        Raises:
-            FairAllError: as `contraction.contraction`.
-        """
-        log = self.log
-        if log.decision_maker is None or not log.revealed.any():
-            return None
-        label = np.where(log.revealed, self.rows.label, np.nan)
-        return contraction(self._score[0], log.accepted, label, log.decision_maker)
-
-    def _contraction_plain(self) -> dict[str, Any] | None:
-        if self.contraction is None:
-            return None
-        makers = self.contraction.decision_makers
-        return {
-            "most_lenient": self.contraction.most_lenient,
-            "policy": self.contraction.curve.to_dict("records"),
-            "decision_makers": makers.astype(object).where(makers.notna(), None).to_dict("records"),
-        }
+def _hidden(doubt: tuple[bool, str | None]) -> bool:
+    return doubt[0]
 
 
-def evaluate(
-    policy: Any,
-    log: pd.DataFrame | DecisionLog,
-    *,
-    propensity_model: Model = "auto",
-    outcome_model: Model = "auto",
-    folds: int = 5,
-    seed: int = 0,
-    **columns: Any,
-) -> Evaluation:
+def judge(
+    policies: Sequence[Any], log: pd.DataFrame | DecisionLog, *, find: Callable[..., Target] = target_policy, **options: Any
+) -> list[Evaluation]:
+    """Evaluate policies from one log, with the same models.
+
+    Args:
+        policies: as for `evaluate`.
+        log: likewise.
+        find: `policies.target_policy`, with what it needs to find runs.
+        options: of `Models`, and of `DecisionLog.of` where the log is a DataFrame.
+
+    Raises:
+        FairAllError: where the log or a policy cannot be used.
+    """
+    of_models = {name: options.pop(name) for name in OPTIONS if name in options}
+    if not isinstance(log, DecisionLog):
+        named = [one for one in (*policies, of_models.get("score")) if isinstance(one, str) and one in log]
+        log = DecisionLog.of(log, not_features=named, **options)
+    targets = [find(policy, log) for policy in policies]
+    held_out = [target.held_out for target in targets if target.held_out is not None]
+    if held_out:  # what a policy has learnt from says too much good of it
+        rows = np.logical_and.reduce(held_out)
+        log = log.rows(rows)
+        targets = [target.rows(rows) for target in targets]
+    models = Models(log, **of_models)
+    return [Evaluation(models, one.name, one.probability, one.logged, one.notes) for one in targets]
+
+
+def evaluate(policy: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Evaluation:
     """Evaluate a policy from a log of another policy's decisions.
 
     Args:
         policy: its acceptance probabilities: a column of the log, an array, a scikit-learn-like predictor
             with `predict_proba`, a function of a DataFrame, a `fairall.policy.Policy`, the folder or id of a
             run; None for the policy that took the logged decisions.
-        log: a row per person, as a DataFrame whose columns `columns` describes, or read already.
-        propensity_model: see `Evaluator`.
-        outcome_model: see `Evaluator`.
-        folds: of the cross-fitting.
-        seed: of folds and bootstrap.
-        columns: of `DecisionLog.of`: decision, label, sensitive, ...
+        log: a row per person, as a DataFrame whose columns `options` describe, or read already.
+        options: of `Models`, and of `DecisionLog.of`: decision, label, sensitive, ...
 
     Raises:
         FairAllError: where the log or the policy cannot be used.
@@ -551,23 +581,4 @@ def evaluate(
         >>> plain["value"]["dr"]["low"] < 0.1 < plain["value"]["dr"]["high"]
         True
     """
-    evaluator = evaluator_of(
-        log, [policy], propensity_model=propensity_model, outcome_model=outcome_model, folds=folds, seed=seed,
-        **columns,
-    )  # fmt: skip
-    return evaluator.evaluate(policy)
-
-
-def evaluator_of(log: pd.DataFrame | DecisionLog, policies: Sequence[Any], **options: Any) -> Evaluator:
-    """An evaluator of a log.
-
-    Args:
-        log: as for `evaluate`.
-        policies: those that are to be evaluated, whose columns are no features.
-        options: of `Evaluator`, and of `DecisionLog.of` where the log is a DataFrame.
-    """
-    models = {name: options.pop(name) for name in OPTIONS if name in options}
-    if not isinstance(log, DecisionLog):
-        named = [policy for policy in policies if isinstance(policy, str) and policy in log]
-        log = DecisionLog.of(log, not_features=named, **options)
-    return Evaluator(log, **models)
+    return judge([policy], log, **options)[0]

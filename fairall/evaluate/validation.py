@@ -1,0 +1,192 @@
+"""What a model validation asks for: ratios of acceptance, calibration, balance, thresholds, a range of costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairall.evaluate import checks
+from fairall.evaluate.estimators import ESTIMATORS, People
+from fairall.evaluate.fairness import MEASURES, columns
+from fairall.evaluate.gaps import Interval, gap_interval, wald
+from fairall.evaluate.influence import Estimate, Z, stack
+from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.plain import as_plain, interval, without
+
+if TYPE_CHECKING:
+    from fairall.evaluate.evaluation import Evaluation
+
+BINS = 10  # of equal width on [0, 1], of probabilities
+UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
+QUANTILES = np.linspace(0.05, 0.95, 19)  # of the score, thresholds
+COSTS = np.linspace(0.1, 0.9, 9)
+ON_CURVE = ("dpu", "equal_opportunity")
+
+
+def acceptance_ratio(of: Evaluation) -> dict[str, Any]:
+    """Smallest acceptance rate by the largest, below 0.8 a sign of adverse impact (four-fifths rule).
+
+    The interval is that of the gap of the logarithms of the rates, exponentiated.
+
+    References:
+        Uniform guidelines on employee selection procedures, 29 CFR 1607.4 D (1978).
+    """
+    shown = of.models.shown
+    if len(shown) < 2:
+        return without(of.gap("dpu", "dr")[1])
+    rates = of.rates("dr")["dpu"][shown]
+    if (rates.value <= 0).any():
+        return without("a group is never accepted")
+    logarithms = Estimate(np.log(rates.value), rates.phi / rates.value[:, None])
+    found = gap_interval(logarithms, largest=np.inf)
+    ratio = float(rates.value.min() / rates.value.max())
+    return interval(Interval(ratio, np.exp(-found.high), np.exp(-found.low)))
+
+
+def calibration(of: Evaluation) -> dict[str, Any] | None:
+    """By group, the mean label less the mean probability of a positive label, and the same by bins of it.
+
+    The probability is the given score's, else the outcome model's; labels are doubly robust, so that all
+    people count. None where labels of all people cannot be estimated.
+
+    References:
+        Van Calster, B. et al. (2016). A calibration hierarchy for risk models was defined. Journal of Clinical
+        Epidemiology.
+    """
+    models, log, people = of.models, of.log, of.people
+    if models.outcome is None or of.refused_rates is not None:
+        return None
+    score = models.outcome.probability if models.score is None else models.score
+    groups, label = len(log.groups), people.pseudo_label
+    size = of.sample.mean(np.ones(len(log)), log.group, groups)
+    error = of.sample.mean(label - score, log.group, groups) / size
+    bin_ = np.minimum((score * BINS).astype(int), BINS - 1)
+    cell = log.group * BINS + bin_
+    one = of.sample.mean(np.ones(len(log)), cell, groups * BINS)
+    scores, labels = (of.sample.mean(column, cell, groups * BINS) / one for column in (score, label))
+    known = np.bincount(cell[log.revealed], minlength=groups * BINS)
+    found: dict[str, Any] = {}
+    for code in models.shown:
+        may, why = of.doubt("equal_opportunity", "dr", code)
+        cells = [b for b in range(code * BINS, (code + 1) * BINS) if known[b] >= models.smallest_cell]
+        found[log.groups[code]] = {
+            "error": interval(wald(error, code), why) if may else without(why),
+            "bins": [
+                as_plain(score=scores.value[b], share=one.value[b] / size.value[code]) | interval(wald(labels, b))
+                for b in cells
+            ],
+        }
+    return {"of": "outcome model" if models.score is None else "score", "groups": found}
+
+
+def _differences(log: DecisionLog, people: People, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean inputs of those with labels less those of all `rows`, plain and weighted by r/p, shape (D,)."""
+    design, r, w = log.design[rows], people.revealed[rows].astype(float), people.weight.value[rows]
+    deviation = np.maximum(design.std(0), np.finfo(np.float32).tiny)
+    everyone = design.mean(0)
+    before, after = (
+        ((weight @ design) / max(weight.sum(), 1e-300) - everyone) / deviation for weight in (r, w)
+    )
+    return before, after
+
+
+def balance(of: Evaluation) -> dict[str, Any] | None:
+    """Whether weighted people with labels are like all people, and whether propensities are those of decisions.
+
+    By group: for each feature the standardised difference of means of its inputs (the largest in absolute
+    value), before and after weighting by 1/p; and the number of accepted people by the sum of propensities.
+
+    References:
+        Austin, P. (2009). Balance diagnostics for comparing the distribution of baseline covariates between
+        treatment groups. Statistics in Medicine.
+    """
+    log = of.log
+    if not log.revealed.any():
+        return None
+    found = {}
+    for code in of.models.shown:
+        rows = log.group == code
+        expected = of.models.acceptance[rows]
+        known = ~np.isnan(expected)
+        before, after = _differences(log, of.people, rows)
+        found[log.groups[code]] = {
+            "accepted_by_expected": float(log.accepted[rows][known].sum() / max(expected[known].sum(), 1e-300)),
+            "features": {
+                name: as_plain(before=_largest(log, name, before), after=_largest(log, name, after))
+                for name in dict.fromkeys(filter(None, log.input_names))
+            },
+        }
+    return found
+
+
+def _largest(log: DecisionLog, feature: str, differences: np.ndarray) -> float:
+    return float(max(differences[[name == feature for name in log.input_names]], key=abs))
+
+
+def worst_balance(log: DecisionLog, people: People) -> str:
+    """The feature that weighting balances least, in words; empty where all are balanced."""
+    after = np.abs(_differences(log, people, np.ones(len(log), dtype=bool))[1])
+    if after.max() < UNBALANCED:
+        return ""
+    name = log.input_names[int(after.argmax())] or "the group"
+    return f" in {name} (by {after.max():.2f} standard deviations)"
+
+
+def thresholds(of: Evaluation) -> list[dict[str, Any]] | None:
+    """Value and gaps of accepting everybody whose score is above a threshold, doubly robust.
+
+    The score is the given one, else the policy's acceptance probability; thresholds are its quantiles. The
+    intervals of a curve are simultaneous: they cover the whole curve with 95 % (by the multiplier bootstrap).
+    None for a score with fewer than `BINS` values, and where labels of all people cannot be estimated.
+    """
+    models, log = of.models, of.log
+    score = of.target if models.score is None else models.score
+    levels = np.unique(np.quantile(score, QUANTILES))
+    may = of.refused_rates is None and models.outcome is not None and all(
+        of.gap(name, "dr")[0] for name in ON_CURVE
+    )
+    if of.logged and models.score is None or len(levels) < BINS or not may:
+        return None
+    values, of_rates = [], []
+    for level in levels:
+        people = of.with_target((score >= level).astype(float))
+        values.append(ESTIMATORS["dr"](people, of.sample))
+        sums = columns("dr", people)
+        means = type(sums)(*(of.sample.mean(column, log.group, len(log.groups)) for column in sums))
+        of_rates.append({name: MEASURES[name].formula(means)[models.shown] for name in ON_CURVE})
+    value = stack(values)
+    width = value.simultaneous() * value.error
+    found: list[dict[str, Any]] = [
+        {"threshold": float(level), "acceptance": float((score >= level).mean())}
+        | {"value": as_plain(estimate=value.value[k], low=value.value[k] - width[k], high=value.value[k] + width[k])}
+        for k, level in enumerate(levels)
+    ]
+    for name in ON_CURVE:
+        rates = stack([one[name] for one in of_rates])
+        for row, own in zip(found, _gap_band(rates), strict=True):
+            row[name] = interval(own)
+    return found
+
+
+def _gap_band(rates: Estimate) -> list[Interval]:
+    """Simultaneous intervals of the gaps of rates (T, G) at T thresholds."""
+    g, h = np.triu_indices(rates.value.shape[1], 1)
+    pairs = rates[:, g] - rates[:, h]
+    noise = Estimate(rates.value.ravel(), rates.phi.reshape(rates.value.size, -1)).noise()
+    noise = noise.reshape(-1, *rates.value.shape)
+    error = np.maximum(pairs.error, 1e-300)
+    k = np.quantile((np.abs(noise[..., g] - noise[..., h]) / error).max((-2, -1)), 0.95)
+    size = np.abs(pairs.value)
+    low = np.maximum((size - k * error).max(-1), 0.0)
+    high = np.minimum((size + k * error).max(-1), 1.0)
+    return [Interval(*(float(one) for one in row)) for row in zip(size.max(-1), low, high, strict=True)]
+
+
+def costs(of: Evaluation) -> list[dict[str, Any]] | None:
+    """The doubly robust value for other costs c than the log's; None with amounts, or without a value."""
+    if of.log.cost is None or of.refused_value is not None or of.models.outcome is None:
+        return None
+    gained = of.sample.mean(of.people.accepted_pseudo_label)
+    accepted = of.sample.mean(of.target)
+    return [{"cost": float(c)} | interval(wald(gained - accepted * c)) for c in COSTS]
