@@ -20,25 +20,36 @@ from fairall.errors import FairAllError
 
 LEAST_ACCEPTED = 30  # labelled people a decision maker needs to be the most lenient one
 STEPS = 20  # acceptance rates of the curve, up to that of the most lenient decision maker
+DRAWS, DRAWS_OF_LARGE = 500, 200  # of the bootstrap; the second for more than `LARGE` rows
+LARGE = 200_000
+ENDS = (0.025, 0.975)
 
 
 @dataclass(frozen=True)
 class Contraction:
     """Failure rates of a policy and of decision makers.
 
-    The failure rate is the share of people, rejected ones included, who are accepted and have y = 0.
+    The failure rate is the share of people, rejected ones included, who are accepted and have y = 0. Each has
+    the ends of a 95 % interval.
 
     Attributes:
         most_lenient: name of the decision maker whose people are used.
-        curve: columns acceptance and failure, of the policy, in `STEPS` rows.
-        decision_makers: columns decision_maker, people, acceptance, failure, and policy_failure: of the
-            policy at the same acceptance rate; NaN above that of the most lenient one. Sorted by acceptance,
-            then name.
+        curve: columns acceptance, failure, failure_low and failure_high, of the policy, in `STEPS` rows.
+        decision_makers: columns decision_maker, people, acceptance, failure, failure_low, failure_high, and
+            policy_failure, policy_failure_low, policy_failure_high: of the policy at the same acceptance
+            rate; NaN above that of the most lenient one. Sorted by acceptance, then name.
+        others: number of decision makers but the most lenient whom the policy can be compared with.
+        fewer: number of those at whose acceptance rate the policy fails less often.
+        surely_fewer: number of those for whom the 95 % interval of the policy's failure rate minus their own
+            is below 0.
     """
 
     most_lenient: str
     curve: pd.DataFrame
     decision_makers: pd.DataFrame
+    others: int
+    fewer: int
+    surely_fewer: int
 
 
 def contraction(
@@ -46,64 +57,157 @@ def contraction(
     accepted: np.ndarray,
     label: np.ndarray,
     decision_maker: np.ndarray,
+    person: np.ndarray | None = None,
+    seed: int = 0,
+    *,
+    smallest: int = 10,
 ) -> Contraction:
     """Failure rate of the policy that rejects those of lowest a among the accepted of the most lenient.
 
     Of the n people of the most lenient decision maker, those accepted are sorted by a, and the first r n are
     kept for the acceptance rate r. People of equal a are kept in equal parts, so that neither their order nor
-    chance matters. Accepted people without a label stand for the same failure rate as those with one.
+    chance matters. Those who are kept and have no label are taken to fail as often as those who have one.
+
+    Intervals are percentiles of the Bayesian bootstrap (Rubin 1981), with a weight Exp(1) for each person.
+    Half a failure and half a person without are added, of weight Gamma(½) each, as in Jeffreys' interval of a
+    proportion: without them intervals would be too short with few failures, and of width 0 with none.
+    Acceptance rates of decision makers are resampled too; who is the most lenient is taken as given.
 
     Args:
         a: acceptance probabilities of the policy, shape (N,); only their order matters.
         accepted: past decisions, bool, shape (N,).
         label: 0 or 1, NaN where not revealed, shape (N,).
         decision_maker: who took the decision, shape (N,); rows where it is None are left out.
+        person: who the row is about, shape (N,); None where every row is another person.
+        seed: of the bootstrap.
+        smallest: people of a decision maker; those with fewer are left out.
 
     Raises:
         FairAllError: with fewer than two decision makers; where none accepted `LEAST_ACCEPTED` labelled
             people.
     """
-    people = pd.DataFrame(
-        {
-            "decision_maker": decision_maker,
-            "a": a,
-            "accepted": accepted,
-            "failure": np.where(accepted, 1.0 - label, np.nan),
-        }
-    )
-    people["labelled"] = people["failure"].notna()
-    makers = people.groupby("decision_maker").agg(
-        people=("a", "size"),
-        acceptance=("accepted", "mean"),
-        failure=("failure", "mean"),
-        labelled=("labelled", "sum"),
-    )
-    if len(makers) < 2:
+    maker, names = pd.factorize(decision_maker, sort=True)
+    people = np.arange(len(maker)) if person is None else pd.factorize(person)[0]
+    sizes = pd.Series(people).groupby(maker).nunique()
+    large = sizes.index[(sizes.index >= 0) & (sizes >= smallest)].to_numpy()
+    if len(large) < 2:
         raise FairAllError(
-            f"contraction compares decision makers, and the log names {len(makers)}: "
-            "give a column that names at least two"
+            f"contraction compares decision makers, and the log names {len(large)} with {smallest} people or "
+            "more: give a column that names at least two"
         )
-    enough = makers[makers["labelled"] >= LEAST_ACCEPTED]
-    if enough.empty:
+    order = np.lexsort((-np.asarray(a, dtype=float), maker))
+    order = order[np.isin(maker[order], large)]
+    known = accepted & ~np.isnan(label)
+    counted = np.stack([accepted, known, known & (label == 0)])[:, order].astype(float)
+    rows = _Rows(np.searchsorted(large, maker[order]), np.asarray(a)[order], counted)
+    everyone = np.ones(len(order))
+    nothing = np.zeros((2, len(large)))
+    acceptance, failure = rows.decision_makers(everyone, nothing)
+    labelled = rows.by_maker(counted[1])
+    if labelled.max() < LEAST_ACCEPTED:
         raise FairAllError(
             f"contraction needs a decision maker with {LEAST_ACCEPTED} accepted people whose label is known; "
-            f"the most there are is {makers['labelled'].max()}: give a column with fewer decision makers"
+            f"the most there are is {labelled.max():.0f}: give a column with fewer decision makers"
         )
-    most_lenient = enough["acceptance"].idxmax()
-    own = people[people["decision_maker"] == most_lenient]
-    # People of equal a form a block; within it the failures grow linearly with the number that is kept.
-    blocks = own[own["accepted"]].groupby("a").agg(size=("a", "size"), rate=("failure", "mean"))[::-1]
-    failures = blocks["size"] * blocks["rate"].fillna(makers.loc[most_lenient, "failure"])
-    kept = np.append(0.0, blocks["size"].cumsum()) / len(own)
-    failed = np.append(0.0, failures.cumsum()) / len(own)
-    grid = np.linspace(0.0, kept[-1], STEPS + 1)[1:]
-    table = makers.assign(
-        failure=(makers["acceptance"] * makers["failure"]).where(makers["acceptance"] > 0, 0.0),
-        policy_failure=np.interp(makers["acceptance"], kept, failed, right=np.nan),
+    lenient = int(np.where(labelled >= LEAST_ACCEPTED, acceptance, -1.0).argmax())
+    grid = acceptance[lenient] * np.arange(1, STEPS + 1) / STEPS
+    policy, curve = np.split(
+        rows.policy(everyone, nothing, lenient, np.append(acceptance, grid)), [len(large)]
     )
-    table = table.drop(columns="labelled").reset_index().sort_values(["acceptance", "decision_maker"])
+    policy[acceptance > acceptance[lenient]] = np.nan
+
+    generator = np.random.default_rng(seed)
+    of_makers, of_policy = [], []
+    codes, distinct = pd.factorize(people[order])
+    for _ in range(DRAWS if len(order) <= LARGE else DRAWS_OF_LARGE):
+        weight = generator.standard_exponential(len(distinct))
+        if person is not None:
+            weight = weight[codes]
+        added = generator.standard_gamma(0.5, nothing.shape) * len(order) / len(distinct)
+        rates, failures = rows.decision_makers(weight, added)
+        of_makers.append(failures)
+        of_policy.append(rows.policy(weight, added, lenient, np.append(rates, grid)))
+    at_their_rates, of_curve = np.split(np.array(of_policy), [len(large)], axis=1)
+
+    table = pd.DataFrame(
+        {"decision_maker": names[large], "people": sizes[large].to_numpy(), "acceptance": acceptance}
+        | _with_interval("failure", failure, np.array(of_makers))
+        | _with_interval("policy_failure", policy, at_their_rates)
+    )
+    others = ~np.isnan(policy - failure) & (np.arange(len(large)) != lenient)
+    highest = np.quantile(at_their_rates - of_makers, ENDS[1], axis=0)
     return Contraction(
-        str(most_lenient),
-        pd.DataFrame({"acceptance": grid, "failure": np.interp(grid, kept, failed)}),
-        table.reset_index(drop=True),
+        str(names[large][lenient]),
+        pd.DataFrame({"acceptance": grid} | _with_interval("failure", curve, np.minimum(of_curve, grid))),
+        table.sort_values(["acceptance", "decision_maker"], ignore_index=True),
+        others=int(others.sum()),
+        fewer=int((others & (policy < failure)).sum()),
+        surely_fewer=int((others & (highest < 0)).sum()),
     )
+
+
+class _Rows:
+    """Rates of weighted rows, which are sorted by decision maker and from high to low a.
+
+    Args:
+        maker: number of the decision maker, shape (N,), ascending.
+        a: acceptance probabilities of the policy, shape (N,), descending for each decision maker.
+        counted: who is accepted, accepted with a known label, and of these has y = 0; 0 or 1, shape (3, N).
+    """
+
+    def __init__(self, maker: np.ndarray, a: np.ndarray, counted: np.ndarray) -> None:
+        self.a = a
+        self.counted = counted
+        self.starts = np.flatnonzero(np.diff(maker, prepend=-1))
+
+    def by_maker(self, values: np.ndarray) -> np.ndarray:
+        """Sums of values (N,) over the rows of each of the K decision makers, shape (K,)."""
+        return np.add.reduceat(values, self.starts)
+
+    def decision_makers(self, weight: np.ndarray, added: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Acceptance and failure rates, each of shape (K,).
+
+        NaN where accepted people have no label.
+
+        Args:
+            weight: of the rows, shape (N,).
+            added: weights of people in addition, with a failure and without, shape (2, K).
+        """
+        people = self.by_maker(weight)
+        accepted, labelled, failed = (self.by_maker(weight * column) for column in self.counted)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            known = np.where(accepted > 0, np.where(labelled > 0, labelled / accepted, np.nan), 1.0)
+        return accepted / people, _with_added(failed / known, people, added / known)
+
+    def policy(self, weight: np.ndarray, added: np.ndarray, maker: int, rates: np.ndarray) -> np.ndarray:
+        """Failure rates of the policy among the people of a decision maker, shape (M,).
+
+        Args:
+            weight: of the rows, shape (N,).
+            added: weights of people in addition, with a failure and without, shape (2, K).
+            maker: number of the decision maker.
+            rates: acceptance rates, shape (M,). In a bootstrap sample one may be above that of the decision
+                maker; failures are then in proportion to it.
+        """
+        own = slice(self.starts[maker], [*self.starts, len(self.a)][maker + 1])
+        taken = np.flatnonzero(self.counted[0, own]) + self.starts[maker]
+        # People of equal a form a block; within it the failures grow linearly with the number that is kept.
+        ends = np.append(np.flatnonzero(np.diff(self.a[taken])), len(taken) - 1)
+        size, labelled, failed = (np.cumsum(weight[taken] * column[taken])[ends] for column in self.counted)
+        rate = np.full(len(ends), failed[-1] / labelled[-1])
+        np.divide(failed, labelled, out=rate, where=labelled > 0)
+        people = weight[own].sum()
+        kept = np.append(0.0, size) / people
+        failures = np.interp(rates, kept, np.append(0.0, size * rate)) * np.maximum(rates / kept[-1], 1.0)
+        return _with_added(failures, people, added[:, maker] * size[-1] / labelled[-1])
+
+
+def _with_added(failures: np.ndarray, people: np.ndarray, added: np.ndarray) -> np.ndarray:
+    """Failure rates of weighted people with those of `_Rows.decision_makers` in addition."""
+    return (failures + added[0]) / (people + added.sum(axis=0))
+
+
+def _with_interval(name: str, rate: np.ndarray, draws: np.ndarray) -> dict[str, np.ndarray]:
+    """Columns of rates (M,) and of the ends of their intervals, from draws of shape (B, M)."""
+    low, high = np.quantile(draws, ENDS, axis=0)
+    return {name: rate, f"{name}_low": np.minimum(low, rate), f"{name}_high": np.maximum(high, rate)}

@@ -1,34 +1,69 @@
-"""Target policies: their acceptance probabilities of the people of a log."""
+"""Target policies: their acceptance probabilities of the people of a log, and whom they were learnt from."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from omegaconf.errors import OmegaConfBaseException
 
+from fairall.config.schema import ScalerRows
+from fairall.config.validation import checked_dataset
 from fairall.data.cells import listed, numbers_of
+from fairall.data.csv.cells_as_text import of_frame
+from fairall.data.csv.config import CsvConfig
+from fairall.data.csv.dataset import OwnCsv
 from fairall.data.features import spelling
 from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
-from fairall.results.finished import run_folder
+from fairall.results.finished import read_named, run_folder
+
+LOGGED = "the logged decisions"
+LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
+MOST_ALIKE = 0.01  # share of rows equal to another one; with more, equal rows may be of different people
 
 
-def target_probabilities(
+@dataclass(frozen=True)
+class Target:
+    """A policy to judge on a log of N people.
+
+    Attributes:
+        probability: of acceptance, shape (N,), in [0, 1].
+        name: for tables.
+        held_out: rows that the policy was not learnt from, shape (N,), bool; None where all rows count.
+        notes: on the people that the policy was learnt from, a sentence each.
+        logged: whether its decisions are the logged ones.
+    """
+
+    probability: np.ndarray
+    name: str
+    held_out: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
+    logged: bool = False
+
+
+def target_policy(
     policy: Any, log: DecisionLog, *, config: dict[str, Any] = HERE, modules: Collection[str] = ()
-) -> tuple[np.ndarray, str]:
-    """Acceptance probabilities of a policy that the log's decisions did not follow, and its name.
+) -> Target:
+    """A policy with its acceptance probabilities and the rows of the log that it can be judged on.
+
+    A policy looks better than it is on people whom it was learnt from. Those of a finished run with
+    `dataset=csv` are found in its data file, see `_learnt_from`; of other policies a note says that they
+    cannot be told.
 
     A run has a policy for every seed; the mean over seeds is the policy that draws a seed at random for each
     person, and then decides.
 
     Args:
         policy: one of, in this order of precedence:
+            - None: the policy that took the logged decisions;
             - array of probabilities, shape (N,);
             - `fairall.policy.Policy`;
             - object with `predict_proba`, which gets the columns in its `feature_names_in_`, all if it has
@@ -42,38 +77,73 @@ def target_probabilities(
         config: see `decide.load.find_policy`.
         modules: see `fairall.load_policy`.
 
-    Returns:
-        Shape (N,), in [0, 1], and a name for tables.
-
     Raises:
-        FairAllError: if there is no such policy, the log lacks columns that it needs, or it gives no
-            probabilities.
+        FairAllError: if there is no such policy, the log lacks columns that it needs, it gives no
+            probabilities, or too few rows are left that it was not learnt from.
     """
+    if policy is None:
+        return Target(log.accepted.astype(float), LOGGED, logged=True)
+    probability, name, run = _given(policy, log, config, modules)
+    if (probability == log.accepted).all():
+        return Target(probability, name, logged=True)
+    unknown = f"whether {name} was learnt from people of this log cannot be told"
+    if run is None:
+        return Target(probability, name, notes=(f"{unknown}; if it was, its estimates are too good",))
+    try:
+        learnt = _learnt_from(run, log)
+    except (FairAllError, OmegaConfBaseException) as error:
+        reason = str(error).split("\n")[0]
+        note = f"{unknown} ({reason}); if it was, its estimates are too good"
+        return Target(probability, name, notes=(note,))
+    if not learnt.any():
+        return Target(probability, name)
+    held_out = ~learnt
+    n = held_out.sum()
+    known = f"policy {name} was learnt from {learnt.sum()} of the log's {len(log)} rows"
+    lacking = f"are too few: at least {LEAST_HELD_OUT} are needed" if n < LEAST_HELD_OUT else None
+    if log.revealed.any() and not log.revealed[held_out].any():
+        lacking = "have no label"
+    if lacking is not None:
+        raise FairAllError(
+            f"{known}, on which it looks better than it is, and the other {n} {lacking}; give a log of other "
+            "people"
+        )
+    note = f"{known}, as training or validation rows, and is judged on the other {n} only"
+    return Target(probability, name, held_out, (note,))
+
+
+def _given(
+    policy: Any, log: DecisionLog, config: dict[str, Any], modules: Collection[str]
+) -> tuple[np.ndarray, str, Path | None]:
+    """Probabilities (N,), name, and folder of its run if it was given by that; see `target_policy`."""
     if isinstance(policy, str | Path):
         word = str(policy)
         if word in log.raw:
-            return _of_column(log.raw[word], log), word
-        saved, name = _saved(word, log, config, modules)
-        return _accepts(lambda: saved.propensity(log.raw).mean(0), log, name), name
+            return _of_column(log.raw[word], log), word, None
+        saved, name, run = _saved(word, log, config, modules)
+        return _accepts(lambda: saved.propensity(log.raw).mean(0), log, name), name, run
     if isinstance(policy, Policy):
         name = type(policy.learner).__name__
-        return _accepts(lambda: policy.propensity(log.raw).mean(0), log, name), name
+        return _accepts(lambda: policy.propensity(log.raw).mean(0), log, name), name, None
     if hasattr(policy, "predict_proba"):
         name = type(policy).__name__
-        return _accepts(lambda: _predicted(policy, log, name), log, name), name
+        return _accepts(lambda: _predicted(policy, log, name), log, name), name, None
     if callable(policy):
         name = getattr(policy, "__name__", type(policy).__name__)
-        return _accepts(lambda: policy(_with_numbers(log.raw)), log, name), name
+        return _accepts(lambda: policy(_with_numbers(log.raw)), log, name), name, None
     name = str(getattr(policy, "name", None) or "array")
-    return _accepts(lambda: policy, log, name), name
+    return _accepts(lambda: policy, log, name), name, None
 
 
 def _saved(
     word: str, log: DecisionLog, config: dict[str, Any], modules: Collection[str]
-) -> tuple[Policy, str]:
-    """The policy of a run, a folder or an address that the user named, and its name."""
+) -> tuple[Policy, str, Path | None]:
+    """The policy of a run, a folder or an address that the user named, its name, and the folder of the run.
+
+    There is no such folder for an address, or for a policy outside of the folder of its run.
+    """
     if word.startswith(IN_MLFLOW):
-        return find_policy(word, config, modules)
+        return *find_policy(word, config, modules), None
     runs = Path(config["outputs_dir"]) / "runs"
     try:
         path = run_folder(word, runs)
@@ -86,7 +156,54 @@ def _saved(
                 f"{runs}{hint}"
             ) from error
         raise FairAllError(f"policy {error}") from error
-    return saved_in(path, modules)
+    run = path.parent if path.name == "policy" else path
+    return *saved_in(path, modules), run if (run / "DONE").exists() else None
+
+
+def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
+    """The rows of the log that a finished run learnt from, shape (N,), bool.
+
+    These are training and validation rows, on which hyperparameters may have been chosen. All seeds have the
+    same. Rows are those of the run's file at the same positions if the tables are equal, else the rows equal
+    to one of the file, in all columns of both but those of the outcome, which may have been completed since.
+
+    The path of the file is in the folder of the run, which may be a stranger's. The file is read from this
+    machine, as a table of `dataset=csv`, and nothing of it is shown but how many rows are equal. For policies
+    that come without the folder of a run nothing is read.
+
+    Raises:
+        FairAllError: with a reason, where that cannot be told.
+    """
+    run = read_named(folder)
+    if run.config["dataset"].get("_target_") != f"{OwnCsv.__module__}.{OwnCsv.__qualname__}":
+        raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
+    config = checked_dataset(run.config)
+    assert isinstance(config, CsvConfig)
+    source = OwnCsv(config)
+    try:
+        fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()
+    except FairAllError as error:
+        raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
+    if run.summary.get("data") != {"fingerprint": fingerprint}:
+        raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
+    learnt = np.ones(len(source.raw), dtype=bool)
+    learnt[source.reading.splits.test] = False
+
+    outcome = (config.label, config.decision, config.propensity, config.split.column)
+    shared = [name for name in source.raw if name in log.raw and name not in outcome]
+    rows = np.zeros(len(log) + len(source.raw), dtype=np.uint64)
+    for name in shared:
+        of_log = of_frame(log.raw[[name]], config.no_value)[name]
+        cells = _with_numbers(pd.concat([of_log, source.raw[name]], ignore_index=True).to_frame())
+        rows = rows * np.uint64(1_000_003) + pd.util.hash_pandas_object(cells, index=False).to_numpy()
+    in_log, in_run = np.split(rows, [len(log)])
+    if np.array_equal(in_log, in_run):
+        return learnt
+    if pd.Series(in_run).duplicated(keep=False).mean() > MOST_ALIKE:
+        raise FairAllError(
+            f"its data, {config.path}, have many equal rows, so that people cannot be told apart"
+        )
+    return np.isin(in_log, in_run[learnt])
 
 
 def _accepts(probabilities: Callable[[], Any], log: DecisionLog, name: str) -> np.ndarray:
@@ -144,7 +261,7 @@ def _with_numbers(raw: pd.DataFrame) -> pd.DataFrame:
     for name in raw:
         column, numbers = raw[name], None
         if column.dtype == object:
-            numbers = numbers_of(column)
+            numbers = numbers_of(column) + 0.0  # turns −0 into 0
         all_numbers = numbers is not None and not (np.isnan(numbers) & column.notna().to_numpy()).any()
         columns[name] = numbers if all_numbers else column
     return pd.DataFrame(columns, index=raw.index)

@@ -6,6 +6,7 @@ from fairall.errors import FairAllError
 from fairall.evaluate.contraction import LEAST_ACCEPTED, STEPS, Contraction, contraction
 
 MAKERS = ("anna", "bert", "cleo", "dora")
+STRICTNESS = np.array([0.36, -0.36, -0.95, -1.8])
 
 
 def log_of(
@@ -75,10 +76,13 @@ def test_equal_probabilities_are_kept_in_equal_parts_whatever_the_order() -> Non
     assert by_rate[0.5] == by_rate[1.0] == pytest.approx(0.4)
     strict = found.decision_makers.iloc[0]
     assert (strict["acceptance"], strict["failure"], strict["policy_failure"]) == (0, 0, 0)
+    assert strict["failure_low"] == 0 < strict["failure_high"] < 0.05
 
     order = np.random.default_rng(0).permutation(2 * n)
     again = contraction(a[order], accepted[order], label[order], maker[order])
-    pd.testing.assert_frame_equal(again.curve, found.curve)
+    points = ["acceptance", "failure"]
+    pd.testing.assert_frame_equal(again.curve[points], found.curve[points])
+    pd.testing.assert_frame_equal(again.curve, found.curve, atol=0.05)  # other draws
 
 
 def test_accepted_without_a_label_count_as_those_with_one() -> None:
@@ -94,10 +98,100 @@ def test_accepted_without_a_label_count_as_those_with_one() -> None:
 
 def test_one_decision_maker_is_refused() -> None:
     people = np.ones(100)
-    with pytest.raises(FairAllError, match="the log names 1: give a column that names at least two"):
+    with pytest.raises(FairAllError, match="the log names 1 with 10 people or more: give a column"):
         contraction(people, people > 0, people, np.full(100, "anna"))
-    with pytest.raises(FairAllError, match="the log names 0"):
+    with pytest.raises(FairAllError, match="the log names 0 with"):
         contraction(people, people > 0, people, np.full(100, None))
+
+
+def test_a_decision_maker_of_fewer_people_than_the_smallest_is_left_out() -> None:
+    maker = np.repeat(["large", "nine", "other", "ten"], [100, 9, 50, 10])
+    everybody = np.ones(len(maker))
+    found = contraction(everybody, everybody > 0, everybody, maker)
+    assert set(found.decision_makers["decision_maker"]) == {"large", "other", "ten"}
+    found = contraction(everybody, everybody > 0, everybody, maker, smallest=9)
+    assert found.decision_makers["people"].sum() == len(maker)
+    # Rows of fewer people are no more people.
+    person = np.r_[np.arange(159), np.repeat(np.arange(5), 2)]
+    found = contraction(everybody, everybody > 0, everybody, maker, person)
+    assert set(found.decision_makers["decision_maker"]) == {"large", "other"}
+
+
+def drawn(generator: np.random.Generator, n: int, rows: int = 1) -> tuple[np.ndarray, ...]:
+    """Person, a, who is accepted, label, and decision maker of n rows.
+
+    People come `rows` times, each time to a decision maker at random, who sees more than the policy.
+    """
+    x, hidden = generator.normal(size=(2, n // rows))
+    y = (generator.random(n // rows) < 1 / (1 + np.exp(-1 - x - hidden))).astype(float)
+    person = np.repeat(np.arange(n // rows), rows)
+    maker = generator.integers(len(STRICTNESS), size=n)
+    accepted = (x + hidden)[person] > STRICTNESS[maker]
+    return person, x[person], accepted, y[person], maker
+
+
+@pytest.mark.parametrize(("rows", "missing"), [(1, 0.3), (5, 0.0)])
+def test_intervals_cover_the_rates_of_the_population(
+    rows: int, missing: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairall.evaluate.contraction.DRAWS", 200)
+    _, a, accepted, y, maker = drawn(np.random.default_rng(0), 2_000_000)
+    own = np.array([np.mean(((1 - y) * accepted)[maker == k]) for k in range(4)])
+    lenient = maker == 3
+    order = np.argsort(-a[lenient & accepted])
+    failures = np.cumsum((1 - y)[lenient & accepted][order]) / lenient.sum()
+
+    def policy(rates: np.ndarray) -> np.ndarray:
+        return np.interp(rates, np.arange(len(failures)) / lenient.sum(), failures)
+
+    at_their_rates = policy(np.array([accepted[maker == k].mean() for k in range(4)]))
+    covered: dict[str, list[np.ndarray]] = {"curve": [], "own": [], "policy": []}
+    for seed in range(200):
+        generator = np.random.default_rng(seed)
+        person, a, accepted, y, maker = drawn(generator, 2000, rows)
+        label = np.where(accepted & (generator.random(2000) >= missing), y, np.nan)
+        found = contraction(a, accepted, label, maker, person if rows > 1 else None, seed)
+        assert found.most_lenient == "3"
+        makers = found.decision_makers.sort_values("decision_maker")
+        truths = policy(found.curve["acceptance"].to_numpy())
+        covered["curve"].append(
+            found.curve["failure_low"].le(truths) & found.curve["failure_high"].ge(truths)
+        )
+        for name, column, truth in (
+            ("own", "failure", own),
+            ("policy", "policy_failure", at_their_rates),
+        ):
+            covered[name].append((makers[f"{column}_low"] <= truth) & (makers[f"{column}_high"] >= truth))
+    assert 0.92 < np.mean(covered["curve"]) < 0.98
+    assert 0.92 < np.mean(covered["own"]) < 0.98
+    assert 0.92 < np.mean(covered["policy"]) < 0.98
+
+
+def test_rates_at_the_end_of_their_range_have_intervals_within_it() -> None:
+    maker = np.repeat(["good", "bad"], 50)
+    everybody = np.ones(100, dtype=bool)
+    found = contraction(np.zeros(100), everybody, np.repeat([1.0, 0.0], 50), maker)
+    bad, good = found.decision_makers.to_dict("records")
+    assert 0.9 < bad["failure_low"] < bad["failure"] == bad["failure_high"] == 1
+    assert 0 == good["failure"] == good["failure_low"] < good["failure_high"] < 0.1
+
+
+def test_fewer_failures_are_sure_where_chance_is_no_explanation() -> None:
+    generator = np.random.default_rng(2)
+
+    def found(n: int, of: str) -> Contraction:
+        _, x, accepted, y, maker = drawn(generator, n)
+        accepted = generator.random(n) < np.array([0.3, 0.5, 0.7, 0.95])[maker]  # without a look at anybody
+        a = {"good": x, "equal": generator.random(n)}[of]
+        return contraction(a, accepted, np.where(accepted, y, np.nan), maker)
+
+    many = found(8000, "good")
+    assert (many.others, many.fewer, many.surely_fewer) == (3, 3, 3)
+    few = found(300, "good")
+    assert few.surely_fewer < few.fewer <= few.others
+    equal = [found(1000, "equal") for _ in range(60)]
+    assert 60 < sum(one.fewer for one in equal) < 120
+    assert sum(one.surely_fewer for one in equal) <= 0.06 * 180  # 2.5 % by chance
 
 
 def test_a_decision_maker_with_few_people_is_not_the_most_lenient() -> None:

@@ -1,5 +1,6 @@
-"""What a target policy can be, and which are refused."""
+"""What a target policy can be, which are refused, and whom they were learnt from."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -9,14 +10,28 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from fairall.decide.load import HERE
+from fairall.config.compose import compose_config
+from fairall.config.validation import checked_dataset
+from fairall.data.csv.dataset import OwnCsv
+from fairall.decide.load import HERE, load_policy
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.policies import target_probabilities
+from fairall.evaluate.policies import LEAST_HELD_OUT, LOGGED, target_policy
+from fairall.experiment import run
 from fairall.policy import Policy
+from fairall.results.terminal import Display
 from tests.evaluate.test_log import applicants, log_of
 
 TARGET = np.linspace(0, 1, 600)
+QUICK = [
+    "model=unfairlog", "preset=quick", "seeds=2", "schedule.time_steps=2", "schedule.warm_up_epochs=1",
+    "evaluation.window=[0,2]", "tracking.enabled=false",
+]  # fmt: skip
+OF_FILE = [
+    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
+    "dataset.advantaged=m", "dataset.decision=granted", "dataset.accepted=granted",
+]  # fmt: skip
+CANNOT = "was learnt from people of this log cannot be told"
 
 
 class Saved(Policy):
@@ -38,11 +53,11 @@ def log() -> DecisionLog:
 
 
 def test_columns(log: DecisionLog) -> None:
-    given, name = target_probabilities("target", log)
-    assert name == "target"
-    np.testing.assert_array_equal(given, TARGET)
+    given = target_policy("target", log)
+    assert given.name == "target"
+    np.testing.assert_array_equal(given.probability, TARGET)
     for column in ("other", "flags"):
-        np.testing.assert_array_equal(target_probabilities(column, log)[0], TARGET > 0.3)
+        np.testing.assert_array_equal(target_policy(column, log).probability, TARGET > 0.3)
 
 
 def test_decisions_are_told_by_the_word_of_the_logs_own(tmp_path: Path) -> None:
@@ -58,52 +73,52 @@ def test_decisions_are_told_by_the_word_of_the_logs_own(tmp_path: Path) -> None:
     ]
     log = DecisionLog.read(tmp_path / "log.csv", words)
     np.testing.assert_array_equal(log.accepted, TARGET > 0.6)
-    np.testing.assert_array_equal(target_probabilities("other", log)[0], TARGET > 0.3)
+    np.testing.assert_array_equal(target_policy("other", log).probability, TARGET > 0.3)
 
 
 def test_arrays_functions_and_predictors(log: DecisionLog, tmp_path: Path) -> None:
-    np.testing.assert_array_equal(target_probabilities(TARGET, log)[0], TARGET)
-    assert target_probabilities(pd.Series(TARGET, name="mine"), log)[1] == "mine"
+    np.testing.assert_array_equal(target_policy(TARGET, log).probability, TARGET)
+    assert target_policy(pd.Series(TARGET, name="mine"), log).name == "mine"
     model = LogisticRegression().fit(log.raw[["income"]], log.accepted)
     expected = model.predict_proba(log.raw[["income"]])[:, 1]
-    np.testing.assert_array_equal(target_probabilities(model, log)[0], expected)
+    np.testing.assert_array_equal(target_policy(model, log).probability, expected)
 
     # Numbers in a file, which are text in the log, reach policies as numbers.
     log.raw.to_csv(tmp_path / "log.csv", index=False)
     words = ["decision=granted", "accepted=granted", "sensitive=sex", "drop=[officer,repaid]"]
     read = DecisionLog.read(tmp_path / "log.csv", words)
-    given, name = target_probabilities(model, read)
-    assert name == "LogisticRegression"
-    np.testing.assert_allclose(given, expected)
+    given = target_policy(model, read)
+    assert given.name == "LogisticRegression"
+    np.testing.assert_allclose(given.probability, expected)
 
     def rich(people: pd.DataFrame) -> pd.Series:
         return (people["income"] > 30) * 1.0
 
-    given, name = target_probabilities(rich, read)
-    assert name == "rich"
-    np.testing.assert_array_equal(given, log.raw["income"] > 30)
+    given = target_policy(rich, read)
+    assert given.name == "rich"
+    np.testing.assert_array_equal(given.probability, log.raw["income"] > 30)
 
 
 def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path) -> None:
-    np.testing.assert_allclose(target_probabilities(Saved(), log)[0], 0.75 * TARGET)
+    np.testing.assert_allclose(target_policy(Saved(), log).probability, 0.75 * TARGET)
     folder = tmp_path / "runs" / "fairall" / "loans" / "2a0b" / "policy"
     folder.mkdir(parents=True)
     (folder / "SUMS").touch()
     with mock.patch.object(Policy, "load", return_value=Saved()) as load:
-        given, name = target_probabilities(folder, log)
+        given = target_policy(folder, log)
         load.assert_called_with(folder, modules=())
-        np.testing.assert_allclose(given, 0.75 * TARGET)
-        assert name == "2a0b"
+        np.testing.assert_allclose(given.probability, 0.75 * TARGET)
+        assert given.name == "2a0b"
         (folder.parent / "config.yaml").touch()
         with pytest.raises(FairAllError, match="2a0b: unfinished"):
-            target_probabilities("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})
+            target_policy("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})
         with mock.patch("fairall.decide.load.read_named", return_value=mock.Mock(path=folder.parent)):
-            assert target_probabilities("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})[1] == "2a0b"
+            assert target_policy("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)}).name == "2a0b"
         load.assert_called_with(folder, modules=())
     with mock.patch("fairall.evaluate.policies.find_policy", return_value=(Saved(), "models:/bank/1")):
-        given, name = target_probabilities("models:/bank/1", log)
-    np.testing.assert_allclose(given, 0.75 * TARGET)
-    assert name == "models:/bank/1"
+        given = target_policy("models:/bank/1", log)
+    np.testing.assert_allclose(given.probability, 0.75 * TARGET)
+    assert given.name == "models:/bank/1"
 
 
 @pytest.mark.parametrize(
@@ -120,7 +135,7 @@ def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path
 )
 def test_what_is_no_policy(policy: Any, told: str, log: DecisionLog) -> None:
     with pytest.raises(FairAllError, match=told) as caught:
-        target_probabilities(policy, log)
+        target_policy(policy, log)
     assert "\n" not in str(caught.value)
 
 
@@ -128,6 +143,133 @@ def test_policies_that_need_columns_the_log_lacks() -> None:
     log = log_of(applicants().drop(columns="income"))
     model = LogisticRegression().fit(applicants()[["income"]], TARGET > 0.5)
     with pytest.raises(FairAllError, match=r"policy LogisticRegression: it needs 1 column \(income\) that"):
-        target_probabilities(model, log)
+        target_policy(model, log)
     with pytest.raises(FairAllError, match="policy object: the column 'income' is needed"):
-        target_probabilities(Saved(), log)
+        target_policy(Saved(), log)
+
+
+def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> tuple[Path, np.ndarray]:
+    """Folder of a run on a file of the people, and which of them are its test rows, shape (N,)."""
+    path = folder / "loans.csv"
+    people.to_csv(path, index=False)
+    own = [f"dataset.path={path}", f"dataset.drop=[{drop}]", f"outputs_dir={folder}"]
+    composed = compose_config(*QUICK, *OF_FILE, *own)
+    test = np.zeros(len(people), dtype=bool)
+    with mock.patch("fairall.results.write._draw"):
+        _, found = run(composed, Display())
+    test[OwnCsv(checked_dataset(composed)).reading.splits.test] = True
+    return found, test
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
+    return learnt(tmp_path_factory.mktemp("run"), applicants(1000))
+
+
+def test_a_run_is_judged_on_its_test_rows_of_the_file_it_was_learnt_from(
+    trained: tuple[Path, np.ndarray],
+) -> None:
+    (folder, test), people = trained, applicants(1000)
+    words = [*(word.removeprefix("dataset.") for word in OF_FILE[1:]), "drop=[officer,chance]"]
+    read = DecisionLog.read(folder.parents[3] / "loans.csv", words)
+    completed = people.assign(more=TARGET[0], repaid=people["repaid"].where(people.index > 9, None))
+    for log in (read, log_of(people), log_of(completed)):
+        for given in (folder, folder / "policy"):
+            target = target_policy(given, log)
+            assert target.held_out is not None
+            np.testing.assert_array_equal(target.held_out, test)
+            assert target.notes == (
+                f"policy {folder.name} was learnt from 850 of the log's 1000 rows, as training or validation "
+                "rows, and is judged on the other 150 only",
+            )
+    order = np.random.default_rng(0).permutation(1000)[:900]
+    some = target_policy(folder, log_of(people.iloc[order]))
+    np.testing.assert_array_equal(some.held_out, test[order])
+
+
+def test_other_people_are_all_judged(trained: tuple[Path, np.ndarray]) -> None:
+    people = applicants(1000)
+    others = people.assign(income=people["income"] + 0.001)
+    target = target_policy(trained[0], log_of(others))
+    assert (target.held_out, target.notes) == (None, ())
+    both = pd.concat([people, others])
+    held_out = target_policy(trained[0], log_of(both)).held_out
+    np.testing.assert_array_equal(held_out, np.r_[trained[1], np.ones(1000, dtype=bool)])
+
+
+def test_too_few_others(trained: tuple[Path, np.ndarray]) -> None:
+    people, (folder, test) = applicants(1000), trained
+    for n in (LEAST_HELD_OUT - 1, LEAST_HELD_OUT):
+        rows = np.r_[np.flatnonzero(~test), np.flatnonzero(test)[:n]]
+        log = log_of(people.iloc[rows])
+        if n == LEAST_HELD_OUT:
+            assert target_policy(folder, log).held_out.sum() == n  # type: ignore[union-attr]
+            continue
+        with pytest.raises(
+            FairAllError, match=r"from 850 of the log's 949 rows.* 99 are too few: .* 100 are"
+        ):
+            target_policy(folder, log)
+    unlabelled = people.assign(repaid=people["repaid"].where(~test, None))
+    with pytest.raises(FairAllError, match="the other 150 have no label; give a log of other people"):
+        target_policy(folder, log_of(unlabelled))
+    first = np.flatnonzero(test & (people["granted"] == "granted"))[0]
+    one = unlabelled["repaid"].where(unlabelled.index != first, "yes")
+    assert target_policy(folder, log_of(people.assign(repaid=one))).held_out is not None
+    assert target_policy(folder, log_of(people, label=None)).held_out is not None
+
+
+def test_rows_of_few_values_are_only_compared_in_place(tmp_path: Path) -> None:
+    people = applicants(1000).drop(columns=["income", "chance"])
+    folder, test = learnt(tmp_path, people, "officer")
+    np.testing.assert_array_equal(target_policy(folder, log_of(people, drop=["officer"])).held_out, test)
+    target = target_policy(folder, log_of(people[::-1], drop=["officer"]))
+    assert target.held_out is None
+    assert "have many equal rows" in target.notes[0]
+
+
+def test_an_identifier_tells_people_apart(tmp_path: Path) -> None:
+    people = applicants(1000, officer=[f"P{i}" for i in range(1000)]).drop(columns=["income", "chance"])
+    folder, test = learnt(tmp_path, people, "officer")
+    np.testing.assert_array_equal(
+        target_policy(folder, log_of(people[::-1], drop=["officer"])).held_out, test[::-1]
+    )
+
+
+def test_files_that_have_moved_or_changed(tmp_path: Path) -> None:
+    people = applicants(1000)
+    folder, _ = learnt(tmp_path, people)
+    people.assign(income=people["income"] + 1).to_csv(tmp_path / "loans.csv", index=False)
+    target = target_policy(folder, log_of(people))
+    assert target.held_out is None
+    assert f"{CANNOT} (its data, {tmp_path}/loans.csv, are no longer those" in target.notes[0]
+    (tmp_path / "loans.csv").unlink()
+    assert (
+        f"{CANNOT} (its data, {tmp_path}/loans.csv, cannot be read"
+        in target_policy(folder, log_of(people)).notes[0]
+    )
+
+
+def test_of_policies_from_elsewhere_a_note_says_that_it_cannot_be_told(
+    log: DecisionLog, trained: tuple[Path, np.ndarray], tmp_path: Path
+) -> None:
+    people = log_of(applicants(1000))
+    copied = shutil.copytree(trained[0] / "policy", tmp_path / "sent")
+    for policy in ("chance", load_policy(trained[0]), copied, lambda people: people["income"] > 30):
+        with mock.patch.object(OwnCsv, "read", side_effect=AssertionError):
+            target = target_policy(policy, people)
+        assert target.held_out is None
+        assert target.notes == (f"whether {target.name} {CANNOT}; if it was, its estimates are too good",)
+    assert CANNOT in target_policy(TARGET, log).notes[0]
+
+
+def test_the_logged_decisions_are_recognised(log: DecisionLog) -> None:
+    assert target_policy(None, log).name == LOGGED
+    for policy in (None, "granted", log.accepted, log.accepted.astype(float)):
+        target = target_policy(policy, log)
+        assert target.logged
+        assert target.notes == ()
+        np.testing.assert_array_equal(target.probability, log.accepted)
+    nearly = log.accepted.copy()
+    nearly[7] = ~nearly[7]
+    for policy in (nearly, ~log.accepted):
+        assert not target_policy(policy, log).logged
