@@ -183,9 +183,7 @@ def _share_bounds(
             chosen, rest = np.where(first, above[0], below[0]), np.where(first, above[1], below[1])
         share = mean(chosen) / mean(chosen + rest)
         free = np.isnan(share.value) & (mean(accepted_high + rest_high).value > 0)
-        found.append(
-            Estimate(np.where(free, end, share.value), np.where(free[:, None], 0.0, share.phi))
-        )
+        found.append(Estimate(np.where(free, end, share.value), np.where(free[:, None], 0.0, share.phi)))
     return Bounds(*found)
 
 
@@ -208,8 +206,9 @@ def _above(
         head, tail = np.cumsum(below[order])[ends], np.cumsum(above[order])
         return np.append(0.0, head) + (tail[-1] - np.append(0.0, tail[ends]))
 
-    share, total = sums(accepted_above, accepted_below), sums(
-        accepted_above + rest_above, accepted_below + rest_below
+    share, total = (
+        sums(accepted_above, accepted_below),
+        sums(accepted_above + rest_above, accepted_below + rest_below),
     )
     worst = -math.inf if end else math.inf
     ratios = np.divide(share, total, out=np.full(len(share), worst), where=total > 0)

@@ -11,8 +11,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from fairall.data.csv.selective_labels import DEVIATIONS, LEAST_EFFECTIVE, TOTAL_TOLERANCE
 from fairall.errors import count
-from fairall.evaluate.gaps import Interval
-from fairall.evaluate.influence import Column, Estimate, Sample
+from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
 from fairall.metrics import effective_sample_size
 
@@ -78,7 +77,9 @@ def lacking(
         return None
     regions = log.regions_without_acceptance(wanted)
     if regions:
-        told = "; ".join(f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in regions[:REGIONS])
+        told = "; ".join(
+            f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in regions[:REGIONS]
+        )
         return f"no overlap: {told} was accepted with a known label"
     unlikely = wanted * ((separable & ~log.accepted) | (propensity < UNLIKELY))
     share = unlikely.sum() / wanted.sum()

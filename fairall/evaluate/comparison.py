@@ -30,7 +30,9 @@ class Comparison:
     @cached_property
     def refused(self) -> str | None:
         """`Evaluation.refused` of the first of the two that has one, else why there is no difference."""
-        told = [f"{one.policy}: {one.refused}" for one in (self.first, self.second) if one.refused is not None]
+        told = [
+            f"{one.policy}: {one.refused}" for one in (self.first, self.second) if one.refused is not None
+        ]
         return told[0] if told else self.refused_value
 
     @cached_property
@@ -66,7 +68,9 @@ class Comparison:
         if self.refused_value is not None:
             return without(self.refused_value) | {"probability_better": None}
         if estimator in ("dr", "sndr", "dm") and self.first.models.outcome is None:
-            return without("a model of the label needs two people with either label") | {"probability_better": None}
+            return without("a model of the label needs two people with either label") | {
+                "probability_better": None
+            }
         found = self.difference(estimator)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
         better = None if why else ndtr(found.value / found.error) if found.error > 0 else 0.5

@@ -12,6 +12,7 @@ by the policy too. The more that decision maker accepts, the less the second one
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,6 +51,18 @@ class Contraction:
     others: int
     fewer: int
     surely_fewer: int
+
+    def to_plain(self) -> dict[str, Any]:
+        """As evaluation.json holds it."""
+        makers = self.decision_makers.astype(object).where(self.decision_makers.notna(), None)
+        return {
+            "most_lenient": self.most_lenient,
+            "policy": self.curve.to_dict("records"),
+            "decision_makers": makers.to_dict("records"),
+            "others": self.others,
+            "fewer": self.fewer,
+            "surely_fewer": self.surely_fewer,
+        }
 
 
 def contraction(

@@ -64,7 +64,7 @@ class People:
 
     @property
     def pseudo_label(self) -> Column:
-        """q + w·(y − q), of expectation E[y | x] if p or q is right (Robins et al. 1994)."""
+        """Q + w·(y − q), of expectation E[y | x] if p or q is right (Robins et al. 1994)."""
         assert self.outcome is not None
         return self.outcome + self.weight * (self.label - self.outcome)
 

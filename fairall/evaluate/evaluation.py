@@ -92,12 +92,20 @@ class Models:
         if fitted is None:
             assert recorded is not None
             return recorded
-        return fitted.probability if recorded is None else np.where(np.isnan(recorded), fitted.probability, recorded)
+        return (
+            fitted.probability
+            if recorded is None
+            else np.where(np.isnan(recorded), fitted.probability, recorded)
+        )
 
     @property
     def separable(self) -> bool:
         """Whether the features tell nearly every decision, so that rejected people had no chance."""
-        return self.log.propensity is None and self.propensity is not None and self.propensity.auc > checks.SEPARABLE
+        return (
+            self.log.propensity is None
+            and self.propensity is not None
+            and self.propensity.auc > checks.SEPARABLE
+        )
 
     @cached_property
     def label_weight(self) -> Column:
@@ -116,12 +124,16 @@ class Models:
             return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
         assert self.propensity is not None
         inverse = self.propensity.inverse()
-        slope = {"propensity": -inverse * (1.0 - self.propensity.probability)} if self.propensity.parametric else {}
+        slope = (
+            {"propensity": -inverse * (1.0 - self.propensity.probability)}
+            if self.propensity.parametric
+            else {}
+        )
         return self.label_weight * Column(inverse, slope)
 
     @cached_property
     def outcome_column(self) -> Column | None:
-        """q with its derivative."""
+        """Q with its derivative."""
         if self.outcome is None:
             return None
         q = self.outcome.probability
@@ -301,7 +313,9 @@ class Evaluation:
         """The rate of each measure by group, shape (G,), by name."""
         if view not in self._rates:
             used = view
-            if view != "naive" and (not self.log.revealed.any() or (view == "dr" and self.models.outcome is None)):
+            if view != "naive" and (
+                not self.log.revealed.any() or (view == "dr" and self.models.outcome is None)
+            ):
                 used = "ips"  # only acceptance is read
             self._rates[view] = rates(used, self.people, self.sample, self.log.group, len(self.log.groups))
         return self._rates[view]
@@ -332,7 +346,9 @@ class Evaluation:
         if len(self.models.shown) < 2:
             return False, f"fewer than two groups have {self.models.smallest_cell} people"
         doubts = [self.doubt(measure, view, code) for code in self.models.shown]
-        return all(may for may, _ in doubts), next((why for may, why in sorted(doubts, key=_hidden) if why), None)
+        return all(may for may, _ in doubts), next(
+            (why for may, why in sorted(doubts, key=_hidden) if why), None
+        )
 
     def fairness(self) -> dict[str, dict[str, dict[str, Any]]]:
         """Each measure of unfairness in each view, with its interval."""
@@ -377,7 +393,9 @@ class Evaluation:
             return None
         log = self.log
         answered = ["utility", *(name for name in bounds.SENSITIVE if self.gap(name, "dr")[0])]
-        by_gamma = {gamma: self._bounds(bounds.odds_ratio(gamma, self.people, self.logged)) for gamma in bounds.GAMMAS}
+        by_gamma = {
+            gamma: self._bounds(bounds.odds_ratio(gamma, self.people, self.logged)) for gamma in bounds.GAMMAS
+        }
         points = bounds.turning_points(
             self.people, self.sample, log.group, len(log.groups), self.logged, self.models.shown, answered
         )
@@ -410,7 +428,12 @@ class Evaluation:
     @cached_property
     def disagreement(self) -> str | None:
         """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
-        if self.refused_value is not None or self.models.outcome is None or self.logged or self.target.sum() <= 0:
+        if (
+            self.refused_value is not None
+            or self.models.outcome is None
+            or self.logged
+            or self.target.sum() <= 0
+        ):
             return None
         read = self.value("dr")
         for name in ("ips", "dm"):
@@ -454,7 +477,7 @@ class Evaluation:
         order = self.models.acceptance if self.logged else self.target
         return contraction(
             order, log.accepted, log.label, log.decision_maker, log.person, self.models.seed,
-            self.models.smallest_cell,
+            smallest=self.models.smallest_cell,
         )  # fmt: skip
 
     def to_plain(self) -> dict[str, Any]:
@@ -526,7 +549,11 @@ def _hidden(doubt: tuple[bool, str | None]) -> bool:
 
 
 def judge(
-    policies: Sequence[Any], log: pd.DataFrame | DecisionLog, *, find: Callable[..., Target] = target_policy, **options: Any
+    policies: Sequence[Any],
+    log: pd.DataFrame | DecisionLog,
+    *,
+    find: Callable[..., Target] = target_policy,
+    **options: Any,
 ) -> list[Evaluation]:
     """Evaluate policies from one log, with the same models.
 

@@ -131,9 +131,7 @@ def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups:
         everyone = found._replace(
             weight=sample.mean(one, group, groups), accepted=sample.mean(a, group, groups)
         )
-    return {
-        name: one.formula(everyone if one.labels == "none" else found) for name, one in MEASURES.items()
-    }
+    return {name: one.formula(everyone if one.labels == "none" else found) for name, one in MEASURES.items()}
 
 
 def support(measure: FairnessMeasure, view: View, people: People) -> np.ndarray:

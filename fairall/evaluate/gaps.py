@@ -122,7 +122,7 @@ def _errors(first: Estimate, second: Estimate | None = None) -> np.ndarray:
 
 
 def _simultaneous(rates: Estimate) -> float:
-    """k of the module: z for two groups, else a quantile of the multiplier bootstrap."""
+    """K of the module: z for two groups, else a quantile of the multiplier bootstrap."""
     if len(rates.value) == 2:
         return Z
     noise, error = rates.noise(), _errors(rates)

@@ -94,7 +94,7 @@ class Estimate:
         return (normal * np.sqrt(np.maximum(scale, 0.0))) @ vectors.T
 
     def simultaneous(self) -> float:
-        """k with which all K intervals value ± k·error cover together with probability `LEVEL`."""
+        """K with which all K intervals value ± k·error cover together with probability `LEVEL`."""
         error = self.error
         some = error > 0
         if not some.any():

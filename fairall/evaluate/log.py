@@ -64,6 +64,7 @@ class DecisionLog:
     Attributes:
         raw: all columns as given: of a file the cells as text, None where missing.
         inputs: a column of ones, then `design`, shape (N, D + 1), float32.
+        input_names: feature of each column of `design`, D of them; "" for the groups.
         group: number of the group, shape (N,), int.
         groups: names of the G groups, sorted; of intersections of columns as "female, black"; "(missing)" of
             an empty cell.
@@ -84,6 +85,7 @@ class DecisionLog:
 
     raw: pd.DataFrame
     inputs: np.ndarray
+    input_names: tuple[str, ...]
     group: np.ndarray
     groups: tuple[str, ...]
     accepted: np.ndarray
@@ -177,6 +179,17 @@ class DecisionLog:
 
     def __len__(self) -> int:
         return len(self.group)
+
+    def rows(self, chosen: np.ndarray) -> DecisionLog:
+        """The log of some of the rows, shape (N,), bool; numbers of persons are given anew."""
+        parts = {
+            field.name: value[chosen]
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray | pd.DataFrame)
+        }
+        if self.person is not None:
+            parts["person"] = np.unique(parts["person"], return_inverse=True)[1]
+        return replace(self, **parts)
 
     @property
     def design(self) -> np.ndarray:
@@ -320,8 +333,9 @@ def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLo
     if config.decision_maker is not None:
         maker = _complete(text[config.decision_maker], "decision maker").to_numpy(dtype=str)
     notes = [*left_out, *notes, *of_groups, *of_missing, *of_people, *told]
+    inputs, input_names = _inputs(schema, x, empty, group, len(names))
     return DecisionLog(
-        raw=raw, inputs=_inputs(schema, x, empty, group, len(names)), group=group, groups=names,
+        raw=raw, inputs=inputs, input_names=input_names, group=group, groups=names,
         accepted=accepted, label=label, propensity=propensity, decision_maker=maker, person=person,
         cost=None if config.gain else config.cost, gain=gain, loss=loss, decision=config.decision,
         decision_values=tuple(text[config.decision].iloc[[accepted.argmin(), accepted.argmax()]]),
@@ -434,16 +448,18 @@ def _groups(text: pd.DataFrame, grouping: Sequence[str]) -> tuple[np.ndarray, tu
     return group, tuple(names), notes
 
 
-def _missing(text: pd.DataFrame, x: pd.DataFrame, schema: Schema) -> tuple[list[np.ndarray], list[str]]:
-    """Distinct masks (N,) of missing cells that are no level of a feature, and a note on them."""
+def _missing(
+    text: pd.DataFrame, x: pd.DataFrame, schema: Schema
+) -> tuple[list[tuple[str, np.ndarray]], list[str]]:
+    """Distinct masks (N,) of missing cells that are no level, with a feature of each, and a note on them."""
     empty = {one.name: (text if one.kind in DISCRETE else x)[one.name].isna().to_numpy() for one in schema}
     levels = {one.name for one in schema if MISSING_LEVEL in one.levels}
     marked = {name: int(rows.sum()) for name, rows in empty.items() if name not in levels and rows.any()}
     known = {empty[name].tobytes() for name in levels}
-    masks = {empty[name].tobytes(): empty[name] for name in marked}
+    masks = {empty[name].tobytes(): (name, empty[name]) for name in marked}
     names = ", ".join(f"{name} ({n})" for name, n in marked.items())
     note = f"empty cells of features are imputed, and marked by indicators of their own: {names}"
-    return [rows for key, rows in masks.items() if key not in known], [note] if marked else []
+    return [mask for key, mask in masks.items() if key not in known], [note] if marked else []
 
 
 def _repeated(x: pd.DataFrame, group: np.ndarray, schema: Schema) -> tuple[np.ndarray | None, list[str]]:
@@ -476,21 +492,25 @@ def _repeated(x: pd.DataFrame, group: np.ndarray, schema: Schema) -> tuple[np.nd
 
 
 def _inputs(
-    schema: Schema, x: pd.DataFrame, missing: list[np.ndarray], group: np.ndarray, n_groups: int
-) -> np.ndarray:
-    """See `DecisionLog.inputs`; filled column by column, which needs no second copy."""
+    schema: Schema, x: pd.DataFrame, missing: list[tuple[str, np.ndarray]], group: np.ndarray, n_groups: int
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """See `DecisionLog.inputs` and `input_names`; filled column by column, which needs no second copy."""
     encoding = FeatureInputs(schema.seen_as(NetInputs.one_hot))
     inputs = np.ones((len(group), encoding.size + len(missing) + n_groups), dtype=np.float32)
-    columns = iter(inputs.T[1:])
+    columns, names = iter(inputs.T[1:]), []
     for i in encoding.numeric:
         values = x[schema[i].name].to_numpy()
         values = np.where(np.isnan(values), schema[i].fill, values)
         standardised = (values - values.mean()) / max(values.std(), np.finfo(float).tiny)
         next(columns)[:] = np.clip(standardised, -FURTHEST, FURTHEST)
+        names.append(schema[i].name)
     for i, code in zip(encoding.columns.tolist(), encoding.codes.tolist(), strict=True):
         next(columns)[:] = x[schema[i].name].to_numpy() == code
-    for rows in missing:
+        names.append(schema[i].name)
+    for name, rows in missing:
         next(columns)[:] = rows
+        names.append(name)
     for code in range(1, n_groups):
         next(columns)[:] = group == code
-    return inputs
+        names.append("")
+    return inputs, tuple(names)

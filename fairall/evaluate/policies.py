@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,10 @@ class Target:
     held_out: np.ndarray | None = None
     notes: tuple[str, ...] = ()
     logged: bool = False
+
+    def rows(self, chosen: np.ndarray) -> Target:
+        """The same for some of the rows, shape (N,), bool."""
+        return replace(self, probability=self.probability[chosen])
 
 
 def target_policy(

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairall.evaluate import checks
 from fairall.evaluate.estimators import ESTIMATORS, People
 from fairall.evaluate.fairness import MEASURES, columns
 from fairall.evaluate.gaps import Interval, gap_interval, wald
-from fairall.evaluate.influence import Estimate, Z, stack
+from fairall.evaluate.influence import Estimate, stack
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import as_plain, interval, without
 
@@ -73,7 +72,8 @@ def calibration(of: Evaluation) -> dict[str, Any] | None:
         found[log.groups[code]] = {
             "error": interval(wald(error, code), why) if may else without(why),
             "bins": [
-                as_plain(score=scores.value[b], share=one.value[b] / size.value[code]) | interval(wald(labels, b))
+                as_plain(score=scores.value[b], share=one.value[b] / size.value[code])
+                | interval(wald(labels, b))
                 for b in cells
             ],
         }
@@ -111,7 +111,9 @@ def balance(of: Evaluation) -> dict[str, Any] | None:
         known = ~np.isnan(expected)
         before, after = _differences(log, of.people, rows)
         found[log.groups[code]] = {
-            "accepted_by_expected": float(log.accepted[rows][known].sum() / max(expected[known].sum(), 1e-300)),
+            "accepted_by_expected": float(
+                log.accepted[rows][known].sum() / max(expected[known].sum(), 1e-300)
+            ),
             "features": {
                 name: as_plain(before=_largest(log, name, before), after=_largest(log, name, after))
                 for name in dict.fromkeys(filter(None, log.input_names))
@@ -143,10 +145,12 @@ def thresholds(of: Evaluation) -> list[dict[str, Any]] | None:
     models, log = of.models, of.log
     score = of.target if models.score is None else models.score
     levels = np.unique(np.quantile(score, QUANTILES))
-    may = of.refused_rates is None and models.outcome is not None and all(
-        of.gap(name, "dr")[0] for name in ON_CURVE
+    may = (
+        of.refused_rates is None
+        and models.outcome is not None
+        and all(of.gap(name, "dr")[0] for name in ON_CURVE)
     )
-    if of.logged and models.score is None or len(levels) < BINS or not may:
+    if (of.logged and models.score is None) or len(levels) < BINS or not may:
         return None
     values, of_rates = [], []
     for level in levels:
@@ -159,7 +163,11 @@ def thresholds(of: Evaluation) -> list[dict[str, Any]] | None:
     width = value.simultaneous() * value.error
     found: list[dict[str, Any]] = [
         {"threshold": float(level), "acceptance": float((score >= level).mean())}
-        | {"value": as_plain(estimate=value.value[k], low=value.value[k] - width[k], high=value.value[k] + width[k])}
+        | {
+            "value": as_plain(
+                estimate=value.value[k], low=value.value[k] - width[k], high=value.value[k] + width[k]
+            )
+        }
         for k, level in enumerate(levels)
     ]
     for name in ON_CURVE:
