@@ -119,12 +119,12 @@ def draw_overlap(evaluations: Mapping[str, Evaluation]) -> Figure:
             (handles[f"acceptance, {name}"],) = right.plot(
                 (edges[1:] + edges[:-1]) / 2, mean, color=colour, marker="o", ms=2, lw=0.9
             )
-        right.set_ylim(0.0, 1.02)
+        right.set(ylim=(0.0, 1.02), yticks=[0.0, 0.5, 1.0])
         right.spines["right"].set_visible(True)
         last = at == len(codes) - 1 or (at + 1) % PANELS == 0
         right.set_ylabel("acceptance by the policy" if last else "")
         right.tick_params(labelright=last)
-        axes.set(title=log.groups[code], xlabel="propensity", xlim=(0.0, 1.0))
+        axes.set(title=log.groups[code], xlabel="propensity", xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
         axes.set_ylabel("share of the group" if at % PANELS == 0 else "")
     legend_below(figure, handles, 4)
     return figure
@@ -135,7 +135,7 @@ def draw_reliability(plains: Plains) -> Figure:
     found = next(one["calibration"] for one in plains.values() if one["calibration"])["groups"]
     people = {name: one["people"] for name, one in next(iter(plains.values()))["groups"].items()}
     names = sorted(sorted(found, key=lambda name: -people[name])[:MOST_GROUPS])
-    figure, panels = _grid(len(names), height=1.7)
+    figure, panels = _grid(len(names), height=1.5, sharey=True)
     for axes, name in zip(panels, names, strict=True):
         bins = found[name]["bins"]
         x, y, low, high, share = (
@@ -145,7 +145,7 @@ def draw_reliability(plains: Plains) -> Figure:
         axes.errorbar(x, y, yerr=[y - low, high - y], fmt="none", lw=0.8, color=BLUE)
         axes.scatter(x, y, s=2 + 60 * share, color=BLUE, lw=0)
         # Doubly robust means of small bins may leave [0, 1].
-        axes.set(title=name, xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), xlabel="probability")
+        axes.set(title=name, xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), xlabel="probability", xticks=[0.0, 0.5, 1.0])
     panels[0].set_ylabel("mean label")
     return figure
 
@@ -290,13 +290,15 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _grid(n: int, height: float) -> tuple[Figure, list[Axes]]:
+def _grid(n: int, height: float, **shared: bool) -> tuple[Figure, list[Axes]]:
     """A figure with n panels, `PANELS` side by side at most, and those panels."""
     columns = min(n, PANELS)
     rows = math.ceil(n / columns)
     width = 2 * COLUMN * max(columns, 2) / PANELS
     figure = Figure(figsize=(width, 0.3 + height * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    panels = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
+    for axes in panels[:n]:
+        axes.locator_params(nbins=4)
     for unused in panels[n:]:
         unused.set_axis_off()
     return figure, list(panels[:n])
