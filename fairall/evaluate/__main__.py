@@ -28,8 +28,8 @@ FILE is CSV or Parquet, a row for each person who was decided on. KEY=VALUE name
 of dataset=csv, `dataset.` in front or not: decision and accepted (its value for an acceptance), label and
 positive (its good value; known for accepted people only), sensitive, propensity (probability of acceptance;
 estimated where there is no such column), cost, drop, kinds; and person (who a row is about, if several rows
-may be about one), gain and loss (amounts of each row, instead of cost). outputs_dir=FOLDER, tracking.uri=URI and
-tracking.enabled=false are as for `python -m fairall`.
+may be about one), gain and loss (amounts of each row, instead of cost). outputs_dir=FOLDER, tracking.uri=URI
+and tracking.enabled=false are as for `python -m fairall`.
 
   python -m fairall.evaluate decisions --log loans.csv decision=decision accepted=granted label=repaid \\
       positive=yes sensitive=sex propensity=propensity drop='[id]'
@@ -183,7 +183,11 @@ def _parser(command: str) -> argparse.ArgumentParser:
     for of in ("propensity", "outcome"):
         parser.add_argument(f"--{of}-model", choices=MODELS, default="auto", help=AUTO)
     parser.add_argument(
-        "--smallest-cell", type=whole_number, default=10, metavar="N", help="people below which nothing is shown"
+        "--smallest-cell",
+        type=whole_number,
+        default=10,
+        metavar="N",
+        help="people below which nothing is shown",
     )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: in outputs_dir/evaluations")
     return parser

@@ -34,23 +34,24 @@ VIEWS_TOLD = (
     "naive: among accepted people with a label; IPS, DR: of all people, from labels weighted by inverse "
     "propensity, and doubly robust."
 )
-HOLLOW = "Hollow: estimates without an interval."
+DRAWN = "With 95 % intervals; hollow: estimates without one."
 NOTES = {
     "plane": "Doubly robust, with 95 % intervals. Upper left is better.",
-    "estimators": f"Utility per person with 95 % intervals. {HOLLOW} no assumption: whatever the missing labels are.",
+    "estimators": f"{DRAWN} no assumption: whatever the missing labels are.",
     "overlap": "People by the propensity of the past decisions, accepted and rejected; the line is the mean "
     "acceptance probability of the policy among people of a bin. Where it is high and nobody was accepted, "
     "labels are missing.",
-    "gaps": f"Unfairness with 95 % intervals: {VIEWS_TOLD} {HOLLOW} Thin lines: whatever the missing labels are.",
-    "sensitivity": "Bounds if the odds of a positive label of rejected people differ from those of accepted people of "
-    "equal features by a factor up to Γ. At the turning point the 95 % limits reach 0. The triangle is the Γ that "
-    "would arise if the feature that matters most were hidden.",
-    "contraction": "Failures (accepted, negative label) per person, with 95 % intervals: the policy among the people of "
-    "the most lenient decision maker, and each decision maker among their own (Lakkaraju et al. 2017).",
-    "curves": "Of accepting everybody whose score is at least the threshold, doubly robust. A band covers the whole "
-    "curve with 95 %.",
-    "reliability": "Mean label, doubly robust, among people of a bin of the probability of a positive label, with 95 % "
-    "intervals; on the diagonal if the probability is right. Larger dots: more people.",
+    "gaps": f"{VIEWS_TOLD} {DRAWN} Thin lines: whatever the missing labels are.",
+    "sensitivity": "Bounds if the odds of a positive label of rejected people differ from those of accepted "
+    "people of equal features by a factor up to Γ. At the turning point the 95 % limits reach 0. The "
+    "triangle is the Γ that would arise if the feature that matters most were hidden.",
+    "contraction": "Failures (accepted, negative label) per person, with 95 % intervals: the policy among "
+    "the people of the most lenient decision maker, and each decision maker among their own (Lakkaraju et "
+    "al. 2017).",
+    "curves": "Of accepting everybody whose score is at least the threshold, doubly robust. A band covers "
+    "the whole curve with 95 %.",
+    "reliability": "Mean label, doubly robust, among people of a bin of the probability of a positive label, "
+    "with 95 % intervals; on the diagonal if the probability is right. Larger dots: more people.",
 }
 Plain = Mapping[str, Any]
 Plains = Mapping[str, Plain]  # content of evaluation.json by the name of the policy
@@ -145,7 +146,9 @@ def draw_reliability(plains: Plains) -> Figure:
         axes.errorbar(x, y, yerr=[y - low, high - y], fmt="none", lw=0.8, color=BLUE)
         axes.scatter(x, y, s=2 + 60 * share, color=BLUE, lw=0)
         # Doubly robust means of small bins may leave [0, 1].
-        axes.set(title=name, xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), xlabel="probability", xticks=[0.0, 0.5, 1.0])
+        axes.set(
+            title=name, xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), xlabel="probability", xticks=[0.0, 0.5, 1.0]
+        )
     panels[0].set_ylabel("mean label")
     return figure
 
@@ -215,9 +218,10 @@ def draw_thresholds(plains: Plains) -> Figure:
     for axes, (key, label) in zip(panels, CURVES.items(), strict=True):
         for name, colour, plain in _coloured(plains):
             rows = plain["thresholds"] or []
-            x, own = [row["threshold"] for row in rows], [row[key] for row in rows]
+            x = [row["threshold"] for row in rows]
+            mean, low, high = (_column([row[key] for row in rows], end) for end in ENDS)
             if rows:
-                handles[name] = _band(axes, x, *(_column(own, end) for end in ENDS), colour)
+                handles[name] = _band(axes, x, mean, low, high, colour)
         axes.axhline(0.0, color=GREY, lw=0.5)
         axes.set(title=f"{label} ×100", xlabel="threshold")
     if len(plains) > 1:
@@ -290,13 +294,13 @@ def _rows(axes: Axes, labels: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def _grid(n: int, height: float, **shared: bool) -> tuple[Figure, list[Axes]]:
+def _grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axes]]:
     """A figure with n panels, `PANELS` side by side at most, and those panels."""
     columns = min(n, PANELS)
     rows = math.ceil(n / columns)
     width = 2 * COLUMN * max(columns, 2) / PANELS
     figure = Figure(figsize=(width, 0.3 + height * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False, **shared).ravel()
+    panels = figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel()
     for axes in panels[:n]:
         axes.locator_params(nbins=4)
     for unused in panels[n:]:

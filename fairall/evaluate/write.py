@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from matplotlib.figure import Figure
 
 from fairall.errors import count
 from fairall.evaluate import figures
@@ -25,9 +28,10 @@ from fairall.storage.identity import flattened
 
 JSON = "evaluation.json"
 LOGGED = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # to MLflow, of each policy
-INTERVALS = "[95 % interval]."
+INTERVALS = "with 95 % intervals"
+HIDDEN, CHOICES = "What the rejected may hide", "Thresholds and costs"  # sections
 NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."
-PROBABILITY = "the level at which a one-sided interval of the difference ends at 0."
+PROBABILITY = "level at which a one-sided interval of the difference ends at 0."
 SIZES = ("people", "accepted", "labelled")
 WORST = 3  # features named in the table of balance
 MODELS = {
@@ -103,8 +107,8 @@ def write(shown: Shown, folder: Path, command: str) -> None:
     tables = {
         "Value": [value_table(shown)],
         "Fairness": [fairness_table(shown), groups_table(shown)],
-        "What the rejected may hide": [],
-        "Thresholds and costs": [thresholds_table(shown), costs_table(shown)],
+        HIDDEN: [],
+        CHOICES: [thresholds_table(shown), costs_table(shown)],
         "Checks": [calibration_table(shown), balance_table(shown)],
     }
     sections: dict[str, list[Item]] = {
@@ -113,15 +117,8 @@ def write(shown: Shown, folder: Path, command: str) -> None:
     }
     filled = {name: items for name, items in sections.items() if items}
     opening = [shown.title, *told(shown), *doubts(shown)]
-    folded = {"Thresholds and costs": "Tables"}
-    write_page(
-        folder,
-        "FairAll: evaluation from past decisions",
-        filled,
-        opening=opening,
-        folded=folded,
-        made=command,
-    )
+    texts = {"opening": opening, "folded": {CHOICES: "Tables"}, "made": command}
+    write_page(folder, "FairAll: evaluation from past decisions", filled, **texts)
     content = json.dumps(shown.content, indent=2, ensure_ascii=False, allow_nan=False)
     write_text(folder / JSON, content + "\n")
 
@@ -139,30 +136,30 @@ def show(shown: Shown) -> None:
 
 def told(shown: Shown) -> Iterator[str]:
     """The result to be read, what it rests on, the policies, the log and its models; a sentence each."""
-    if shown.difference is not None:
-        yield from _result("Difference in utility, B − A", shown.difference["value"])
+    difference, answered = shown.difference, False
+    if difference is not None:
+        yield from _result("B − A: difference in utility", difference["value"])
     for name, one in shown.plains.items():
-        yield from _result(f"Utility of {name}" if shown.difference else "Utility", one["value"])
+        yield from _result("Utility" if difference is None else f"{name}: utility", one["value"])
     if shown.refused is not None:
         yield f"Refused: {shown.refused}"
     yield from (f"Warning: {text}" for text in _disagreements(shown))
     for name, one in shown.plains.items():
-        of = f"of {name}" if shown.difference else "of the policy"
-        yield f"Acceptance {of}: {hundredfold(one['acceptance'])} % of the people"
-        yield from _overlap(one)
-        yield from _sensitivity(one)
-        yield from _contraction(one)
-    if shown.difference is not None and shown.difference["value"]["dr"]["estimate"] is not None:
-        at = _up_to(shown.difference["turning_point"])
-        yield f"Sensitivity: with 95 % confidence, which of the two has the greater utility is certain {at}"
+        yield f"{name}: accepts {hundredfold(one['acceptance'])} % of the people"
+        yield from (*_overlap(one), *_sensitivity(one), *_contraction(one))
+        answered |= one["sensitivity"] is not None
+    if difference is not None and difference["value"]["dr"]["estimate"] is not None:
+        at = _up_to(difference["turning_point"])
+        yield f"B − A: with 95 % confidence, which of the two has the greater utility is certain {at}"
+    if answered:
+        yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
     first = next(iter(shown.plains.values()))
     log, groups = first["log"], first["groups"]
-    sizes = "; ".join(f"{name} ({one['people']})" for name, one in groups.items())
     persons = "" if log["persons"] is None else f" of {log['persons']} persons"
     cost = "gain and loss of each row" if log["cost"] is None else f"cost c = {log['cost']:g}"
     yield (
         f"Log: {log['people']} rows{persons}, {log['accepted']} accepted, {log['labelled']} with a label; "
-        f"{count(len(groups), 'group')}: {sizes}; {cost}; propensities {log['propensities']}"
+        f"{count(len(groups), 'group')}; {cost}; propensities {log['propensities']}"
     )
     for name, model in first["models"].items():
         if model is not None:
@@ -184,20 +181,17 @@ def _disagreements(shown: Shown) -> list[str]:
 
 def _result(name: str, value: Plain) -> Iterator[str]:
     """The first estimate that there is."""
-    known = [(estimator, own) for estimator, own in value.items() if own["estimate"] is not None]
-    for estimator, own in known[:1]:
-        better = (
-            ""
-            if own.get("probability_better") is None
-            else f"; P(B better) {_share(own['probability_better'])}"
-        )
-        ends = "without an interval" if own["low"] is None else f"{_interval(own)} with 95 % confidence"
-        yield f"{name}: {hundredfold(own['estimate'])} per 100 people, {ends}, {LABELS[estimator]}{better}"
+    known = ((estimator, own) for estimator, own in value.items() if own["estimate"] is not None)
+    for estimator, own in islice(known, 1):
+        ends = "without an interval" if own["low"] is None else f"95 % interval {Lines().ends(own)}"
+        better = _share(own.get("probability_better"))
+        told = f"; P(B better): {better}" if better else ""
+        yield f"{name}: {_number(own)} per 100 people, {ends}, {LABELS[estimator]}{told}"
 
 
 def _overlap(one: Plain) -> Iterator[str]:
     overlap = one["overlap"]
-    if overlap["share_of_top_percent"] is not None:
+    if overlap["share_of_top_percent"] is not None and overlap["largest_weight"] > 1.0:
         yield (
             f"Overlap: the {one['log']['labelled']} labels count as "
             f"{overlap['effective_sample_size']:.0f} equally weighted ones; largest weight "
@@ -212,17 +206,12 @@ def _sensitivity(one: Plain) -> Iterator[str]:
         return
     points = dict(found["turning_points"])
     text = f"the sign of the utility is certain {_up_to(points.pop('utility'))}"
-    surely = {name: point for name, point in points.items() if point != 1.0}
-    for point in sorted(set(surely.values()), key=lambda point: -(point or LARGEST_GAMMA)):
-        names = " and ".join(MEASURES[name].label for name in surely if surely[name] == point)
-        text += f", that of the {names} {_up_to(point)}"
-    hidden = next(iter(found["benchmarks"].items()), None)
-    if hidden is not None:
-        text += f"; hiding the feature that matters most, {hidden[0]}, would make Γ = {hidden[1]:.2f}"
-    yield (
-        f"Sensitivity: with 95 % confidence, {text} (Γ: odds ratio of positive labels between accepted and "
-        "rejected people of equal features)"
-    )
+    above = [f"{MEASURES[name].label} {_up_to(point)}" for name, point in points.items() if point != 1.0]
+    if above:
+        text += f"; gaps are above 0: {', '.join(above)}"
+    for feature, gamma in islice(found["benchmarks"].items(), 1):
+        text += f"; hiding the feature that matters most, {feature}, would make Γ = {gamma:.2f}"
+    yield f"Sensitivity: with 95 % confidence, {text}"
 
 
 def _up_to(point: float | None) -> str:
@@ -242,206 +231,194 @@ def _contraction(one: Plain) -> Iterator[str]:
 
 
 @dataclass
-class Marks:
-    """Cells of estimates; one without an interval refers to a note on the reason."""
+class Lines:
+    """Rows and records of a table, and the reasons why estimates lack an interval, as notes."""
 
+    rows: list[Row] = field(default_factory=list)
+    records: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
-    def of(self, own: Plain) -> str:
-        """What stands in the place of the interval."""
+    def add(self, group: str, name: str, texts: Iterable[str]) -> None:
+        """Add a row."""
+        self.rows.append(Row(group, name, [Cell(text) for text in texts]))
+
+    def ends(self, own: Plain) -> str:
+        """The interval ×100, or the mark of the note that says why there is none."""
         if own["low"] is not None:
-            return _interval(own)
+            return f"[{hundredfold(own['low'])}, {hundredfold(own['high'])}]"
         lacking = "estimate" if own.get("estimate") is None else "interval"
         reason = f"no {lacking}: {own.get('why') or 'nobody whom the rate is about'}"
         if reason not in self.reasons:
             self.reasons.append(reason)
-        return f"(note {self.reasons.index(reason) + 1})"
+        return f"[*{self.reasons.index(reason) + 1}]"
 
-    def cell(self, own: Plain) -> Cell:
-        """The estimate ×100 with its interval."""
-        return Cell(f"{_number(own)} {self.of(own)}".strip())
+    def both(self, own: Plain) -> str:
+        """Estimate and interval ×100."""
+        return f"{_number(own)} {self.ends(own)}".strip()
 
-    @property
-    def notes(self) -> str:
-        """The reasons."""
-        return "".join(f" Note {k}: {reason}." for k, reason in enumerate(self.reasons, start=1))
+    def table(self, key: str, title: str, note: str, columns: Sequence[str]) -> Table:
+        """The table."""
+        notes = (f" [*{k}] {reason}." for k, reason in enumerate(self.reasons, start=1))
+        note = "".join((note, *notes))
+        return Table(key=key, title=title, note=note, columns=columns, rows=self.rows, records=self.records)
 
 
 def value_table(shown: Shown) -> Table:
     """Value by estimator, with intervals."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    compared, marks = shown.difference is not None, Marks()
+    lines, compared = Lines(), shown.difference is not None
     for name, one in _with_difference(shown).items():
         known = {LABELS[estimator]: own for estimator, own in one["value"].items()}
         if "bounds" in one:
             known |= {"guaranteed interval": one["guarantee"], "no assumption": _limits(one, "utility")}
         for label, own in known.items():
-            records.append({"policy": name, "estimator": label} | dict(own))
+            lines.records.append({"policy": name, "estimator": label} | dict(own))
             if own["low"] is not None or own.get("estimate") is not None:
-                cells = [Cell(_number(own)), Cell(marks.of(own))]
-                cells += [Cell(_share(own.get("probability_better")))] if compared else []
-                rows.append(Row(name if compared else "", label, cells))
+                better = [_share(own.get("probability_better"))] if compared else []
+                lines.add(name if compared else "", label, [_number(own), lines.ends(own), *better])
     cost = next(iter(shown.plains.values()))["log"]["cost"]
-    gain = "its gain or costs its loss" if cost is None else f"y − c with the label y and c = {cost:g}"
-    better = f" P(B better): {PROBABILITY}" if compared else ""
-    return Table(
-        key="value", title="Utility per person of the log ×100",
-        note=f"An acceptance gains {gain}; a rejection 0. The interval is one of 95 %; guaranteed interval: valid "
-        f"at any sample size where the propensities are right; {NO_ASSUMPTION}{better}{marks.notes}",
-        columns=["estimate", "interval", *(["P(B better)"] if compared else [])],
-        rows=rows, records=records,
-    )  # fmt: skip
+    gain = "gain or costs loss" if cost is None else f"y − c with the label y and c = {cost:g}"
+    note = (
+        f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
+        f"sample size if the propensities are right; {NO_ASSUMPTION}"
+    )
+    columns = ["estimate", "interval"]
+    if compared:
+        note, columns = f"{note} P(B better): {PROBABILITY}", [*columns, "P(B better)"]
+    return lines.table("value", "Utility per person of the log ×100", note, columns)
 
 
 def fairness_table(shown: Shown) -> Table:
     """Gaps between groups, naive and corrected, with bounds, and the ratio of acceptance rates."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    compared, marks = shown.difference is not None, Marks()
+    lines, compared = Lines(), shown.difference is not None
     for name, one in _with_difference(shown).items():
+        group = name if compared else ""
         for measure, views in one["fairness"].items():
             limits = _limits(one, measure)
-            cells = [*(marks.cell(views[view]) for view in VIEWS), Cell(_interval(limits) if limits else "")]
-            cells += [Cell(_share(views["dr"].get("probability_fairer")))] if compared else []
-            rows.append(Row(name if compared else "", MEASURES[measure].label, cells))
-            known = {view: dict(views[view]) for view in VIEWS} | (
-                {"no assumption": limits} if limits else {}
-            )
-            records += [
-                {"policy": name, "measure": measure, "view": view} | own for view, own in known.items()
-            ]
+            fairer = [_share(views["dr"].get("probability_fairer"))] if compared else []
+            texts = [*(lines.both(views[view]) for view in VIEWS), lines.ends(limits) if limits else ""]
+            lines.add(group, MEASURES[measure].label, [*texts, *fairer])
+            known = {**views, "no assumption": limits} if limits else views
+            who = {"policy": name, "measure": measure}
+            lines.records += [who | {"view": view} | dict(own) for view, own in known.items()]
         if "acceptance_ratio" in one:
             ratio = one["acceptance_ratio"]
-            cells = [Cell(), Cell(), marks.cell(ratio), *[Cell()] * (2 if compared else 1)]
-            rows.append(Row(name if compared else "", "acceptance ratio", cells))
-            records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | ratio)
-    fairer = f" P(B fairer): {PROBABILITY}" if compared else ""
-    return Table(
-        key="fairness", title="Unfairness ×100",
-        note=f"Largest difference between groups, {INTERVALS} 0 is fair. {figures.VIEWS_TOLD} {NO_ASSUMPTION} "
-        "Acceptance ratio: smallest acceptance rate by the largest; below 80 is a sign of adverse impact "
-        f"(four-fifths rule).{fairer}{marks.notes}",
-        columns=[*figures.NAMES.values(), "no assumption", *(["P(B fairer)"] if compared else [])],
-        rows=rows, records=records,
-    )  # fmt: skip
+            lines.add(group, "acceptance ratio", ["", "", lines.both(ratio), *[""] * (1 + compared)])
+            lines.records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | ratio)
+    note = (
+        f"Largest difference between groups, 0 is fair, {INTERVALS}. {figures.VIEWS_TOLD} {NO_ASSUMPTION} "
+        "acceptance ratio: smallest acceptance rate by the largest; below 80 is a sign of adverse impact "
+        "(four-fifths rule)."
+    )
+    columns = [*figures.NAMES.values(), "no assumption"]
+    if compared:
+        note, columns = f"{note} P(B fairer): {PROBABILITY}", [*columns, "P(B fairer)"]
+    return lines.table("fairness", "Unfairness ×100", note, columns)
 
 
 def groups_table(shown: Shown) -> Table:
     """People and rates of each group."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
-    marks = Marks()
+    lines = Lines()
     for name, one in shown.plains.items():
         for group, own in one["groups"].items():
-            sizes = {size: own[size] for size in SIZES}
-            cells = [
-                *(str(size) for size in sizes.values()),
-                f"{own['overlap']['effective_sample_size']:.0f}",
-            ]
-            rates = [marks.cell(own["rates"][measure]["dr"]) for measure in RATES]
-            rows.append(Row(name if shown.difference else "", group, [*map(Cell, cells), *rates]))
-            who = {"policy": name, "group": group} | sizes
-            records += [
+            size = f"{own['overlap']['effective_sample_size']:.0f}"
+            rates = [lines.both(own["rates"][measure]["dr"]) for measure in RATES]
+            texts = [*(str(own[key]) for key in SIZES), size, *rates]
+            lines.add(name if shown.difference else "", group, texts)
+            who = {"policy": name, "group": group} | {key: own[key] for key in SIZES}
+            lines.records += [
                 who | {"rate": MEASURES[measure].rate, "view": view} | dict(rate)
-                for measure, views in own["rates"].items() for view, rate in views.items()
-            ]  # fmt: skip
-    return Table(
-        key="groups", title="Groups",
-        note="accepted, labelled: by the past decisions. effective: number of equally weighted labels that those "
-        f"of the group count as. Rates of the policy ×100, doubly robust, {INTERVALS}{marks.notes}",
-        columns=[*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)],
-        rows=rows, records=records,
-    )  # fmt: skip
+                for measure, views in own["rates"].items()
+                for view, rate in views.items()
+            ]
+    note = (
+        "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count "
+        f"as. Rates of the policy ×100, doubly robust, {INTERVALS}."
+    )
+    columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)]
+    return lines.table("groups", "Groups", note, columns)
 
 
 def thresholds_table(shown: Shown) -> Table:
     """Value and gaps by the threshold of a score."""
-    found = [(name, row) for name, one in shown.plains.items() for row in one["thresholds"] or ()]
-    return Table(
-        key="thresholds", title="Thresholds ×100",
-        note="Of accepting everybody whose score is at least the threshold; doubly robust, with intervals that cover a "
-        "whole column together with 95 %.",
-        columns=["acceptance", *(figures.CURVES[key] for key in figures.CURVES)],
-        rows=[
-            Row(name, f"{row['threshold']:.3f}", [
-                Cell(hundredfold(row["acceptance"])), *(Marks().cell(row[key]) for key in figures.CURVES)
-            ]) for name, row in found
-        ],
-        records=[{"policy": name} | flattened(row) for name, row in found],
-    )  # fmt: skip
+    lines = Lines()
+    for name, one in shown.plains.items():
+        for row in one["thresholds"] or ():
+            texts = [hundredfold(row["acceptance"]), *(lines.both(row[key]) for key in figures.CURVES)]
+            lines.add(name, f"{row['threshold']:.3f}", texts)
+            lines.records.append({"policy": name} | flattened(row))
+    note = (
+        "Of accepting everybody whose score is at least the threshold; doubly robust, with intervals that "
+        "cover a whole column together with 95 %."
+    )
+    return lines.table("thresholds", "Thresholds ×100", note, ["acceptance", *figures.CURVES.values()])
 
 
 def costs_table(shown: Shown) -> Table:
     """The value for a range of costs."""
-    found = [(name, row) for name, one in shown.plains.items() for row in one["costs"] or ()]
-    return Table(
-        key="costs", title="Utility ×100 by the cost c", note=f"Of the same policy, doubly robust, {INTERVALS}",
-        columns=["utility"],
-        rows=[Row(name, f"c = {row['cost']:g}", [Marks().cell(row)]) for name, row in found],
-        records=[{"policy": name} | row for name, row in found],
-    )  # fmt: skip
+    lines = Lines()
+    for name, one in shown.plains.items():
+        for row in one["costs"] or ():
+            lines.add(name, f"c = {row['cost']:g}", [lines.both(row)])
+            lines.records.append({"policy": name} | row)
+    return lines.table("costs", "Utility ×100 by cost", f"Doubly robust, {INTERVALS}.", ["utility"])
 
 
 def calibration_table(shown: Shown) -> Table:
     """How far a probability of a positive label is from labels, by group."""
-    found = _first(shown, "calibration") or {"of": "", "groups": {}}
-    marks = Marks()
-    rows = [Row("", group, [marks.cell(one["error"])]) for group, one in found["groups"].items()]
-    return Table(
-        key="calibration", title=f"Calibration of the {found['of']} ×100",
-        note="Mean label less mean probability of a positive label, of all people, doubly robust, "
-        f"{INTERVALS}{marks.notes} The CSV file has bins of the probability.",
-        columns=["label less probability"], rows=rows,
-        records=[
-            {"group": group} | own
-            for group, one in found["groups"].items() for own in ({"bin": "all"} | one["error"], *one["bins"])
-        ],
-    )  # fmt: skip
+    lines, found = Lines(), _first(shown, "calibration") or {"of": "", "groups": {}}
+    for group, one in found["groups"].items():
+        lines.add("", group, [lines.both(one["error"])])
+        lines.records += [{"group": group} | own for own in ({"share": 1.0} | one["error"], *one["bins"])]
+    note = (
+        "Mean label less mean probability of a positive label, of all people, doubly robust, "
+        f"{INTERVALS}. The CSV file has mean labels by bins of the probability too."
+    )
+    return lines.table("calibration", f"Calibration of the {found['of']} ×100", note, ["error"])
 
 
 def balance_table(shown: Shown) -> Table:
     """How like all people those with labels are, before and after weighting."""
-    rows: list[Row] = []
-    records: list[dict[str, Any]] = []
+    lines = Lines()
     for group, one in (_first(shown, "balance") or {}).items():
         features = sorted(one["features"].items(), key=lambda item: -abs(item[1]["after"] or 0.0))
-        worst = "; ".join(
-            f"{name} {_decimal(own['before'])} → {_decimal(own['after'])}" for name, own in features[:WORST]
-        )
-        rows.append(Row("", group, [Cell(_decimal(one["accepted_by_expected"])), Cell(worst)]))
-        records += [{"group": group, "feature": name} | own for name, own in features]
-    return Table(
-        key="balance", title="Balance",
-        note="accepted by expected: accepted people by the sum of propensities. Then the features that are balanced "
-        "least: mean of people with labels less that of all people, in standard deviations, before and after weighting; "
-        "above 0.1 is unbalanced. The CSV file has all features.",
-        columns=["accepted by expected", "least balanced, before → after"], rows=rows, records=records,
-    )  # fmt: skip
+        worst = (f"{name} {own['before']:.2f} → {own['after']:.2f}" for name, own in features[:WORST])
+        texts = [f"{one['accepted_by_expected']:.2f}", "; ".join(worst).replace("-", "−")]
+        lines.add("", group, texts)
+        lines.records += [{"group": group, "feature": name} | own for name, own in features]
+    note = (
+        "accepted by expected: number of accepted people by the sum of propensities. least balanced: mean of "
+        "people with labels less that of all people, in standard deviations, before → after weighting; above "
+        "0.1 is unbalanced. The CSV file has all features."
+    )
+    return lines.table("balance", "Balance", note, ["accepted by expected", "least balanced"])
 
 
 def _pictures(shown: Shown, section: str) -> list[PageFigure]:
     """The figures of a section that there is something to show in."""
-    plains, compared = shown.plains, shown.difference is not None
-    everything = list(plains.values())
-    answered = all(one["sensitivity"] is not None for one in everything)
-    known = [
-        ("Value", "plane", "Value against unfairness", figures.draw_plane, True, compared and answered),
+    plains = list(shown.plains.values())
+    answered = all(one["sensitivity"] for one in plains)
+    # Section, key, title, how it is drawn, whether it is wide, and whether there is something to draw.
+    known: list[tuple[str, str, str, Callable[[Any], Figure], bool, bool]] = [
+        ("Value", "plane", "Value against unfairness", figures.draw_plane, True,
+         shown.difference is not None and answered),
         ("Value", "estimators", "Utility by estimator", figures.draw_value, False, True),
-        ("Value", "overlap", "Overlap", partial(figures.draw_overlap, shown.evaluations), len(everything[0]["groups"]) > 2, True),
-        ("Fairness", "gaps", "What selection hides", figures.draw_fairness, compared, True),
-        ("What the rejected may hide", "sensitivity", "Sensitivity", figures.draw_sensitivity, True, answered),
-        ("What the rejected may hide", "contraction", "Contraction", figures.draw_contraction, False,
-         all(one["contraction"] for one in everything)),
-        ("Thresholds and costs", "curves", "Thresholds", figures.draw_thresholds, True, any(one["thresholds"] for one in everything)),
-        ("Checks", "reliability", "Reliability by group", figures.draw_reliability, True, _first(shown, "calibration") is not None),
+        ("Value", "overlap", "Overlap", figures.draw_overlap, len(plains[0]["groups"]) > 2, True),
+        ("Fairness", "gaps", "What selection hides", figures.draw_fairness, len(plains) > 1, True),
+        (HIDDEN, "sensitivity", "Sensitivity", figures.draw_sensitivity, True, answered),
+        (HIDDEN, "contraction", "Contraction", figures.draw_contraction, False,
+         all(one["contraction"] for one in plains)),
+        (CHOICES, "curves", "Thresholds", figures.draw_thresholds, True,
+         any(one["thresholds"] for one in plains)),
+        ("Checks", "reliability", "Reliability by group", figures.draw_reliability, True,
+         _first(shown, "calibration") is not None),
     ]  # fmt: skip
     return [
         PageFigure(
             key=key, title=title, note=figures.NOTES[key], section=section, wide=wide,
-            draw=draw if isinstance(draw, partial) else partial(draw, plains),
+            draw=partial(draw, shown.evaluations if key == "overlap" else shown.plains),
         )
-        for of, key, title, draw, wide, there in known if of == section and there
+        for of, key, title, draw, wide, there in known
+        if of == section and there
     ]  # fmt: skip
 
 
@@ -455,28 +432,16 @@ def _with_difference(shown: Shown) -> dict[str, Plain]:
 
 
 def _limits(one: Plain, key: str) -> dict[str, Any]:
-    """Bounds without assumption; `low` and `high` are the ends of their interval. Empty for a difference."""
+    """Bounds without assumption; `low` and `high` are the ends of their interval. Empty if there are none."""
     found = one.get("bounds", {}).get(key)
     if found is None:
         return {}
-    return {
-        "low": found["interval_low"],
-        "high": found["interval_high"],
-        "bound_low": found["low"],
-        "bound_high": found["high"],
-    }
+    ends = {"low": found["interval_low"], "high": found["interval_high"]}
+    return ends | {"bound_low": found["low"], "bound_high": found["high"]}
 
 
 def _number(of: Plain) -> str:
     return "" if of.get("estimate") is None else hundredfold(of["estimate"])
-
-
-def _interval(of: Plain) -> str:
-    return "" if of["low"] is None else f"[{hundredfold(of['low'])}, {hundredfold(of['high'])}]"
-
-
-def _decimal(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}".replace("-", "−")
 
 
 def _share(share: float | None) -> str:
