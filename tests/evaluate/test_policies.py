@@ -256,6 +256,15 @@ def test_files_that_have_moved_or_changed(tmp_path: Path) -> None:
     )
 
 
+def test_runs_on_other_data_sets_are_not_compared(trained: tuple[Path, np.ndarray]) -> None:
+    other = mock.Mock(config={"dataset": {"_target_": "my.data.Loans"}})
+    other.name.return_value = "loans"
+    with mock.patch("fairall.evaluate.policies.read_named", return_value=other):
+        target = target_policy(trained[0], log_of(borrowers()))
+    assert target.held_out is None
+    assert "(its data set, loans, is no file of dataset=csv)" in target.notes[0]
+
+
 def test_of_policies_from_elsewhere_a_note_says_that_it_cannot_be_told(
     log: DecisionLog, trained: tuple[Path, np.ndarray], tmp_path: Path
 ) -> None:
