@@ -298,7 +298,7 @@ def _grid(n: int, height: float, sharey: bool = False) -> tuple[Figure, list[Axe
     """A figure with n panels, `PANELS` side by side at most, and those panels."""
     columns = min(n, PANELS)
     rows = math.ceil(n / columns)
-    width = 2 * COLUMN * max(columns, 2) / PANELS
+    width = COLUMN if columns <= 2 else 2 * COLUMN
     figure = Figure(figsize=(width, 0.3 + height * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False, sharey=sharey).ravel()
     for axes in panels[:n]:

@@ -318,10 +318,12 @@ def fairness_table(shown: Shown) -> Table:
 def groups_table(shown: Shown) -> Table:
     """People and rates of each group."""
     lines = Lines()
+    labelled = any(one["log"]["labelled"] for one in shown.plains.values())
+    known = RATES if labelled else RATES[:1]
     for name, one in shown.plains.items():
         for group, own in one["groups"].items():
             size = f"{own['overlap']['effective_sample_size']:.0f}"
-            rates = [lines.both(own["rates"][measure]["dr"]) for measure in RATES]
+            rates = [lines.both(own["rates"][measure]["dr"]) for measure in known]
             texts = [*(str(own[key]) for key in SIZES), size, *rates]
             lines.add(name if shown.difference else "", group, texts)
             who = {"policy": name, "group": group} | {key: own[key] for key in SIZES}
@@ -334,7 +336,7 @@ def groups_table(shown: Shown) -> Table:
         "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count "
         f"as. Rates of the policy ×100, doubly robust, {INTERVALS}."
     )
-    columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)]
+    columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in known)]
     return lines.table("groups", "Groups", note, columns)
 
 
@@ -409,7 +411,7 @@ def _pictures(shown: Shown, section: str) -> list[PageFigure]:
          all(one["contraction"] for one in plains)),
         (CHOICES, "curves", "Thresholds", figures.draw_thresholds, True,
          any(one["thresholds"] for one in plains)),
-        ("Checks", "reliability", "Reliability by group", figures.draw_reliability, True,
+        ("Checks", "reliability", "Reliability by group", figures.draw_reliability, len(plains[0]["groups"]) > 2,
          _first(shown, "calibration") is not None),
     ]  # fmt: skip
     return [
