@@ -58,21 +58,22 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         if deviation > max(TOTAL_TOLERANCE * expected, noise):
             who = name if rows.all() else f"the people {name}"
             return (
-                f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} instead of their "
-                f"number {expected}: π is not the probability of these decisions, or some had almost no chance"
+                f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} "
+                f"instead of their number {expected}: π is not the probability of these decisions, or some "
+                "had almost no chance"
             )
     return None
 
 
 def lacking(
-    log: DecisionLog, propensity: np.ndarray, separable: bool, wanted: np.ndarray, weight: np.ndarray, whom: str,
+    log: DecisionLog, chance: np.ndarray, separable: bool, wanted: np.ndarray, weight: np.ndarray, whom: str,
     error: float = np.inf,
 ) -> str | None:  # fmt: skip
     """What overlap is missing for estimates about people weighted by `wanted`.
 
     Args:
         log: the people.
-        propensity: π, recorded or estimated, shape (N,).
+        chance: of a revealed label, shape (N,).
         separable: whether rejected people had no chance, since the features tell the decisions.
         wanted: shares of people that count, shape (N,).
         weight: of their revealed labels, shape (N,).
@@ -88,7 +89,7 @@ def lacking(
             f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in regions[:REGIONS]
         )
         return f"no overlap: {told} was accepted with a known label"
-    unlikely = wanted * ((separable & ~log.accepted) | (propensity < UNLIKELY))
+    unlikely = wanted * ((separable & ~log.accepted) | (chance < UNLIKELY))
     share = unlikely.sum() / wanted.sum()
     if share > MOST_UNLIKELY or unlikely.mean() > error:
         by_group = [unlikely[log.group == g].sum() / max(wanted[log.group == g].sum(), 1e-300)
@@ -97,7 +98,7 @@ def lacking(
         why = (
             "were rejected, and the features tell nearly every decision"
             if separable
-            else f"had a propensity below {UNLIKELY:g}"
+            else f"had a propensity of a known label below {UNLIKELY:g}"
         )
         return f"no overlap: {share:.1%} of the people {whom} {why} ({shares})"
     size = effective_sample_size(weight)
@@ -155,5 +156,6 @@ def outside(estimate: Estimate, low: float, high: float, name: str) -> str | Non
         return None
     return (
         f"the estimate by {name}, {100 * estimate.value:.1f} per 100 people, is outside of what is possible "
-        f"whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not those of the decisions"
+        f"whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not those of the "
+        "decisions"
     )

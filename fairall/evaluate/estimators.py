@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -61,6 +62,11 @@ class People:
     outcome: Column | None
     stake: np.ndarray
     break_even: np.ndarray
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Rows by increasing a, shape (N,)."""
+        return np.argsort(self.target, kind="stable")
 
     @property
     def pseudo_label(self) -> Column:

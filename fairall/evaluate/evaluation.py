@@ -98,6 +98,11 @@ class Models:
             else np.where(np.isnan(recorded), fitted.probability, recorded)
         )
 
+    @cached_property
+    def known(self) -> np.ndarray:
+        """ℓ, the probability that the label of an accepted person is known, shape (N,)."""
+        return np.ones(len(self.log)) if self.labelled is None else self.labelled.probability
+
     @property
     def separable(self) -> bool:
         """Whether the features tell nearly every decision, so that rejected people had no chance."""
@@ -210,9 +215,12 @@ class Evaluation:
         """Why the value cannot be estimated; None where it can."""
         if not self.log.revealed.any():
             return "the log has no labels: only acceptance rates are known"
-        if self.logged or self.target.sum() <= 0:  # observed, or 0
+        models = self.models
+        if self.target.sum() <= 0 or (self.logged and models.labelled is None):  # 0, or observed
             return None
-        models, read = self.models, self.value("dr" if self.models.outcome else "ips")
+        read = self.value("dr" if models.outcome else "ips")
+        if self.logged:
+            return self.lacking(self.target, self.people.kept.value, "who were accepted", read)
         return (
             models.impossible
             or checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
@@ -233,8 +241,9 @@ class Evaluation:
     def lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str, estimate: Estimate) -> str | None:
         """`checks.lacking`, for an estimate that people of weight `wanted` enter."""
         models = self.models
+        chance = models.known if self.logged and wanted is self.target else models.acceptance * models.known
         error = float(estimate.error) / float(self.log.stake.mean())
-        return checks.lacking(self.log, models.acceptance, models.separable, wanted, weight, whom, error)
+        return checks.lacking(self.log, chance, models.separable, wanted, weight, whom, error)
 
     @cached_property
     def refused_rates(self) -> str | None:
@@ -380,11 +389,11 @@ class Evaluation:
         }
         if len(shown) < 2:
             return plain
-        of_rates = bounds.rate_bounds(
-            self.people, labels, self.sample, log.group, len(log.groups), logged=self.logged
-        )
-        for name, (low, high) in of_rates.items():
-            plain[name] = bounds.gap_bounds(low[shown], high[shown], MEASURES[name].largest)
+        for name, one in MEASURES.items():
+            low, high = bounds.rate_bounds(
+                name, self.people, labels, self.sample, log.group, len(log.groups), logged=self.logged
+            )
+            plain[name] = bounds.gap_bounds(low[shown], high[shown], one.largest)
         return plain
 
     def sensitivity(self) -> dict[str, Any] | None:
