@@ -1,8 +1,8 @@
 """Bounds of utility, rates and gaps when the rejected have no labels: Manski's, and a sensitivity analysis.
 
-Both put a low and a high label in the place of every unknown one (`manski`, `odds_ratio`); `bounds` gives the
-least and greatest value of each quantity between them, as estimates whose influence functions are those at the
-extreme labels (the envelope theorem). Symbols as in `estimators`.
+Both put a low and a high label in the place of every unknown one (`manski`, `odds_ratio`); `value_bounds` and
+`rate_bounds` give the least and greatest value between them, as estimates whose influence functions are those
+at the extreme labels (the envelope theorem). Symbols as in `estimators`.
 
 References:
     Manski, C. (1990). Nonparametric bounds on treatment effects. American Economic Review.

@@ -155,7 +155,7 @@ def outside(estimate: Estimate, low: float, high: float, name: str) -> str | Non
     if low - 3 * estimate.error <= estimate.value <= high + 3 * estimate.error:
         return None
     return (
-        f"the estimate by {name}, {100 * estimate.value:.1f} per 100 people, is outside of what is possible "
-        f"whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not those of the "
-        "decisions"
+        f"the estimate by {name}, {100 * estimate.value:.1f} per 100 people, is outside of what is "
+        f"possible whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not "
+        "those of the decisions"
     )

@@ -49,7 +49,7 @@ class FairnessMeasure:
         rate: what is compared between groups.
         people: those the rate is about; it is undefined for a group without them.
         formula: the rate of means within groups.
-        labels: whose labels it needs: none, those of people of one label (1, 0) or of both, or of the accepted.
+        labels: whose labels it needs: nobody's, those of people of one label, or those of the accepted.
         largest: greatest possible value; the smallest is 0.
     """
 
