@@ -29,7 +29,7 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
     Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
-    region of a feature where π is recorded. A deviation is too large if Bernstein's inequality gives it a
+    region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality gives it a
     probability below 10⁻⁴.
 
     Args:
@@ -44,12 +44,13 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         return f"{rows} had a recorded propensity of 1: these are not the propensities of the decisions"
     inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
     possible = ~(propensity <= 0)
-    largest = np.where(np.isnan(propensity) | ~possible, inverse, 1.0 / np.where(possible, propensity, 1.0))
+    unknown = np.isnan(propensity)
+    largest = np.where(unknown, inverse.max(), 1.0 / np.where(possible & ~unknown, propensity, 1.0))
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
-    variance = np.where(np.isnan(propensity), inverse * (inverse - 1.0), possible * (largest - 1.0))
+    variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
     everybody = ("all people", np.ones_like(d))
     by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
-    regions = log.regions() if recorded else by_group
+    regions = log.regions() if recorded and not unknown.any() else by_group
     for name, rows in (everybody, *regions):
         expected, total = possible[rows].sum(), inverse[rows].sum()
         deviation = abs(total - expected)

@@ -95,10 +95,14 @@ class Evaluation:
             return checks.lacking(
                 self.log, models.known, False, self.target, kept, "who were accepted", error
             )
+        if models.impossible is not None:
+            return models.impossible
+        if not models.separable:  # else residuals of decision and policy hold the same error of the model
+            told = checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
+            if told is not None:
+                return told
         return (
-            models.impossible
-            or checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
-            or self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
+            self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
             or self._outside()
         )
 
@@ -328,8 +332,8 @@ class Evaluation:
                         f"weighted people with labels are unlike all people{worst}: doubt the propensities"
                     )
                 return (
-                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 people "
-                    f"(standard error {100 * change.error:.1f}): {reason}"
+                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 "
+                    f"people (standard error {100 * change.error:.1f}): {reason}"
                 )
         return None
 
@@ -340,8 +344,8 @@ class Evaluation:
         hidden = [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]
         if hidden:
             told.append(
-                f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are no "
-                f"part of gaps: {', '.join(hidden)}"
+                f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are "
+                f"no part of gaps: {', '.join(hidden)}"
             )
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
