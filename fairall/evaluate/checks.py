@@ -79,8 +79,8 @@ def lacking(
         wanted: shares of people that count, shape (N,).
         weight: of their revealed labels, shape (N,).
         whom: which people, in words.
-        error: standard error of a mean over all N rows of labels times `wanted`; people without overlap may
-            not hold more of it.
+        error: standard error of a mean over all N rows of labels times `wanted`; people without overlap, of
+            whom hardly any label is known, may not hold more of it.
     """
     if wanted.sum() <= 0:
         return None
@@ -92,7 +92,8 @@ def lacking(
         return f"no overlap: {told} was accepted with a known label"
     unlikely = wanted * ((separable & ~log.accepted) | (chance < UNLIKELY))
     share = unlikely.sum() / wanted.sum()
-    if share > MOST_UNLIKELY or unlikely.mean() > error:
+    few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
+    if share > MOST_UNLIKELY or (few and unlikely.mean() > error):
         by_group = [unlikely[log.group == g].sum() / max(wanted[log.group == g].sum(), 1e-300)
                     for g in range(len(log.groups))]  # fmt: skip
         shares = ", ".join(f"{one:.1%} of {name}" for name, one in zip(log.groups, by_group, strict=True))

@@ -137,6 +137,8 @@ def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups:
 def support(measure: FairnessMeasure, view: View, people: People) -> np.ndarray:
     """Weights of the revealed labels that the rate of a measure rests on, shape (N,)."""
     w = people.revealed.astype(float) if view == "naive" else people.weight.value
+    if measure.labels == "none":
+        return w
     if measure.labels == "positive":
         return w * people.label
     if measure.labels == "negative":
