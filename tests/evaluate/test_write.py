@@ -15,20 +15,18 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import Evaluation, Models
 from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.write import (
+from fairall.evaluate.shown import Shown, doubts, told
+from fairall.evaluate.tables import (
     Lines,
-    Shown,
     balance_table,
     calibration_table,
     costs_table,
-    doubts,
     fairness_table,
     groups_table,
-    show,
     thresholds_table,
-    told,
     value_table,
 )
+from fairall.evaluate.write import show
 from fairall.results.page import BASE
 from fairall.results.table import latex, markdown
 
