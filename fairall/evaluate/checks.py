@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import KFold, cross_val_predict
 
-from fairall.data.csv.selective_labels import DEVIATIONS, LEAST_EFFECTIVE, TOTAL_TOLERANCE
+from fairall.data.csv.selective_labels import LEAST_EFFECTIVE, TOTAL_TOLERANCE
 from fairall.errors import count
 from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
@@ -20,6 +20,7 @@ MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
 SEPARABLE = 0.99  # AUC of estimated propensities from which decisions are taken as deterministic
 DEPENDENT, CORRELATED = 5.0, 0.1  # deviations of the covariance, and the correlation, from which it matters
 MOST_ROWS = 20_000  # of the regression behind `knows_decision`
+SURPRISE = float(np.log(2e4))  # −ln of the probability of a deviation of Σ d/π, halved
 REGIONS = 5  # named at most
 
 
@@ -27,8 +28,9 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     """Why the propensities cannot be those of the decisions.
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
-    Σ d (1 − π)/π². It is compared with the number of those with π > 0: of all, of each group, and of each
-    region of a feature where π is recorded.
+    Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
+    region of a feature where π is recorded. A deviation is too large if Bernstein's inequality gives it a
+    probability below 10⁻⁴.
 
     Args:
         log: the people.
@@ -41,14 +43,19 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         rows = count(int(certain.sum()), "rejected person", "rejected people")
         return f"{rows} had a recorded propensity of 1: these are not the propensities of the decisions"
     inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
-    variance, possible = inverse * (inverse - 1.0), ~(propensity <= 0)
+    possible = ~(propensity <= 0)
+    largest = np.where(np.isnan(propensity) | ~possible, inverse, 1.0 / np.where(possible, propensity, 1.0))
+    # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
+    variance = np.where(np.isnan(propensity), inverse * (inverse - 1.0), possible * (largest - 1.0))
     everybody = ("all people", np.ones_like(d))
     by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
     regions = log.regions() if recorded else by_group
     for name, rows in (everybody, *regions):
         expected, total = possible[rows].sum(), inverse[rows].sum()
         deviation = abs(total - expected)
-        if deviation > max(TOTAL_TOLERANCE * expected, DEVIATIONS * np.sqrt(variance[rows].sum())):
+        jump = SURPRISE * largest[rows].max() / 3.0
+        noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
+        if deviation > max(TOTAL_TOLERANCE * expected, noise):
             who = name if rows.all() else f"the people {name}"
             return (
                 f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} instead of their "

@@ -27,6 +27,7 @@ MOST_INPUTS = 30  # whose products are inputs: 495 of them
 # Training rows of a fold, beyond which these models gain little; the logistic regression uses all rows.
 MOST_ROWS, MOST_ROWS_OF_PRODUCTS = 100_000, 20_000
 LEAST_PROBABILITY = 1e-4
+MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
 MOST_VARIANCE = 1.0  # of log odds
 TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
 CHUNK = 65_536  # rows at once, which bounds memory
@@ -72,16 +73,17 @@ class Fitted:
     parametric: Parametric | None = None
 
     def inverse(self) -> np.ndarray:
-        """1/p for weights, shape (N,), of a logistic regression without the bias of second order.
+        """1/p for weights, at most `MOST_WEIGHT`, shape (N,).
 
+        Of a logistic regression without the bias of second order.
         The log odds η̂ of a row are those of a model fitted on other rows, with an error of about N(0, v).
         Then 1/p̂ = 1 + exp(−η̂) has the expectation 1 + exp(−η + v/2), so that v/2 is added to η̂, at most
         `MOST_VARIANCE`/2, beyond which the approximation fails.
         """
-        if self.parametric is None:
-            return 1.0 / self.probability
-        shift = np.minimum(self.parametric.variance(), MOST_VARIANCE) / 2.0
-        return 1.0 + np.exp(-logit(self.probability) - shift)
+        shift = 0.0
+        if self.parametric is not None:
+            shift = np.minimum(self.parametric.variance(), MOST_VARIANCE) / 2.0
+        return np.minimum(1.0 + np.exp(-logit(self.probability) - shift), MOST_WEIGHT)
 
 
 def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int, seed: int) -> Fitted | None:

@@ -148,6 +148,13 @@ def test_policies_that_need_columns_the_log_lacks() -> None:
         target_policy(Saved(), log)
 
 
+def borrowers(**columns: Any) -> pd.DataFrame:
+    """1,000 applicants, some of whom have an income of 0 or of −0, which are equal."""
+    people = applicants(1000, **columns)
+    people.loc[:5, "income"] = [0.0, -0.0] * 3
+    return people
+
+
 def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> tuple[Path, np.ndarray]:
     """Folder of a run on a file of the people, and which of them are its test rows, shape (N,)."""
     path = folder / "loans.csv"
@@ -163,13 +170,13 @@ def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, np.ndarray]:
-    return learnt(tmp_path_factory.mktemp("run"), applicants(1000))
+    return learnt(tmp_path_factory.mktemp("run"), borrowers())
 
 
 def test_a_run_is_judged_on_its_test_rows_of_the_file_it_was_learnt_from(
     trained: tuple[Path, np.ndarray],
 ) -> None:
-    (folder, test), people = trained, applicants(1000)
+    (folder, test), people = trained, borrowers()
     words = [*(word.removeprefix("dataset.") for word in OF_FILE[1:]), "drop=[officer,chance]"]
     read = DecisionLog.read(folder.parents[3] / "loans.csv", words)
     completed = people.assign(more=TARGET[0], repaid=people["repaid"].where(people.index > 9, None))
@@ -188,7 +195,7 @@ def test_a_run_is_judged_on_its_test_rows_of_the_file_it_was_learnt_from(
 
 
 def test_other_people_are_all_judged(trained: tuple[Path, np.ndarray]) -> None:
-    people = applicants(1000)
+    people = borrowers()
     others = people.assign(income=people["income"] + 0.001)
     target = target_policy(trained[0], log_of(others))
     assert (target.held_out, target.notes) == (None, ())
@@ -198,7 +205,7 @@ def test_other_people_are_all_judged(trained: tuple[Path, np.ndarray]) -> None:
 
 
 def test_too_few_others(trained: tuple[Path, np.ndarray]) -> None:
-    people, (folder, test) = applicants(1000), trained
+    people, (folder, test) = borrowers(), trained
     for n in (LEAST_HELD_OUT - 1, LEAST_HELD_OUT):
         rows = np.r_[np.flatnonzero(~test), np.flatnonzero(test)[:n]]
         log = log_of(people.iloc[rows])
@@ -219,7 +226,7 @@ def test_too_few_others(trained: tuple[Path, np.ndarray]) -> None:
 
 
 def test_rows_of_few_values_are_only_compared_in_place(tmp_path: Path) -> None:
-    people = applicants(1000).drop(columns=["income", "chance"])
+    people = borrowers().drop(columns=["income", "chance"])
     folder, test = learnt(tmp_path, people, "officer")
     np.testing.assert_array_equal(target_policy(folder, log_of(people, drop=["officer"])).held_out, test)
     target = target_policy(folder, log_of(people[::-1], drop=["officer"]))
@@ -228,7 +235,7 @@ def test_rows_of_few_values_are_only_compared_in_place(tmp_path: Path) -> None:
 
 
 def test_an_identifier_tells_people_apart(tmp_path: Path) -> None:
-    people = applicants(1000, officer=[f"P{i}" for i in range(1000)]).drop(columns=["income", "chance"])
+    people = borrowers(officer=[f"P{i}" for i in range(1000)]).drop(columns=["income", "chance"])
     folder, test = learnt(tmp_path, people, "officer")
     np.testing.assert_array_equal(
         target_policy(folder, log_of(people[::-1], drop=["officer"])).held_out, test[::-1]
@@ -236,7 +243,7 @@ def test_an_identifier_tells_people_apart(tmp_path: Path) -> None:
 
 
 def test_files_that_have_moved_or_changed(tmp_path: Path) -> None:
-    people = applicants(1000)
+    people = borrowers()
     folder, _ = learnt(tmp_path, people)
     people.assign(income=people["income"] + 1).to_csv(tmp_path / "loans.csv", index=False)
     target = target_policy(folder, log_of(people))
@@ -249,10 +256,19 @@ def test_files_that_have_moved_or_changed(tmp_path: Path) -> None:
     )
 
 
+def test_runs_on_other_data_sets_are_not_compared(trained: tuple[Path, np.ndarray]) -> None:
+    other = mock.Mock(config={"dataset": {"_target_": "my.data.Loans"}})
+    other.name.return_value = "loans"
+    with mock.patch("fairall.evaluate.policies.read_named", return_value=other):
+        target = target_policy(trained[0], log_of(borrowers()))
+    assert target.held_out is None
+    assert "(its data set, loans, is no file of dataset=csv)" in target.notes[0]
+
+
 def test_of_policies_from_elsewhere_a_note_says_that_it_cannot_be_told(
     log: DecisionLog, trained: tuple[Path, np.ndarray], tmp_path: Path
 ) -> None:
-    people = log_of(applicants(1000))
+    people = log_of(borrowers())
     copied = shutil.copytree(trained[0] / "policy", tmp_path / "sent")
     for policy in ("chance", load_policy(trained[0]), copied, lambda people: people["income"] > 30):
         with mock.patch.object(OwnCsv, "read", side_effect=AssertionError):
