@@ -61,27 +61,28 @@ def show(shown: Shown) -> None:
         console.print(line)
     console.print()
     for table in (tables.value_table(shown), tables.fairness_table(shown), tables.groups_table(shown)):
-        print_table(table)
+        if table.shown:
+            print_table(table)
 
 
 def _pictures(shown: Shown, section: str) -> list[PageFigure]:
     """The figures of a section that there is something to show in."""
     plains = list(shown.plains.values())
-    answered, many = all(one["sensitivity"] for one in plains), len(plains[0]["groups"]) > 2
+    answered, groups = all(one["sensitivity"] for one in plains), len(plains[0]["groups"])
     # Section, key, title, how it is drawn, whether it is wide, and whether there is something to draw.
     known: list[tuple[str, str, str, Callable[[Any], Figure], bool, bool]] = [
         ("Value", "plane", "Value against unfairness", figures.draw_plane, True,
          shown.difference is not None and answered),
         ("Value", "estimators", "Utility by estimator", figures.draw_value, False, True),
-        ("Value", "overlap", "Overlap", figures.draw_overlap, many, True),
+        ("Value", "overlap", "Overlap", figures.draw_overlap, groups > 2, groups > 0),
         ("Fairness", "gaps", "What selection hides", figures.draw_fairness, len(plains) > 1, True),
         (HIDDEN, "sensitivity", "Sensitivity", figures.draw_sensitivity, True, answered),
         (HIDDEN, "contraction", "Contraction", figures.draw_contraction, False,
          all(one["contraction"] for one in plains)),
         (CHOICES, "curves", "Thresholds", figures.draw_thresholds, True,
          any(one["thresholds"] for one in plains)),
-        ("Checks", "reliability", "Reliability by group", figures.draw_reliability, many,
-         shown.first("calibration") is not None),
+        ("Checks", "reliability", "Reliability by group", figures.draw_reliability, groups > 2,
+         groups > 0 and shown.first("calibration") is not None),
     ]  # fmt: skip
     return [
         PageFigure(

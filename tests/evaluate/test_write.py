@@ -198,5 +198,16 @@ def test_the_sensitivity_line_compares_with_a_feature(models: Models) -> None:
     assert "hiding the feature that matters most, score, would make Γ = " in line
 
 
+def test_intervals_are_not_wrapped_on_a_narrow_terminal(
+    compared: Shown, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show(compared)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    tables = lines[lines.index("Unfairness ×100") :]
+    assert not [line for line in tables if line.endswith(",") and "[" in line and "  " in line]
+
+
 def test_many_texts_stay_markdown(compared: Shown) -> None:
     assert "[*1]" not in markdown(value_table(compared))  # a star is escaped
