@@ -110,10 +110,10 @@ def told(shown: Shown) -> Iterator[str]:
         yield "Γ: odds ratio of positive labels between accepted and rejected people of equal features"
     first = next(iter(shown.plains.values()))
     log, groups = first["log"], first["groups"]
-    persons = "" if log["persons"] is None else f" of {log['persons']} persons"
+    people = "people" if log["persons"] is None else f"rows of {log['persons']} people"
     cost = "gain and loss of each row" if log["cost"] is None else f"cost c = {log['cost']:g}"
     yield (
-        f"Log: {log['people']} rows{persons}, {log['accepted']} accepted, {log['labelled']} with a label; "
+        f"Log: {log['people']} {people}, {log['accepted']} accepted, {log['labelled']} with a label; "
         f"{count(len(groups), 'group')}; {cost}; propensities {log['propensities']}"
     )
     for name, model in first["models"].items():

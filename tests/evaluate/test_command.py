@@ -143,7 +143,7 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.C
     assert written[0] == written[1]
     check_keys(read(folder))
     shown = capsys.readouterr().out
-    for text in ("Log: 400 rows", "doubly robust", "no assumption", "Sensitivity", f"Evaluation: {folder}"):
+    for text in ("Log: 400 people", "doubly robust", "no assumption", "Sensitivity", f"Evaluation: {folder}"):
         assert text in shown
 
 
