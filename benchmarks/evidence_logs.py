@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -24,6 +25,7 @@ COST = 0.5
 GAPS = ("dpu", "equal_opportunity", "predictive_parity", "false_positive")
 ODDS = 2.0  # by which labels of the rejected differ in the sensitivity analysis, Γ
 OFFICERS = 5
+SOURCE = {True: "recorded", False: "estimated"}  # of propensities
 
 
 @dataclass(frozen=True)
@@ -175,13 +177,19 @@ def interaction(n: int, random: Random, kind: str) -> People:
     return People(table, expit(label), np.clip(expit(decision), 0.02, 0.98), (target, expit(x[:, 2] + s - 0.5)))
 
 
-def near_the_threshold(n: int, random: Random, deterministic: bool, rotated: bool) -> People:
-    """Decisions above a threshold of a score or random; a policy that accepts others near the threshold."""
+def near_the_threshold(
+    n: int, random: Random, deterministic: bool, rotated: bool, compared: bool = False
+) -> People:
+    """Decisions above a threshold of a score or random; a policy that accepts others near the threshold.
+
+    `compared` puts the policy that logged the decisions first.
+    """
     people = linear(n, random)
     score = logit(people.propensity)
-    moved = score + (0.12 * people.x["x2"] if rotated else 0.05)
+    moved = score + (0.12 * people.x["x2"].to_numpy() if rotated else 0.05)
     propensity = (score > 0).astype(float) if deterministic else people.propensity
-    return replace(people, propensity=propensity, policies=((moved.to_numpy() > 0).astype(float),))
+    policies = (*([propensity] if compared else []), (moved > 0).astype(float))
+    return replace(people, propensity=propensity, policies=policies)
 
 
 def knowing(n: int, random: Random, officer: bool, model: bool) -> People:
@@ -328,12 +336,11 @@ def _cases() -> list[Case]:
                 wrong(name="wrong outcome model", draw=draw, options={"outcome_model": constant}),
                 wrong(name="wrong propensity model", draw=simulated, options={"propensity_model": constant}),
             ]
-    for kind in ("product", "steps"):
-        for source in ("recorded", "estimated"):
-            found.append(
-                Case("Interactions", f"{kind}, {source}", part(interaction, kind=kind), share=0.5,
-                     recorded=source == "recorded", asked=every)
-            )  # fmt: skip
+    for kind, recorded in itertools.product(("product", "steps"), (True, False)):
+        found.append(
+            Case("Interactions", f"{kind}, {SOURCE[recorded]}", part(interaction, kind=kind), share=0.5,
+                 recorded=recorded, asked=every)
+        )  # fmt: skip
 
     refused = part(Case, "Refusals", sizes=(500, 2_000), share=0.1)
     random_log, threshold = linear, part(near_the_threshold, rotated=False, deterministic=True)
@@ -349,14 +356,16 @@ def _cases() -> list[Case]:
         refused("✓ π recorded", random_log),
     ]
     for words, rotated in (("2 % more accepted", False), ("rotated by 9 %", True)):
-        for deterministic in (True, False):
-            for recorded in (True, False):
-                draw = part(near_the_threshold, rotated=rotated, deterministic=deterministic)
-                kind = "✗ threshold" if deterministic else "✓ random decisions"
-                source = "recorded" if recorded else "estimated"
-                found.append(refused(f"{kind}, {words}, {source}", draw, recorded=recorded, wrong=deterministic))
+        for deterministic, recorded in itertools.product((True, False), (True, False)):
+            draw = part(near_the_threshold, rotated=rotated, deterministic=deterministic)
+            name = f"{'✗ threshold' if deterministic else '✓ random decisions'}, {words}, {SOURCE[recorded]}"
+            of = part(refused, recorded=recorded, wrong=deterministic)
+            found += [
+                of(name, draw),
+                of(f"{name}, less the decisions", part(draw, compared=True), policy="decision", asked=("differences",)),
+            ]
     for recorded in (True, False):
-        source = "recorded" if recorded else "estimated"
+        source = SOURCE[recorded]
         own = part(refused, recorded=recorded)
         found += [
             own(f"✓ policy = the decisions, {source}", part(knowing, officer=True, model=False), policy="decision"),
@@ -367,8 +376,7 @@ def _cases() -> list[Case]:
                 change=both_like, wrong=True),
     ]  # fmt: skip
 
-    for source in ("recorded", "estimated"):
-        recorded = source == "recorded"
+    for recorded, source in SOURCE.items():
         found += [
             Case("Missing cells", f"missing numbers, {source}", with_missing, recorded=recorded, asked=("value", "gaps")),
             Case("Missing cells", f"labels by group 100 % and 30 %, {source}", linear, recorded=recorded,
@@ -386,26 +394,25 @@ def _cases() -> list[Case]:
         Case("Repeated people", "rows differ a little, recorded", linear, change=part(repeated, own=True),
              options={"drop": ["who"]}, asked=("value", "gaps"))
     )  # fmt: skip
-    for groups, name in ((2, "two groups"), (5, "five groups")):
-        for source in ("recorded", "estimated"):
-            found.append(
-                Case("Differences of gaps", f"{name}, {source}", part(linear, groups=groups), share=0.5,
-                     recorded=source == "recorded", asked=("gaps", "differences"))
-            )  # fmt: skip
+    for (groups, name), recorded in itertools.product(((2, "two groups"), (5, "five groups")), (True, False)):
+        found.append(
+            Case("Differences of gaps", f"{name}, {SOURCE[recorded]}", part(linear, groups=groups), share=0.5,
+                 recorded=recorded, asked=("gaps", "differences"))
+        )  # fmt: skip
     few = part(rare, share=0.02, cost=0.02)
     found += [
         Case("Rare labels", "2 % positives, recorded", few, (2_000, 20_000), asked=("value", "gaps", "groups")),
         Case("Rare labels", "2 % positives, estimated", few, (2_000,), recorded=False, asked=("value", "gaps", "groups")),
-        Case("Rare labels", "some one default", part(rare, share=0.997, cost=0.5), (500,),
+        Case("Rare labels", "1 % negatives, recorded", part(rare, share=0.99, cost=0.5), (500,),
              asked=("value", "gaps", "guarantee", "bounds")),
     ]  # fmt: skip
-    for name, odds in (("odds halved", 1 / ODDS), ("odds doubled", ODDS), ("no rejected person would repay", 0.0)):
-        for source in ("recorded", "estimated"):
-            asked = ("bounds", "sensitivity") if odds else ("bounds",)
-            found.append(
-                Case("Unobserved confounding", f"{name}, {source}", part(confounded, odds=odds),
-                     recorded=source == "recorded", asked=asked, share=0.2)
-            )  # fmt: skip
+    worst = {"odds halved": 1 / ODDS, "odds doubled": ODDS, "no rejected person would repay": 0.0}
+    for (name, odds), recorded in itertools.product(worst.items(), (True, False)):
+        asked = ("bounds", "sensitivity") if odds else ("bounds",)
+        found.append(
+            Case("Unobserved confounding", f"{name}, {SOURCE[recorded]}", part(confounded, odds=odds), share=0.2,
+                 recorded=recorded, asked=asked)
+        )  # fmt: skip
     found.append(
         Case("Contraction", "five officers, recorded", with_officers, (2_000, 20_000), share=0.2,
              options={"decision_maker": "officer"}, asked=("contraction",))
