@@ -1,8 +1,8 @@
 """Bounds of utility, rates and gaps when the rejected have no labels: Manski's, and a sensitivity analysis.
 
-Both put a low and a high label in the place of every unknown one (`manski`, `odds_ratio`); `bounds` gives the
-least and greatest value of each quantity between them, as estimates whose influence functions are those at the
-extreme labels (the envelope theorem). Symbols as in `estimators`.
+Both put a low and a high label in the place of every unknown one (`manski`, `odds_ratio`); `value_bounds` and
+`rate_bounds` give the least and greatest value between them, as estimates whose influence functions are those
+at the extreme labels (the envelope theorem). Symbols as in `estimators`.
 
 References:
     Manski, C. (1990). Nonparametric bounds on treatment effects. American Economic Review.
@@ -34,7 +34,7 @@ from fairall.evaluate.plain import as_plain
 
 GAMMAS = tuple(np.linspace(1.0, 3.0, 9).tolist())
 LARGEST_GAMMA = 10.0  # up to which a turning point is searched
-HALVINGS = 14  # of that range, of ln Γ
+HALVINGS = 10  # of that range, of ln Γ
 SENSITIVE = ("equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 
 
@@ -121,9 +121,16 @@ def difference_bounds(first: People, second: People, labels: Labels, sample: Sam
 
 
 def rate_bounds(
-    people: People, labels: Labels, sample: Sample, group: np.ndarray, groups: int, *, logged: bool = False
-) -> dict[str, Bounds]:
-    """Bounds of every rate of `MEASURES` by group, shape (G,), where each label is free between its bounds.
+    name: str,
+    people: People,
+    labels: Labels,
+    sample: Sample,
+    group: np.ndarray,
+    groups: int,
+    *,
+    logged: bool = False,
+) -> Bounds:
+    """Bounds of a rate of `MEASURES` by group, shape (G,), where each label is free between its bounds.
 
     A rate that is linear in the labels is extreme where all are low or all are high. One with labels above
     and below the line, such as Σ a y / Σ y, is largest where the people whose a exceeds a threshold have the
@@ -132,34 +139,32 @@ def rate_bounds(
     gaps are as sharp as those of rates.
 
     Returns:
-        By the measure's name; NaN where the rate is undefined whatever the labels; (0, 1) where noisy
-        pseudo-labels give a sum below the line that is not positive.
+        NaN where the rate is undefined whatever the labels; (0, 1) where noisy pseudo-labels give a sum below
+        the line that is not positive.
     """
-    a, b, s = people.target, people.break_even, people.stake
+    a = people.target
 
     def mean(column: np.ndarray) -> Estimate:
         return sample.mean(column, group, groups)
 
-    size, accepted = mean(np.ones_like(a)), mean(a)
-    low, high = mean(labels.accepted_low), mean(labels.accepted_high)
-    gain_low, gain_high = (mean(s * (end - a * b)) for end in labels[:2])
-    negative = Labels(
-        a - labels.accepted_high, a - labels.accepted_low, 1 - a - labels.rest_high, 1 - a - labels.rest_low
-    )
-    true_positive = _share_bounds(a, labels, mean, group, groups, logged)
-    rate = accepted / size
-    return {
-        "dpu": Bounds(rate, rate),
-        "equal_opportunity": true_positive,
-        "predictive_parity": Bounds(low / accepted, high / accepted),
-        "false_positive": _share_bounds(a, negative, mean, group, groups, logged),
-        "false_negative": Bounds(1.0 - true_positive.high, 1.0 - true_positive.low),
-        "utility_gap": Bounds(gain_low / size, gain_high / size),
-    }
+    if name in ("equal_opportunity", "false_negative"):
+        found = _share_bounds(people, labels, mean, group, groups, logged)
+        return found if name == "equal_opportunity" else Bounds(1.0 - found.high, 1.0 - found.low)
+    if name == "false_positive":
+        ends = labels.accepted_high, labels.accepted_low, labels.rest_high, labels.rest_low
+        negative = Labels(*(of - end for of, end in zip((a, a, 1 - a, 1 - a), ends, strict=True)))
+        return _share_bounds(people, negative, mean, group, groups, logged)
+    size = mean(np.ones_like(a))
+    if name == "dpu":
+        return Bounds(mean(a) / size, mean(a) / size)
+    if name == "predictive_parity":
+        return Bounds(*(mean(end) / mean(a) for end in labels[:2]))
+    gains = (people.stake * (end - a * people.break_even) for end in labels[:2])
+    return Bounds(*(mean(gain) / size for gain in gains))
 
 
 def _share_bounds(
-    a: np.ndarray,
+    people: People,
     labels: Labels,
     mean: Callable[[np.ndarray], Estimate],
     group: np.ndarray,
@@ -167,53 +172,51 @@ def _share_bounds(
     logged: bool,
 ) -> Bounds:
     """Bounds of Σ a z / Σ z by group over labels z between low and high: linear-fractional in a box."""
-    accepted_low, accepted_high, rest_low, rest_high = labels
+    low, high = (labels.accepted_low, labels.rest_low), (labels.accepted_high, labels.rest_high)
     found = []
-    for end, above, below in (
-        (0.0, (accepted_low, rest_low), (accepted_high, rest_high)),
-        (1.0, (accepted_high, rest_high), (accepted_low, rest_low)),
-    ):
+    for end, above, below in ((0.0, low, high), (1.0, high, low)):
         if logged:  # a is 0 or 1
             chosen, rest = above[0], below[1]
         else:
-            first = np.zeros(len(a), dtype=bool)  # who has the label of `above`
+            first = np.zeros(len(group), dtype=bool)  # who has the label of `above`
+            ordered = group[people.order]
             for one in range(groups):
-                rows = np.flatnonzero(group == one)
-                first[rows] = _above(a[rows], *(column[rows] for column in (*above, *below)), end)
-            chosen, rest = np.where(first, above[0], below[0]), np.where(first, above[1], below[1])
+                rows = people.order[ordered == one]
+                first[rows[_threshold(people.target[rows], above, below, rows, end) :]] = True
+            chosen, rest = (np.where(first, *pair) for pair in zip(above, below, strict=True))
         share = mean(chosen) / mean(chosen + rest)
-        free = np.isnan(share.value) & (mean(accepted_high + rest_high).value > 0)
+        free = np.isnan(share.value) & (mean(high[0] + high[1]).value > 0)
         found.append(Estimate(np.where(free, end, share.value), np.where(free[:, None], 0.0, share.phi)))
     return Bounds(*found)
 
 
-def _above(
+def _threshold(
     a: np.ndarray,
-    accepted_above: np.ndarray,
-    rest_above: np.ndarray,
-    accepted_below: np.ndarray,
-    rest_below: np.ndarray,
+    above: tuple[np.ndarray, np.ndarray],
+    below: tuple[np.ndarray, np.ndarray],
+    rows: np.ndarray,
     end: float,
-) -> np.ndarray:
-    """Whose a is above the threshold of the extreme share, shape (N,), bool; the greatest if `end` is 1."""
-    if not len(a):
-        return np.zeros(0, dtype=bool)
-    order = np.argsort(a, kind="stable")
+) -> int:
+    """Number of the first of rows, sorted by a, that has the label of `above` at the extreme share.
+
+    Args:
+        a: of the rows, increasing.
+        above: labels times a and times 1 − a beyond the threshold, of all people, shape (N,).
+        below: the same up to it.
+        rows: the rows.
+        end: 1 for the greatest share, 0 for the least.
+    """
     # Thresholds lie between different probabilities, so that the order of equal ones does not matter.
-    ends = np.append(np.flatnonzero(np.diff(a[order])), len(a) - 1)
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(a)) + 1, [len(a)]])
 
-    def sums(above: np.ndarray, below: np.ndarray) -> np.ndarray:
-        head, tail = np.cumsum(below[order])[ends], np.cumsum(above[order])
-        return np.append(0.0, head) + (tail[-1] - np.append(0.0, tail[ends]))
+    def sums(of_above: np.ndarray, of_below: np.ndarray) -> np.ndarray:
+        head, tail = (np.append(0.0, np.cumsum(of[rows])) for of in (of_below, of_above))
+        return head[starts] + tail[-1] - tail[starts]
 
-    share, total = (
-        sums(accepted_above, accepted_below),
-        sums(accepted_above + rest_above, accepted_below + rest_below),
-    )
-    worst = -math.inf if end else math.inf
+    share, rest = (sums(*pair) for pair in zip(above, below, strict=True))
+    total, worst = share + rest, np.inf * (1.0 - 2.0 * end)
     ratios = np.divide(share, total, out=np.full(len(share), worst), where=total > 0)
-    best = ratios.argmax() if end else ratios.argmin()
-    return a > np.append(-math.inf, a[order][ends])[best]
+    return int(starts[ratios.argmax() if end else ratios.argmin()])
 
 
 def turning_point(certain: Callable[[float], bool]) -> float | None:
@@ -266,7 +269,7 @@ def turning_points(
         labels = odds_ratio(gamma, people, logged)
         if name == "utility":
             return one_sided(value_bounds(people, labels, sample))
-        found = rate_bounds(people, labels, sample, group, groups, logged=logged)[name]
+        found = rate_bounds(name, people, labels, sample, group, groups, logged=logged)
         return gap_interval(found.low[shown], found.high[shown]).low > 0
 
     return {name: turning_point(partial(certain, name)) for name in quantities}

@@ -29,7 +29,7 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
     Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
-    region of a feature where π is recorded. A deviation is too large if Bernstein's inequality gives it a
+    region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality gives it a
     probability below 10⁻⁴.
 
     Args:
@@ -44,12 +44,13 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         return f"{rows} had a recorded propensity of 1: these are not the propensities of the decisions"
     inverse = np.where(d, 1.0 / np.where(d, propensity, 1.0), 0.0)
     possible = ~(propensity <= 0)
-    largest = np.where(np.isnan(propensity) | ~possible, inverse, 1.0 / np.where(possible, propensity, 1.0))
+    unknown = np.isnan(propensity)
+    largest = np.where(unknown, inverse.max(), 1.0 / np.where(possible & ~unknown, propensity, 1.0))
     # Of each row where π is known, which is more stable than the estimate d (1 − π)/π² by the accepted.
-    variance = np.where(np.isnan(propensity), inverse * (inverse - 1.0), possible * (largest - 1.0))
+    variance = np.where(unknown, inverse * (inverse - 1.0), largest - 1.0)
     everybody = ("all people", np.ones_like(d))
     by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
-    regions = log.regions() if recorded else by_group
+    regions = log.regions() if recorded and not unknown.any() else by_group
     for name, rows in (everybody, *regions):
         expected, total = possible[rows].sum(), inverse[rows].sum()
         deviation = abs(total - expected)
@@ -58,27 +59,28 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
         if deviation > max(TOTAL_TOLERANCE * expected, noise):
             who = name if rows.all() else f"the people {name}"
             return (
-                f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} instead of their "
-                f"number {expected}: π is not the probability of these decisions, or some had almost no chance"
+                f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} "
+                f"instead of their number {expected}: π is not the probability of these decisions, or some "
+                "had almost no chance"
             )
     return None
 
 
 def lacking(
-    log: DecisionLog, propensity: np.ndarray, separable: bool, wanted: np.ndarray, weight: np.ndarray, whom: str,
+    log: DecisionLog, chance: np.ndarray, separable: bool, wanted: np.ndarray, weight: np.ndarray, whom: str,
     error: float = np.inf,
 ) -> str | None:  # fmt: skip
     """What overlap is missing for estimates about people weighted by `wanted`.
 
     Args:
         log: the people.
-        propensity: π, recorded or estimated, shape (N,).
+        chance: of a revealed label, shape (N,).
         separable: whether rejected people had no chance, since the features tell the decisions.
         wanted: shares of people that count, shape (N,).
         weight: of their revealed labels, shape (N,).
         whom: which people, in words.
-        error: standard error of a mean over all N rows of labels times `wanted`; people without overlap may
-            not hold more of it.
+        error: standard error of a mean over all N rows of labels times `wanted`; people without overlap, of
+            whom hardly any label is known, may not hold more of it.
     """
     if wanted.sum() <= 0:
         return None
@@ -88,16 +90,17 @@ def lacking(
             f"none of {count(int(rows.sum()), 'row')} {name}" for name, rows in regions[:REGIONS]
         )
         return f"no overlap: {told} was accepted with a known label"
-    unlikely = wanted * ((separable & ~log.accepted) | (propensity < UNLIKELY))
+    unlikely = wanted * ((separable & ~log.accepted) | (chance < UNLIKELY))
     share = unlikely.sum() / wanted.sum()
-    if share > MOST_UNLIKELY or unlikely.mean() > error:
+    few = log.revealed[unlikely > 0].sum() < LEAST_EFFECTIVE
+    if share > MOST_UNLIKELY or (few and unlikely.mean() > error):
         by_group = [unlikely[log.group == g].sum() / max(wanted[log.group == g].sum(), 1e-300)
                     for g in range(len(log.groups))]  # fmt: skip
         shares = ", ".join(f"{one:.1%} of {name}" for name, one in zip(log.groups, by_group, strict=True))
         why = (
             "were rejected, and the features tell nearly every decision"
             if separable
-            else f"had a propensity below {UNLIKELY:g}"
+            else f"had a propensity of a known label below {UNLIKELY:g}"
         )
         return f"no overlap: {share:.1%} of the people {whom} {why} ({shares})"
     size = effective_sample_size(weight)
@@ -154,6 +157,7 @@ def outside(estimate: Estimate, low: float, high: float, name: str) -> str | Non
     if low - 3 * estimate.error <= estimate.value <= high + 3 * estimate.error:
         return None
     return (
-        f"the estimate by {name}, {100 * estimate.value:.1f} per 100 people, is outside of what is possible "
-        f"whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not those of the decisions"
+        f"the estimate by {name}, {100 * estimate.value:.1f} per 100 people, is outside of what is "
+        f"possible whatever the labels are, {100 * low:.1f} to {100 * high:.1f}: the propensities are not "
+        "those of the decisions"
     )

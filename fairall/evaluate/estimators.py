@@ -1,17 +1,18 @@
 """Estimators of a policy's value from a log of another policy's decisions.
 
-The value is V = E[a·s·(y − b)], the utility per person of the log: a is the probability that the policy accepts
-a person, y the label in {0, 1}, s the stake and b the break-even probability of a positive label (1 and c, or
-gain + loss and loss/(gain + loss) with amounts). A rejection is worth 0, with or without a label, so that only
-accepted people need weights: w = r/p, where r is whether the logged decision revealed the label, and p = π·ℓ its
-probability: π of acceptance, ℓ of a recorded label given acceptance. q = E[y | x, accepted] is the prediction
-of an outcome model.
+The value is V = E[a·s·(y − b)], the utility per person of the log: a is the probability that the policy
+accepts a person, y the label in {0, 1}, s the stake and b the break-even probability of a positive label (1
+and c, or gain + loss and loss/(gain + loss) with amounts). A rejection is worth 0, with or without a label,
+so that only accepted people need weights: w = r/p, where r is whether the logged decision revealed the
+label, and p = π·ℓ its probability: π of acceptance, ℓ of a known label given acceptance. q = E[y | x,
+accepted] is the prediction of an outcome model.
 
 All estimators assume that labels are revealed at random given the columns of the log (no unobserved
-confounding), and p > 0 wherever a > 0 (overlap). Models are cross-fitted (Chernozhukov et al. 2018). The doubly
-robust estimators, which are to be read first, have intervals with models of any kind: the error of the models
-enters them only as the product of two errors. For the others it enters directly, so that they have an interval
-only where the propensities are recorded, or the model is a logistic regression, whose theory `influence` adds.
+confounding), and p > 0 wherever a > 0 (overlap). Models are cross-fitted (Chernozhukov et al. 2018). The
+doubly robust estimators, which are to be read first, have intervals with models of any kind: the error of the
+models enters them only as the product of two errors. For the others it enters directly, so that they have an
+interval only where the propensities are recorded, or the model is a logistic regression, whose theory
+`influence` adds.
 
 References:
     Horvitz, D. and Thompson, D. (1952). A generalization of sampling without replacement from a finite
@@ -32,6 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -62,6 +64,11 @@ class People:
     stake: np.ndarray
     break_even: np.ndarray
 
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Rows by increasing a, shape (N,)."""
+        return np.argsort(self.target, kind="stable")
+
     @property
     def pseudo_label(self) -> Column:
         """Q + w·(y − q), of expectation E[y | x] if p or q is right (Robins et al. 1994)."""
@@ -76,7 +83,10 @@ class People:
 
 
 def ips(people: People, sample: Sample) -> Estimate:
-    """Inverse propensity scoring, mean of kept·s·(y − b) (Horvitz & Thompson 1952). Unbiased if p is right."""
+    """Inverse propensity scoring, mean of kept·s·(y − b) (Horvitz & Thompson 1952).
+
+    Unbiased if p is right.
+    """
     return sample.mean(people.kept * (people.stake * (people.label - people.break_even)))
 
 

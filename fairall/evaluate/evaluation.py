@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import ClassifierMixin
 
 from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
-from fairall.errors import FairAllError, count
-from fairall.evaluate import bounds, checks, validation
+from fairall.evaluate import bounds as limits
+from fairall.evaluate import checks, validation
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import ESTIMATORS, LABELS, People, guaranteed_interval
 from fairall.evaluate.fairness import MEASURES, VIEWS, View, columns, rates, support
 from fairall.evaluate.gaps import gap_interval, wald
-from fairall.evaluate.influence import Column, Estimate, Sample
+from fairall.evaluate.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.nuisance import Fitted, fit
+from fairall.evaluate.models import OPTIONS, Models
 from fairall.evaluate.plain import NOTHING, as_plain, interval, without
 from fairall.evaluate.policies import Target, target_policy
 from fairall.metrics import effective_sample_size
@@ -28,129 +27,6 @@ from fairall.metrics import effective_sample_size
 # Measures about people of one label, accepted or not.
 BY_LABEL = ("equal_opportunity", "false_positive", "false_negative")
 DISAGREEING = 3.0  # standard errors between two estimators
-OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score")  # of `Models`
-Model: TypeAlias = str | ClassifierMixin
-
-
-class Models:
-    """The models of a log, which serve any number of policies.
-
-    Args:
-        log: of past decisions.
-        propensity_model: of decisions without recorded propensities, and of which labels are known where some
-            of the accepted have none: `auto`, `logistic` or a scikit-learn classifier (`nuisance.fit`).
-        outcome_model: of the labels, likewise.
-        folds: of the cross-fitting.
-        seed: of folds, blocks and multiplier bootstrap.
-        smallest_cell: people of a group, or with a label, below which nothing about them is shown.
-        score: probability of a positive label by a model to be validated, shape (N,), or its column; by default
-            the outcome model's.
-
-    Raises:
-        FairAllError: where a model cannot be used.
-    """
-
-    def __init__(
-        self,
-        log: DecisionLog,
-        *,
-        propensity_model: Model = "auto",
-        outcome_model: Model = "auto",
-        folds: int = 5,
-        seed: int = 0,
-        smallest_cell: int = 10,
-        score: Any = None,
-    ) -> None:
-        self.log, self.seed, self.smallest_cell = log, seed, smallest_cell
-        self.propensity: Fitted | None = None
-        if log.propensity is None or np.isnan(log.propensity).any():
-            decision = log.accepted.astype(float)
-            self.propensity = fit(log, decision, "decision", propensity_model, folds, seed)
-            if self.propensity is None:
-                raise FairAllError(
-                    f"{count(int(decision.sum()), 'person was', 'people were')} accepted: a model of the "
-                    "decision needs two people with either decision"
-                )
-        self.labelled: Fitted | None = None
-        if log.revealed.any() and not log.labels_complete:
-            known = np.where(log.accepted, log.revealed, np.nan)
-            self.labelled = fit(log, known, "known label", propensity_model, folds, seed)
-        self.outcome: Fitted | None = None
-        if log.revealed.any():
-            self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
-        fitted = {"labelled": self.labelled, "outcome": self.outcome}
-        if log.propensity is None:
-            fitted["propensity"] = self.propensity
-        parametric = {name: one.parametric for name, one in fitted.items() if one and one.parametric}
-        self.sample = Sample(len(log), parametric, log.person, seed)
-        self.score = None if score is None else target_policy(score, log).probability
-
-    @cached_property
-    def acceptance(self) -> np.ndarray:
-        """π, the probability that the logged decision was acceptance, estimated where not recorded, (N,)."""
-        recorded, fitted = self.log.propensity, self.propensity
-        if fitted is None:
-            assert recorded is not None
-            return recorded
-        return (
-            fitted.probability
-            if recorded is None
-            else np.where(np.isnan(recorded), fitted.probability, recorded)
-        )
-
-    @property
-    def separable(self) -> bool:
-        """Whether the features tell nearly every decision, so that rejected people had no chance."""
-        return (
-            self.log.propensity is None
-            and self.propensity is not None
-            and self.propensity.auc > checks.SEPARABLE
-        )
-
-    @cached_property
-    def label_weight(self) -> Column:
-        """r/ℓ, the weight of a revealed label among accepted people."""
-        revealed = self.log.revealed.astype(float)
-        if self.labelled is None:
-            return Column(revealed)
-        weight = revealed * self.labelled.inverse()
-        slope = {"labelled": -weight * (1.0 - self.labelled.probability)} if self.labelled.parametric else {}
-        return Column(weight, slope)
-
-    @cached_property
-    def weight(self) -> Column:
-        """r/p, the weight of a revealed label among all people."""
-        if self.log.propensity is not None:
-            return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
-        assert self.propensity is not None
-        inverse = self.propensity.inverse()
-        slope = (
-            {"propensity": -inverse * (1.0 - self.propensity.probability)}
-            if self.propensity.parametric
-            else {}
-        )
-        return self.label_weight * Column(inverse, slope)
-
-    @cached_property
-    def outcome_column(self) -> Column | None:
-        """Q with its derivative."""
-        if self.outcome is None:
-            return None
-        q = self.outcome.probability
-        return Column(q, {"outcome": q * (1.0 - q)} if self.outcome.parametric else {})
-
-    @cached_property
-    def impossible(self) -> str | None:
-        """`checks.impossible` of the propensities of the decisions."""
-        log = self.log
-        recorded = log.propensity is not None
-        return checks.impossible(log, self.acceptance if log.propensity is None else log.propensity, recorded)
-
-    @cached_property
-    def shown(self) -> np.ndarray:
-        """Codes of the groups with people enough."""
-        sizes = np.bincount(self.log.group, minlength=len(self.log.groups))
-        return np.flatnonzero(sizes >= self.smallest_cell)
 
 
 @dataclass(frozen=True)
@@ -210,21 +86,31 @@ class Evaluation:
         """Why the value cannot be estimated; None where it can."""
         if not self.log.revealed.any():
             return "the log has no labels: only acceptance rates are known"
-        if self.logged or self.target.sum() <= 0:  # observed, or 0
+        models = self.models
+        if self.target.sum() <= 0 or (self.logged and models.labelled is None):  # 0, or observed
             return None
-        models, read = self.models, self.value("dr" if self.models.outcome else "ips")
+        read = self.value("dr" if models.outcome else "ips")
+        if self.logged:
+            error, kept = float(read.error / self.log.stake.mean()), self.people.kept.value
+            return checks.lacking(
+                self.log, models.known, False, self.target, kept, "who were accepted", error
+            )
+        if models.impossible is not None:
+            return models.impossible
+        if not models.separable:  # else residuals of decision and policy hold the same error of the model
+            told = checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
+            if told is not None:
+                return told
         return (
-            models.impossible
-            or checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
-            or self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
+            self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
             or self._outside()
         )
 
     def _outside(self) -> str | None:
-        limits = bounds.value_bounds(self.people, bounds.manski(self.people), self.sample)
+        found = limits.value_bounds(self.people, limits.manski(self.people), self.sample)
         for name in ("ips", "dr"):
             if name == "ips" or self.models.outcome:
-                ends = float(limits.low.value), float(limits.high.value)
+                ends = float(found.low.value), float(found.high.value)
                 told = checks.outside(self.value(name), *ends, LABELS[name])
                 if told is not None:
                     return told
@@ -233,8 +119,8 @@ class Evaluation:
     def lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str, estimate: Estimate) -> str | None:
         """`checks.lacking`, for an estimate that people of weight `wanted` enter."""
         models = self.models
-        error = float(estimate.error) / float(self.log.stake.mean())
-        return checks.lacking(self.log, models.acceptance, models.separable, wanted, weight, whom, error)
+        chance, error = models.acceptance * models.known, float(estimate.error / self.log.stake.mean())
+        return checks.lacking(self.log, chance, models.separable, wanted, weight, whom, error)
 
     @cached_property
     def refused_rates(self) -> str | None:
@@ -365,11 +251,11 @@ class Evaluation:
 
     def bounds(self) -> dict[str, dict[str, float | None]]:
         """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
-        return self._bounds(bounds.manski(self.people))
+        return self._bounds(limits.manski(self.people))
 
-    def _bounds(self, labels: bounds.Labels) -> dict[str, dict[str, float | None]]:
+    def _bounds(self, labels: limits.Labels) -> dict[str, dict[str, float | None]]:
         shown, log = self.models.shown, self.log
-        found = {"utility": bounds.value_bounds(self.people, labels, self.sample)}
+        found = {"utility": limits.value_bounds(self.people, labels, self.sample)}
         plain = {
             "utility": as_plain(
                 low=found["utility"].low.value,
@@ -380,11 +266,11 @@ class Evaluation:
         }
         if len(shown) < 2:
             return plain
-        of_rates = bounds.rate_bounds(
-            self.people, labels, self.sample, log.group, len(log.groups), logged=self.logged
-        )
-        for name, (low, high) in of_rates.items():
-            plain[name] = bounds.gap_bounds(low[shown], high[shown], MEASURES[name].largest)
+        for name, one in MEASURES.items():
+            low, high = limits.rate_bounds(
+                name, self.people, labels, self.sample, log.group, len(log.groups), logged=self.logged
+            )
+            plain[name] = limits.gap_bounds(low[shown], high[shown], one.largest)
         return plain
 
     def sensitivity(self) -> dict[str, Any] | None:
@@ -392,11 +278,11 @@ class Evaluation:
         if self.refused_value is not None or self.models.outcome is None:
             return None
         log = self.log
-        answered = ["utility", *(name for name in bounds.SENSITIVE if self.gap(name, "dr")[0])]
+        answered = ["utility", *(name for name in limits.SENSITIVE if self.gap(name, "dr")[0])]
         by_gamma = {
-            gamma: self._bounds(bounds.odds_ratio(gamma, self.people, self.logged)) for gamma in bounds.GAMMAS
+            gamma: self._bounds(limits.odds_ratio(gamma, self.people, self.logged)) for gamma in limits.GAMMAS
         }
-        points = bounds.turning_points(
+        points = limits.turning_points(
             self.people, self.sample, log.group, len(log.groups), self.logged, self.models.shown, answered
         )
         return {
@@ -404,7 +290,7 @@ class Evaluation:
                 name: [{"gamma": gamma} | of[name] for gamma, of in by_gamma.items()] for name in answered
             },
             "turning_points": points,
-            "benchmarks": bounds.benchmarks(log, self.models.outcome.probability),
+            "benchmarks": limits.benchmarks(log, self.models.outcome.probability),
         }
 
     def overlap(self, rows: np.ndarray | None = None) -> dict[str, float | None]:
@@ -442,10 +328,12 @@ class Evaluation:
                 reason = "the outcome model fails among the people whom the policy accepts"
                 if name == "ips":
                     worst = validation.worst_balance(self.log, self.people)
-                    reason = f"its weights leave the accepted unlike all people{worst}: the propensities are doubtful"
+                    reason = (
+                        f"weighted people with labels are unlike all people{worst}: doubt the propensities"
+                    )
                 return (
-                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 people "
-                    f"(standard error {100 * change.error:.1f}): {reason}"
+                    f"{LABELS[name]} and doubly robust differ by {100 * abs(change.value):.1f} per 100 "
+                    f"people (standard error {100 * change.error:.1f}): {reason}"
                 )
         return None
 
@@ -456,8 +344,8 @@ class Evaluation:
         hidden = [name for g, name in enumerate(self.log.groups) if g not in self.models.shown]
         if hidden:
             told.append(
-                f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are no "
-                f"part of gaps: {', '.join(hidden)}"
+                f"nothing is shown of groups with fewer than {self.models.smallest_cell} people, which are "
+                f"no part of gaps: {', '.join(hidden)}"
             )
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}

@@ -49,7 +49,7 @@ class FairnessMeasure:
         rate: what is compared between groups.
         people: those the rate is about; it is undefined for a group without them.
         formula: the rate of means within groups.
-        labels: whose labels it needs: none, those of people of one label (1, 0) or of both, or of the accepted.
+        labels: whose labels it needs: nobody's, those of people of one label, or those of the accepted.
         largest: greatest possible value; the smallest is 0.
     """
 
@@ -137,6 +137,8 @@ def rates(view: View, people: People, sample: Sample, group: np.ndarray, groups:
 def support(measure: FairnessMeasure, view: View, people: People) -> np.ndarray:
     """Weights of the revealed labels that the rate of a measure rests on, shape (N,)."""
     w = people.revealed.astype(float) if view == "naive" else people.weight.value
+    if measure.labels == "none":
+        return w
     if measure.labels == "positive":
         return w * people.label
     if measure.labels == "negative":

@@ -1,8 +1,8 @@
 """Inference on gaps, the largest of differences, which are not smooth where two differences are equal.
 
-A gap of G rates is the largest of the differences δ_gh = r_g − r_h over g ≠ h. Its estimate is not normal where
-groups are nearly alike, and the bootstrap fails there (Fang and Santos 2019). The intervals here invert tests
-of the single differences instead: since the gap is at least every δ_gh, and equal to one of them,
+A gap of G rates is the largest of the differences δ_gh = r_g − r_h over g ≠ h. Its estimate is not normal
+where groups are nearly alike, and the bootstrap fails there (Fang and Santos 2019). The intervals here invert
+tests of the single differences instead: since the gap is at least every δ_gh, and equal to one of them,
 
     [maxⱼ (δ̂ⱼ − k·sⱼ), maxⱼ (δ̂ⱼ + z·sⱼ)], cut at 0,
 
@@ -16,7 +16,7 @@ References:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -34,9 +34,9 @@ class Interval(NamedTuple):
     high: float
 
 
-def wald(estimate: Estimate, index: object = ()) -> Interval:
+def wald(estimate: Estimate, index: Any = ()) -> Interval:
     """The estimate ± z standard errors."""
-    value, error = float(estimate.value[index]), float(estimate.error[index])  # type: ignore[index]
+    value, error = float(estimate.value[index]), float(estimate.error[index])
     return Interval(value, value - Z * error, value + Z * error)
 
 

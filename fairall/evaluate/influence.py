@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import ndtri
@@ -70,8 +70,8 @@ class Estimate:
         value = self.value / below
         return Estimate(value, (self.phi - value[..., None] * other.phi) / below[..., None])
 
-    def __getitem__(self, index: object) -> Estimate:
-        return Estimate(self.value[index], self.phi[index])  # type: ignore[index]
+    def __getitem__(self, index: Any) -> Estimate:
+        return Estimate(self.value[index], self.phi[index])
 
     @property
     def error(self) -> np.ndarray:
@@ -126,9 +126,7 @@ class Column:
     def __add__(self, other: Column | Number) -> Column:
         if not isinstance(other, Column):
             return Column(self.value + other, self.slope)
-        names = self.slope.keys() | other.slope.keys()
-        slope = {name: self.slope.get(name, 0.0) + other.slope.get(name, 0.0) for name in names}
-        return Column(self.value + other.value, slope)
+        return Column(self.value + other.value, _added(self.slope, other.slope))
 
     def __neg__(self) -> Column:
         return self * -1.0
@@ -144,11 +142,14 @@ class Column:
             return Column(self.value * other, {name: slope * other for name, slope in self.slope.items()})
         first = {name: slope * other.value for name, slope in self.slope.items()}
         second = {name: slope * self.value for name, slope in other.slope.items()}
-        names = first.keys() | second.keys()
-        slope = {name: first.get(name, 0.0) + second.get(name, 0.0) for name in names}
-        return Column(self.value * other.value, slope)
+        return Column(self.value * other.value, _added(first, second))
 
     __radd__, __rmul__ = __add__, __mul__
+
+
+def _added(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    common = {name: first[name] + second[name] for name in first.keys() & second.keys()}
+    return {**first, **second, **common}
 
 
 @dataclass(frozen=True)

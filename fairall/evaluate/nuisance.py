@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
@@ -30,6 +30,7 @@ LEAST_PROBABILITY = 1e-4
 MOST_WEIGHT = 100.0  # 1/p; `checks.lacking` refuses where more people than chance explains are so unlikely
 MOST_VARIANCE = 1.0  # of log odds
 TOLERANCE = 1e-5  # of the mean gradient; the rounding of float32 hinders Newton steps below
+MANY_ROWS = 400_000  # beyond which half of them train the models as well as more would
 CHUNK = 65_536  # rows at once, which bounds memory
 
 
@@ -98,7 +99,7 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
             logistic regression with non-negative coefficients of their out-of-fold log odds (Wolpert 1992;
             van der Laan et al. 2007), which also calibrates them. A classifier is stacked alone.
         folds: of cross-fitting, stratified by group and target; the rows of a person are in one fold. At most
-            as many as the rarer target has rows.
+            as many as the rarer target has rows, and 2 with more than `MANY_ROWS` rows.
         seed: of the folds and the gradient boosting.
 
     Returns:
@@ -133,7 +134,8 @@ class _CrossFit:
     def __init__(self, log: DecisionLog, target: np.ndarray, folds: int, seed: int) -> None:
         self.inputs, self.design, self.target, self.seed = log.inputs, log.design, target, seed
         self.known = ~np.isnan(target)
-        self.folds = min(folds, *(int((target == value).sum()) for value in (0, 1)))
+        most = folds if len(target) <= MANY_ROWS else 2
+        self.folds = min(most, *(int((target == value).sum()) for value in (0, 1)))
         # Neighbours in this order are alike, so that every n-th of it is stratified; targets come first, so
         # that those of a rare one are in different folds.
         shuffled = np.random.default_rng(seed).permutation(len(target))
@@ -152,8 +154,9 @@ class _CrossFit:
             return self._fitted(logistic, "logistic regression", self._parametric(logistic))
         widest = np.argsort(-self.design[: CHUNK * 4].var(0), kind="stable")[:MOST_INPUTS]
         products = make_pipeline(
-            PolynomialFeatures(include_bias=False), StandardScaler(), _logistic(0.1 / PENALTY)
-        )
+            FunctionTransformer(np.float64),  # squares and products are nearly collinear in float32
+            PolynomialFeatures(include_bias=False), StandardScaler(), _logistic(0.1 / PENALTY),
+        )  # fmt: skip
         boosting = HistGradientBoostingClassifier(
             max_iter=80, max_leaf_nodes=8, l2_regularization=5.0, early_stopping=False, random_state=self.seed
         )

@@ -1,4 +1,4 @@
-"""What a model validation asks for: ratios of acceptance, calibration, balance, thresholds, a range of costs."""
+"""What a model validation asks for: acceptance ratios, calibration, balance, thresholds, a range of costs."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def calibration(of: Evaluation) -> dict[str, Any] | None:
     people count. None where labels of all people cannot be estimated.
 
     References:
-        Van Calster, B. et al. (2016). A calibration hierarchy for risk models was defined. Journal of Clinical
-        Epidemiology.
+        Van Calster, B. et al. (2016). A calibration hierarchy for risk models was defined: from utopia to
+        empirical data. Journal of Clinical Epidemiology.
     """
     models, log, people = of.models, of.log, of.people
     if models.outcome is None or of.refused_rates is not None:
@@ -92,7 +92,7 @@ def _differences(log: DecisionLog, people: People, rows: np.ndarray) -> tuple[np
 
 
 def balance(of: Evaluation) -> dict[str, Any] | None:
-    """Whether weighted people with labels are like all people, and whether propensities are those of decisions.
+    """Whether weighted people with labels are like all people, and propensities those of the decisions.
 
     By group: for each feature the standardised difference of means of its inputs (the largest in absolute
     value), before and after weighting by 1/p; and the number of accepted people by the sum of propensities.

@@ -1,0 +1,145 @@
+"""The models of a log: propensities of decisions and of known labels, and the outcome."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from fairall.errors import FairAllError, count
+from fairall.evaluate import checks
+from fairall.evaluate.influence import Column, Sample
+from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.nuisance import Fitted, fit
+from fairall.evaluate.policies import target_policy
+
+Model: TypeAlias = str | ClassifierMixin
+OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score")  # of `Models`
+
+
+class Models:
+    """The models of a log, which serve any number of policies.
+
+    Args:
+        log: of past decisions.
+        propensity_model: of decisions without recorded propensities, and of which labels are known where some
+            of the accepted have none: `auto`, `logistic` or a scikit-learn classifier (`nuisance.fit`).
+        outcome_model: of the labels, likewise.
+        folds: of the cross-fitting.
+        seed: of folds, blocks and multiplier bootstrap.
+        smallest_cell: people of a group, or with a label, below which nothing about them is shown.
+        score: probability of a positive label by a model to be validated, shape (N,), or its column; by
+            default the outcome model's.
+
+    Raises:
+        FairAllError: where a model cannot be used.
+    """
+
+    def __init__(
+        self,
+        log: DecisionLog,
+        *,
+        propensity_model: Model = "auto",
+        outcome_model: Model = "auto",
+        folds: int = 5,
+        seed: int = 0,
+        smallest_cell: int = 10,
+        score: Any = None,
+    ) -> None:
+        self.log, self.seed, self.smallest_cell = log, seed, smallest_cell
+        self.propensity: Fitted | None = None
+        if log.propensity is None or np.isnan(log.propensity).any():
+            decision = log.accepted.astype(float)
+            self.propensity = fit(log, decision, "decision", propensity_model, folds, seed)
+            if self.propensity is None:
+                raise FairAllError(
+                    f"{count(int(decision.sum()), 'person was', 'people were')} accepted: a model of the "
+                    "decision needs two people with either decision"
+                )
+        self.labelled: Fitted | None = None
+        if log.revealed.any() and not log.labels_complete:
+            known = np.where(log.accepted, log.revealed, np.nan)
+            self.labelled = fit(log, known, "known label", propensity_model, folds, seed)
+        self.outcome: Fitted | None = None
+        if log.revealed.any():
+            self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
+        fitted = {"labelled": self.labelled, "outcome": self.outcome}
+        if log.propensity is None:
+            fitted["propensity"] = self.propensity
+        parametric = {name: one.parametric for name, one in fitted.items() if one and one.parametric}
+        self.sample = Sample(len(log), parametric, log.person, seed)
+        self.score = None if score is None else target_policy(score, log).probability
+
+    @cached_property
+    def acceptance(self) -> np.ndarray:
+        """π, the probability that the logged decision was acceptance, estimated where not recorded, (N,)."""
+        recorded, fitted = self.log.propensity, self.propensity
+        if fitted is None:
+            assert recorded is not None
+            return recorded
+        return (
+            fitted.probability
+            if recorded is None
+            else np.where(np.isnan(recorded), fitted.probability, recorded)
+        )
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """ℓ, the probability that the label of an accepted person is known, shape (N,)."""
+        return np.ones(len(self.log)) if self.labelled is None else self.labelled.probability
+
+    @property
+    def separable(self) -> bool:
+        """Whether the features tell nearly every decision, so that rejected people had no chance."""
+        return (
+            self.log.propensity is None
+            and self.propensity is not None
+            and self.propensity.auc > checks.SEPARABLE
+        )
+
+    @cached_property
+    def label_weight(self) -> Column:
+        """r/ℓ, the weight of a revealed label among accepted people."""
+        revealed = self.log.revealed.astype(float)
+        if self.labelled is None:
+            return Column(revealed)
+        weight = revealed * self.labelled.inverse()
+        slope = {"labelled": -weight * (1.0 - self.labelled.probability)} if self.labelled.parametric else {}
+        return Column(weight, slope)
+
+    @cached_property
+    def weight(self) -> Column:
+        """r/p, the weight of a revealed label among all people."""
+        if self.log.propensity is not None:
+            return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
+        assert self.propensity is not None
+        inverse = self.propensity.inverse()
+        slope = (
+            {"propensity": -inverse * (1.0 - self.propensity.probability)}
+            if self.propensity.parametric
+            else {}
+        )
+        return self.label_weight * Column(inverse, slope)
+
+    @cached_property
+    def outcome_column(self) -> Column | None:
+        """Q with its derivative."""
+        if self.outcome is None:
+            return None
+        q = self.outcome.probability
+        return Column(q, {"outcome": q * (1.0 - q)} if self.outcome.parametric else {})
+
+    @cached_property
+    def impossible(self) -> str | None:
+        """`checks.impossible` of the propensities of the decisions."""
+        log = self.log
+        recorded = log.propensity is not None
+        return checks.impossible(log, self.acceptance if log.propensity is None else log.propensity, recorded)
+
+    @cached_property
+    def shown(self) -> np.ndarray:
+        """Codes of the groups with people enough."""
+        sizes = np.bincount(self.log.group, minlength=len(self.log.groups))
+        return np.flatnonzero(sizes >= self.smallest_cell)
