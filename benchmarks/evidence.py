@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from benchmarks.errors import BenchmarkError
-from benchmarks.evidence_logs import CASES, GAPS, ODDS, Case, People
+from benchmarks.evidence_logs import CASES, GAPS, ODDS, Case
 from benchmarks.machine import describe
 from fairall.errors import FairAllError
 from fairall.evaluate.comparison import Comparison
@@ -83,12 +83,25 @@ def _groups(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
 def _contraction(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
     found = evaluations[0].contraction
     assert found is not None
-    rows = [("policy's failure rate, accepting as half of the most lenient one", found.curve.iloc[len(found.curve) // 2 - 1], "failure")]
+    rows = [
+        (
+            "policy's failure rate, accepting as half of the most lenient one",
+            found.curve.iloc[len(found.curve) // 2 - 1],
+            "failure",
+        )
+    ]
     for _, row in found.decision_makers.iterrows():
         name = row["decision_maker"]
-        rows += [(f"failure rate of {name}", row, "failure"), (f"policy's failure rate, accepting as {name}", row, "policy_failure")]
+        rows += [
+            (f"failure rate of {name}", row, "failure"),
+            (f"policy's failure rate, accepting as {name}", row, "policy_failure"),
+        ]
     for quantity, row, key in rows:
-        yield quantity, "contraction", {"estimate": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
+        yield (
+            quantity,
+            "contraction",
+            {"estimate": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]},
+        )
 
 
 PARTS: dict[str, Callable[[Sequence[Evaluation]], Iterator[Answer]]] = {

@@ -111,7 +111,11 @@ def finite(name: str, simulated: bool) -> People:
         s, label, features = drawn.s, drawn.label.astype(float), dataset.schema
     else:
         table, rows = dataset.table(), random.integers(1000, size=FINITE)
-        x, s, label = table.x.iloc[rows].reset_index(drop=True), table.s[rows], table.label[rows].astype(float)
+        x, s, label = (
+            table.x.iloc[rows].reset_index(drop=True),
+            table.s[rows],
+            table.label[rows].astype(float),
+        )
         features = table.schema
         for one in features:
             if one.kind is Kind.REAL:
@@ -121,7 +125,11 @@ def finite(name: str, simulated: bool) -> People:
     x = x[features.names]
     inputs = pd.get_dummies(x).to_numpy(dtype=np.float32)
     inputs = StandardScaler().fit_transform(np.column_stack([inputs, s]))
-    score = LogisticRegression(C=0.1, max_iter=1000).fit(inputs[:50_000], label[:50_000]).decision_function(inputs)
+    score = (
+        LogisticRegression(C=0.1, max_iter=1000)
+        .fit(inputs[:50_000], label[:50_000])
+        .decision_function(inputs)
+    )
     score = (score - score.mean()) / score.std()
     return People(
         x.assign(s=np.where(s > 0, "advantaged", "disadvantaged")),
@@ -174,7 +182,9 @@ def interaction(n: int, random: Random, kind: str) -> People:
         crossed = (x[:, 0] > 0) ^ (x[:, 1] > 0)
         decision, label = 1.2 * crossed - 0.6 + 0.5 * x[:, 2], 1.6 * crossed - 0.8 + 0.5 * np.abs(x[:, 3])
     target = expit(2 * x[:, 0] + 1.5 * x[:, 1] * s - 0.5)
-    return People(table, expit(label), np.clip(expit(decision), 0.02, 0.98), (target, expit(x[:, 2] + s - 0.5)))
+    return People(
+        table, expit(label), np.clip(expit(decision), 0.02, 0.98), (target, expit(x[:, 2] + s - 0.5))
+    )
 
 
 def near_the_threshold(
@@ -330,7 +340,10 @@ def _cases() -> list[Case]:
         draw, simulated = part(sampled, name=name), part(sampled, name=name, simulated=name == "synthetic")
         for n, share in ((500, 1.0), (2_000, 1.0), (20_000, 0.1)):
             basic = part(Case, f"Basic: {name}", sizes=(n,), share=share, asked=every)
-            found += [basic(name="recorded propensities", draw=draw), basic(name="estimated propensities", draw=draw, recorded=False)]
+            found += [
+                basic(name="recorded propensities", draw=draw),
+                basic(name="estimated propensities", draw=draw, recorded=False),
+            ]
             wrong = part(basic, recorded=False, share=share / 5)
             found += [
                 wrong(name="wrong outcome model", draw=draw, options={"outcome_model": constant}),
@@ -349,9 +362,19 @@ def _cases() -> list[Case]:
         lambda log: pd.Series(expit(0.6 * log["x0"] - 0.5 * log["x1"])).where(log["decision"])
     )
     found += [
-        refused("✗ probabilities of the accepted only, decided by a threshold", threshold, change=scores, wrong=True),
+        refused(
+            "✗ probabilities of the accepted only, decided by a threshold",
+            threshold,
+            change=scores,
+            wrong=True,
+        ),
         refused("✓ propensities of the accepted only", random_log, change=of_accepted),
-        refused("✗ 1 − π recorded", random_log, change=with_probability(lambda log: 1 - log["propensity"]), wrong=True),
+        refused(
+            "✗ 1 − π recorded",
+            random_log,
+            change=with_probability(lambda log: 1 - log["propensity"]),
+            wrong=True,
+        ),
         refused("✗ all propensities 1", random_log, change=with_probability(lambda log: 1.0), wrong=True),
         refused("✓ π recorded", random_log),
     ]
@@ -362,13 +385,22 @@ def _cases() -> list[Case]:
             of = part(refused, recorded=recorded, wrong=deterministic)
             found += [
                 of(name, draw),
-                of(f"{name}, less the decisions", part(draw, compared=True), policy="decision", asked=("differences",)),
+                of(
+                    f"{name}, less the decisions",
+                    part(draw, compared=True),
+                    policy="decision",
+                    asked=("differences",),
+                ),
             ]
     for recorded in (True, False):
         source = SOURCE[recorded]
         own = part(refused, recorded=recorded)
         found += [
-            own(f"✓ policy = the decisions, {source}", part(knowing, officer=True, model=False), policy="decision"),
+            own(
+                f"✓ policy = the decisions, {source}",
+                part(knowing, officer=True, model=False),
+                policy="decision",
+            ),
             own(f"✓ the model likes, {source}", part(knowing, officer=False, model=True)),
         ]
     found += [
