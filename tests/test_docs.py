@@ -53,11 +53,11 @@ def loans_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(text: str) -> dict[str, list[float]]:
-    """Numbers of the rows of a table of estimates with intervals, by the row's name."""
-    found = re.findall(r"^ +([A-Za-z][A-Za-z -]+?)  +([−\d.].*\]|\[.*\])$", text, re.MULTILINE)
+    """Numbers of the rows of tables in frames, by the row's name."""
+    rows = re.findall(r"^ *│ ([A-Za-z][A-Za-z -]+?) +│(.*)│$", text, re.MULTILINE)
     return {
         name: [float(number.replace("−", "-")) for number in re.findall(r"−?\d+\.\d", values)]
-        for name, values in found
+        for name, values in rows
     }
 
 

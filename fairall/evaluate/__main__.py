@@ -7,35 +7,37 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fairall.config.checks import TRUST
+from fairall.config.checks import TRUST, whole_number
 from fairall.runtime.setup import run_command
-
-if TYPE_CHECKING:
-    from fairall.evaluate.evaluation import Evaluation, Evaluator
+from fairall.runtime.signals import Stopped
 
 COMMANDS = {
     "decisions": "the decisions that were taken",
     "policy": "a policy that was not in use",
     "compare": "whether policy B is better and fairer than A, or than the decisions that were taken",
-    "checks": "how the estimates of many simulated logs compare with their truth",
 }
-MODELS = ("auto", "logistic", "boosting")
+MODELS = ("auto", "logistic")
+OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score")
+AUTO = "default: auto, logistic regressions and boosting averaged"
 EPILOGUE = """\
 FILE is CSV or Parquet, a row for each person who was decided on. KEY=VALUE names its columns, with the keys
 of dataset=csv, `dataset.` in front or not: decision and accepted (its value for an acceptance), label and
 positive (its good value; known for accepted people only), sensitive, propensity (probability of acceptance;
-estimated where there is no such column), cost, drop, kinds. outputs_dir=FOLDER, tracking.uri=URI and
-tracking.enabled=false are as for `python -m fairall`.
+estimated where there is no such column), cost, drop, kinds; and person (who a row is about, if several rows
+may be about one), gain and loss (amounts of each row, instead of cost). outputs_dir=FOLDER, tracking.uri=URI
+and tracking.enabled=false are as for `python -m fairall`.
 
   python -m fairall.evaluate decisions --log loans.csv decision=decision accepted=granted label=repaid \\
       positive=yes sensitive=sex propensity=propensity drop='[id]'
 
 writes evaluation.json, a page (index.html), tables and figures to outputs/evaluations/loans-decisions, and
-prints the utility per person by seven estimators, and each gap between groups as it is among the accepted
-(naive) and corrected for the selection of those with labels (IPS, DR). With the same log and keys:
+prints the utility per person, by the doubly robust estimator first, and each gap between groups as it is
+among the accepted (naive) and corrected for the selection of those with labels (IPS, DR). With the same log
+and keys:
 
   ... policy --policy outputs/runs/fairall_I_II/csv/ID ...    a run of `python -m fairall`, a folder of a
   ... policy --policy models:/NAME/1 ...                      policy, its address in MLflow, or a column of
@@ -43,10 +45,9 @@ prints the utility per person by seven estimators, and each gap between groups a
   ... compare --policy score ...                              it and the decisions that were taken
   ... compare --policy score --policy score2 ...              two policies, on the same people
   ... decisions --groups sex,race ...                         groups by several columns
+  ... decisions --score pd_model ...                          validates a model: calibration, thresholds
 
-The exit code is 1 where the log cannot be read, or something is refused for lack of overlap.
-
-  python -m fairall.evaluate checks --results docs/evidence.md    estimates beside the truth in simulations"""
+The exit code is 1 where the log cannot be read, or something is refused."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -65,44 +66,44 @@ def _main(words: list[str]) -> int:
     # Slow imports, not needed for `--help`.
     from fairall.config.messages import exit_code
 
-    if command == "checks":
-        return exit_code(lambda: _checks(arguments), [])
-    return exit_code(lambda: _evaluate(command, arguments, words), arguments.words)
-
-
-def _checks(arguments: argparse.Namespace) -> int:
-    from fairall.evaluate.simulation import simulate, write_results
-
-    found = simulate(logs=arguments.logs, jobs=arguments.jobs)
-    write_results(found, arguments.results)
-    print(f"Checks: {arguments.results}")
-    return 0
+    try:
+        return exit_code(lambda: _evaluate(command, arguments, words), arguments.words)
+    except Stopped as stopped:
+        stopped.then = "starts anew"
+        raise
 
 
 def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> int:
     from fairall.config.compose import PLACES, places
     from fairall.errors import FairAllError
     from fairall.evaluate.comparison import Comparison
-    from fairall.evaluate.evaluation import Evaluator
+    from fairall.evaluate.evaluation import judge
     from fairall.evaluate.log import DecisionLog
-    from fairall.evaluate.write import Shown, terminal, write
+    from fairall.evaluate.policies import target_policy
+    from fairall.evaluate.write import Shown, show, write
+    from fairall.results.terminal import Display
     from fairall.tracking.artifacts import log_report
 
-    policies = _policies(command, arguments)
+    policies, display = _policies(command, arguments), Display()
     config = places(arguments.words)
-    log = DecisionLog.read(
-        arguments.log,
-        [word for word in arguments.words if not word.startswith(PLACES)],
-        groups=[name for name in arguments.groups.split(",") if name],
-        decision_maker=arguments.decision_maker,
-        not_features=[word for word in policies if word is not None],
-    )
-    evaluator = Evaluator(
-        log, propensity_model=arguments.propensity_model, outcome_model=arguments.outcome_model
-    )
-    trust = getattr(arguments, "trust", [])
-    found = [_evaluation(evaluator, policy, config, trust) for policy in policies]
-    shown = Shown.of(found[0] if len(found) == 1 else Comparison(*found), arguments.log)
+    with display.phase("Reading", 1) as done:
+        log = DecisionLog.read(
+            arguments.log,
+            [word for word in arguments.words if not word.startswith(PLACES)],
+            groups=[name for name in arguments.groups.split(",") if name],
+            decision_maker=arguments.decision_maker,
+            not_features=[word for word in (*policies, arguments.score) if word is not None],
+        )
+        if arguments.score is not None and arguments.score not in log.raw:
+            raise FairAllError(f"--score {arguments.score}: the log has no such column")
+        done()
+    with display.phase("Fitting", 1) as done:
+        find = partial(target_policy, config=config, modules=getattr(arguments, "trust", []))
+        found = judge(policies, log, find=find, **{name: getattr(arguments, name) for name in OPTIONS})
+        done()
+    with display.phase("Judging", 1) as done:
+        shown = Shown.of(found[0] if len(found) == 1 else Comparison(*found), arguments.log)
+        done()
     names = [one.policy if policy else "decisions" for one, policy in zip(found, policies, strict=True)]
     folder = arguments.out or Path(config["outputs_dir"]) / "evaluations" / _folder(arguments.log, names)
     typed = shlex.join(["python", "-m", "fairall.evaluate", *words])
@@ -113,7 +114,7 @@ def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> 
         raise FairAllError(
             f"cannot write to {folder}: {reason}; choose another place with --out FOLDER"
         ) from error
-    print(terminal(shown))
+    show(shown)
     print(f"Evaluation: {folder / 'index.html'}")
     if config["tracking"]["enabled"]:
         title = f"evaluate {' and '.join(names)}"
@@ -144,26 +145,14 @@ def _policies(command: str, arguments: argparse.Namespace) -> list[str | None]:
     return [None, *given][-2:]
 
 
-def _evaluation(
-    evaluator: Evaluator, policy: str | None, config: dict[str, Any], modules: Sequence[str]
-) -> Evaluation:
-    from fairall.evaluate.evaluation import Evaluation
-    from fairall.evaluate.policies import target_probabilities
-
-    if policy is None:
-        return evaluator.evaluate()
-    target, name = target_probabilities(policy, evaluator.log, config=config, modules=modules)
-    return Evaluation(evaluator, name, target)
-
-
 def _folder(log: Path, names: Sequence[str]) -> str:
     return re.sub(r"[^\w.-]+", "-", "-".join([log.stem, *names]))
 
 
 def _parameters(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     given = dict(word.partition("=")[::2] for word in arguments.words)
-    models = {name: getattr(arguments, name) for name in ("propensity_model", "outcome_model")}
-    return {"policy": ", ".join(names), "log": arguments.log, "groups": arguments.groups} | models | given
+    options = {name: getattr(arguments, name) for name in OPTIONS}
+    return {"policy": ", ".join(names), "log": arguments.log, "groups": arguments.groups} | options | given
 
 
 def _parser(command: str) -> argparse.ArgumentParser:
@@ -177,13 +166,6 @@ def _parser(command: str) -> argparse.ArgumentParser:
         told = "; ".join(f"{name}: {what}" for name, what in COMMANDS.items())
         parser.add_argument("words", metavar="COMMAND", nargs="*", help=told)
         return parser
-    if command == "checks":
-        from fairall.config.checks import whole_number
-
-        parser.add_argument("--results", type=Path, metavar="PAGE", required=True, help="Markdown to write")
-        for option, default, told in (("--logs", 500, "of each kind"), ("--jobs", 1, "processes")):
-            parser.add_argument(option, type=whole_number, default=default, metavar="N", help=told)
-        return parser
     parser.add_argument("--log", type=Path, metavar="FILE", required=True, help="the past decisions")
     if command != "decisions":
         parser.add_argument(
@@ -195,8 +177,18 @@ def _parser(command: str) -> argparse.ArgumentParser:
         "--groups", default="", metavar="COLUMNS", help="columns, with commas, whose combinations are groups"
     )
     parser.add_argument("--decision-maker", metavar="COLUMN", help="who decided, for contraction")
+    parser.add_argument(
+        "--score", metavar="COLUMN", help="probability of a positive label by a model that is to be validated"
+    )
     for of in ("propensity", "outcome"):
-        parser.add_argument(f"--{of}-model", choices=MODELS, default="auto", help="default: auto, the better")
+        parser.add_argument(f"--{of}-model", choices=MODELS, default="auto", help=AUTO)
+    parser.add_argument(
+        "--smallest-cell",
+        type=whole_number,
+        default=10,
+        metavar="N",
+        help="people below which nothing is shown",
+    )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="default: in outputs_dir/evaluations")
     return parser
 

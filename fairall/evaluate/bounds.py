@@ -173,6 +173,8 @@ def _share_bounds(
 ) -> Bounds:
     """Bounds of Σ a z / Σ z by group over labels z between low and high: linear-fractional in a box."""
     low, high = (labels.accepted_low, labels.rest_low), (labels.accepted_high, labels.rest_high)
+    least, most = (mean(of_accepted + of_rest).value for of_accepted, of_rest in (low, high))
+    noisy = np.bincount(group, low[0] + low[1] < 0, groups) > 0  # pseudo-labels below 0
     found = []
     for end, above, below in ((0.0, low, high), (1.0, high, low)):
         if logged:  # a is 0 or 1
@@ -185,8 +187,12 @@ def _share_bounds(
                 first[rows[_threshold(people.target[rows], above, below, rows, end) :]] = True
             chosen, rest = (np.where(first, *pair) for pair in zip(above, below, strict=True))
         share = mean(chosen) / mean(chosen + rest)
-        free = np.isnan(share.value) & (mean(high[0] + high[1]).value > 0)
-        found.append(Estimate(np.where(free, end, share.value), np.where(free[:, None], 0.0, share.phi)))
+        # Where a positive label is possible, the share may be defined, or be anything.
+        nobody = np.isnan(share.value) & (most > 0)
+        anything = noisy & (np.minimum(least, most) <= 0)
+        value = np.where(nobody, mean(labels.accepted_high).value > 0, share.value)
+        fixed = (nobody | anything)[:, None]
+        found.append(Estimate(np.where(anything, end, value), np.where(fixed, 0.0, share.phi)))
     return Bounds(*found)
 
 

@@ -29,8 +29,8 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
     Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
-    region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality gives it a
-    probability below 10⁻⁴.
+    region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality
+    gives it a probability below 10⁻⁴.
 
     Args:
         log: the people.

@@ -12,6 +12,9 @@ from typing import Any
 
 import matplotlib as mpl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
@@ -28,8 +31,7 @@ BASE = STYLE | {
 }  # fmt: skip
 LIGHT = {"figure.facecolor": "white", "axes.facecolor": "white"}
 INK, NIGHT = "#d7dae0", "#15181d"
-DARKENED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-DARK = {"figure.facecolor": NIGHT, "axes.facecolor": NIGHT} | dict.fromkeys(DARKENED, INK)
+BLACK = ("black", "k", (0.0, 0.0, 0.0, 1.0))
 EMPTY: dict[str, Any] = {
     "opening": (), "left_out": (), "passed_over": (), "not_run": (), "folded": {}, "made": "",
 }  # fmt: skip
@@ -81,19 +83,37 @@ def save(draw: Callable[[], Figure], stem: Path) -> tuple[bytes, bytes]:
     """Write PNG and PDF; return a light and a dark PNG for the page."""
     with mpl.rc_context(BASE | LIGHT):
         drawn = draw()
-        with atomic(stem.with_suffix(".pdf")) as temporary:
-            drawn.savefig(temporary, metadata={"CreationDate": None, "Producer": None, "Creator": None})
+        drawn.set_dpi(DPI)
+        # The layout takes as long as drawing, and `savefig` would make it anew for every file.
+        drawn.draw_without_rendering()
+        drawn.set_layout_engine("none")
         light = _png(drawn)
-    with atomic(stem.with_suffix(".png")) as temporary:
-        temporary.write_bytes(light)
-    with mpl.rc_context(BASE | DARK):
-        return light, _png(draw())
+        with atomic(stem.with_suffix(".png")) as temporary:
+            temporary.write_bytes(light)
+        with atomic(stem.with_suffix(".pdf")) as temporary:
+            # Its metadata has no time, so that equal figures have equal bytes.
+            unknown = {"CreationDate": None, "Producer": None, "Creator": None}
+            FigureCanvasPdf(drawn).print_pdf(temporary, metadata=unknown)
+        drawn.set_dpi(DPI)
+        _darken(drawn)
+        return light, _png(drawn)
 
 
 def _png(figure: Figure) -> bytes:
-    content, colour = io.BytesIO(), figure.get_facecolor()
-    figure.savefig(content, format="png", dpi=DPI, facecolor=colour, metadata={"Software": None})
+    content = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(content, metadata={"Software": None})
     return content.getvalue()
+
+
+def _darken(figure: Figure) -> None:
+    """Give a figure a dark background, and what is black the colour of the page's text."""
+    for artist in figure.findobj():
+        if isinstance(artist, Figure | Axes):
+            artist.set_facecolor(NIGHT)
+        for part in ("color", "edgecolor", "markeredgecolor", "markerfacecolor"):
+            colour = getattr(artist, f"get_{part}", lambda: None)()
+            if isinstance(colour, str | tuple) and colour in BLACK:
+                getattr(artist, f"set_{part}")(INK)
 
 
 def write_page(folder: Path, title: str, sections: Mapping[str, Sequence[Item]], **texts: Any) -> None:

@@ -25,9 +25,9 @@ LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{",
     "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
     ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}", "−": "$-$", "±": r"$\pm$",
-    "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "π": r"$\pi$", "λ": r"$\lambda$",
-    "β": r"$\beta$", "μ": r"$\mu$", "†": r"\dag{}", "ỹ": r"$\tilde{y}$", "ũ": r"$\tilde{u}$",
-    "Γ": r"$\Gamma$", "ε": r"$\varepsilon$",
+    "×": r"$\times$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "→": r"$\to$", "π": r"$\pi$",
+    "λ": r"$\lambda$", "β": r"$\beta$", "μ": r"$\mu$", "†": r"\dag{}", "ỹ": r"$\tilde{y}$",
+    "ũ": r"$\tilde{u}$", "Γ": r"$\Gamma$", "ε": r"$\varepsilon$",
 })  # fmt: skip
 
 
@@ -232,12 +232,3 @@ def comma_separated(table: Table) -> str:
     records = [{key: harmless(value) for key, value in record.items()} for record in table.records]
     # As objects, since a column of whole numbers with gaps would become floats.
     return pd.DataFrame(records, dtype=object).to_csv(index=False, lineterminator="\n")
-
-
-def plain(table: Table) -> str:
-    """Aligned columns without markup, for a terminal."""
-    lines = [["", "", *table.columns]]
-    lines += [[row.group, row.name, *(cell.ours for cell in row.cells)] for row in table.rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = [[text.ljust(width) for text, width in zip(line, widths, strict=True)] for line in lines]
-    return "\n".join("  ".join(line).rstrip() for line in padded)

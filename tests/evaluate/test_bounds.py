@@ -1,224 +1,271 @@
+"""Bounds against all labels that are possible, and against worst cases of the odds-ratio model."""
+
 import itertools
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import expit, logit
 
+from fairall.evaluate import bounds
 from fairall.evaluate.bounds import (
-    bounds,
+    Bounds,
+    benchmarks,
+    difference_bounds,
     gap_bounds,
-    label_bounds,
-    pseudo_labels,
+    manski,
+    odds_ratio,
+    one_sided,
     rate_bounds,
-    sensitivity,
     turning_point,
     turning_points,
     value_bounds,
 )
-from fairall.evaluate.estimators import Rows
-from fairall.evaluate.fairness import (
-    BINS,
-    MEASURES,
-    bins,
-    calibration_errors,
-    gap,
-    group_sums,
-    label_columns,
-    rates,
-)
-from fairall.evaluate.views import view_columns
-
-COST = 0.4
-GAPS = [name for name, one in MEASURES.items() if one.formula is not None]
+from fairall.evaluate.estimators import dr
+from fairall.evaluate.fairness import MEASURES, rates
+from fairall.evaluate.gaps import gap, gap_interval
+from fairall.evaluate.influence import Estimate, Sample, Z
+from fairall.evaluate.log import DecisionLog
+from tests.evaluate.test_fairness import COST, people_of, rates_of
 
 
-def by_bin(columns: np.ndarray, a: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Sums of w, w a, w y by group and bin of a, shape (2, BINS, 3)."""
-    return group_sums(columns[:, :3], group * BINS + bins(a), 2 * BINS).reshape(2, BINS, 3)
-
-
-def measured(a: np.ndarray, y: np.ndarray, group: np.ndarray) -> dict[str, np.ndarray]:
-    """The rate of every measure by group, of two groups, all labels known."""
-    columns = label_columns(a, y, np.ones(len(a)))
-    errors = calibration_errors(by_bin(columns, a, group))
-    return rates(group_sums(columns, group, 2), COST) | {"calibration_error": errors}
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_bounds_without_assumptions_are_the_extremes_over_all_labels(seed: int) -> None:
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_bounds_without_assumptions_are_the_extremes_over_all_labels(seed: int, logged: bool) -> None:
+    """With amounts; of the logged decisions some of the accepted have no label."""
     generator = np.random.default_rng(seed)
     n = int(generator.integers(4, 9))
     group = np.r_[0, 1, generator.integers(2, size=n - 2)]
     # With ties and decisions of 0 and 1 among the probabilities.
-    a = generator.choice([0.0, 0.2, 0.5, 0.55, 0.9, 1.0], n)
-    label = np.where(generator.random(n) < 0.5, generator.integers(0, 2, n), np.nan)
-    unknown = np.isnan(label)
+    a = generator.choice([0.0, 1.0] if logged else [0.0, 0.2, 0.5, 0.55, 0.9, 1.0], n)
+    known = (generator.random(n) < 0.6) & ((a == 1) if logged else True)
+    label = np.where(known, generator.integers(0, 2, n), np.nan)
+    if logged:  # accepted people of either label in both groups, or the bounds of shares are (0, 1)
+        group, a = np.r_[group, 0, 0, 1, 1], np.r_[a, np.ones(4)]
+        label, n = np.r_[label, 0.0, 1.0, 0.0, 1.0], n + 4
+        known = ~np.isnan(label)
+    stake = generator.uniform(1, 2, n)
     tried = []
-    for labels in itertools.product([0.0, 1.0], repeat=int(unknown.sum())):
+    for labels in itertools.product([0.0, 1.0], repeat=int((~known).sum())):
         y = label.copy()
-        y[unknown] = labels
-        tried.append((np.mean(a * (y - COST)), measured(a, y, group)))
+        y[~known] = labels
+        with np.errstate(all="ignore"):
+            tried.append((np.mean(stake * a * (y - COST)), rates_of(people_of(a, y, stake=stake), group)))
 
-    found = bounds(a, *label_bounds(label), group, COST)
-    low, high = label_bounds(label)
-    of_groups = [rate_bounds(a[who], low[who], high[who], COST) for who in (group == 0, group == 1)]
-    assert found["utility"] == pytest.approx((min(v for v, _ in tried), max(v for v, _ in tried)))
-    for name in GAPS:
-        values = np.array([by_group[name] for _, by_group in tried])
+    people, sample = people_of(a, label, stake=stake), Sample(n)
+    utility = value_bounds(people, manski(people), sample)
+    values = [value for value, _ in tried]
+    assert (utility.low.value, utility.high.value) == pytest.approx((min(values), max(values)))
+    found = rate_bounds(people, manski(people), sample, group, 2, logged=logged)
+    assert found.keys() == MEASURES.keys()
+    for name, (low, high) in found.items():
+        values = np.array([of[name] for _, of in tried])
         for one in (0, 1):
             defined = values[:, one][~np.isnan(values[:, one])]
             expected = (defined.min(), defined.max()) if len(defined) else (np.nan, np.nan)
-            assert of_groups[one][name] == pytest.approx(expected, nan_ok=True)
+            assert (low.value[one], high.value[one]) == pytest.approx(expected, nan_ok=True), name
         differences = gap(values)[~np.isnan(gap(values))]
+        ends = gap_bounds(low, high, MEASURES[name].largest)
         if len(differences) == 0:
-            assert np.isnan(found[name]).all()
+            assert ends["low"] is ends["high"] is None
             continue
-        assert found[name][1] == pytest.approx(differences.max())
-        # Labels are whole: where the intervals of the rates overlap, no assignment need make the gap 0.
-        assert found[name][0] == pytest.approx(differences.min()) or found[name][0] == 0 < differences.min()
-        uncut = gap_bounds([one[name] for one in of_groups])[0]
-        assert (found[name][0] == 0) == (uncut <= 0)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_bounds_of_the_calibration_error_contain_it_and_are_reached(seed: int) -> None:
-    generator = np.random.default_rng(seed)
-    n = 40
-    group, a = np.arange(n) % 2, generator.choice([0.03, 0.07, 0.3, 0.36, 0.9], n)
-    label = np.where(generator.random(n) < 0.6, generator.integers(0, 2, n), np.nan)
-    y_low, y_high = label_bounds(label)
-    low, high = bounds(a, y_low, y_high, group, COST)["calibration_error"]
-    for _ in range(50):
-        y = np.where(np.isnan(label), generator.random(n) < generator.random(), label)
-        assert low - 1e-12 <= measured(a, y, group)["calibration_error"].max() <= high + 1e-12
-    # In every group and bin, all unknown labels at the farther end, and all at the nearest mean.
-    farthest, nearest = y_low.copy(), y_low.copy()
-    for one, code in itertools.product((0, 1), range(10)):
-        who = (group == one) & (np.minimum((a * 10).astype(int), 9) == code)
-        ends = [(y - a)[who].sum() for y in (y_low, y_high)]
-        farthest[who] = (y_low if abs(ends[0]) > abs(ends[1]) else y_high)[who]
-        share = np.clip(-ends[0] / max(ends[1] - ends[0], 1e-300), 0, 1)
-        nearest[who] = y_low[who] + share * (y_high - y_low)[who]
-    assert measured(a, farthest, group)["calibration_error"].max() == pytest.approx(high)
-    assert measured(a, nearest, group)["calibration_error"].max() == pytest.approx(low, abs=1e-12)
+        assert ends["high"] == pytest.approx(differences.max())
+        # Labels are whole: where the bounds of the rates overlap, no assignment need make the gap 0.
+        assert ends["low"] == pytest.approx(differences.min()) or ends["low"] == 0 < differences.min()
 
 
 def test_bounds_of_a_difference_of_two_policies() -> None:
-    difference, label = np.array([0.5, -0.5, 1.0, -1.0]), np.array([np.nan, np.nan, 1.0, 0.0])
-    low, high = value_bounds(difference, *label_bounds(label), COST)
-    assert low == pytest.approx((0.5 * -0.4 - 0.5 * 0.6 + 0.6 + 0.4) / 4)
-    assert high == pytest.approx((0.5 * 0.6 - 0.5 * -0.4 + 0.6 + 0.4) / 4)
+    label, nothing = np.array([np.nan, np.nan, 1.0, 0.0]), np.zeros(4)
+    second = people_of(np.array([0.5, 0.0, 1.0, 0.2]), label)
+    first = people_of(np.array([0.0, 0.5, 0.0, 1.0]), label)
+    low, high = difference_bounds(first, second, manski(second), Sample(4))
+    assert low.value == pytest.approx((0.5 * -0.4 - 0.5 * 0.6 + 0.6 + 0.8 * 0.4) / 4)
+    assert high.value == pytest.approx((0.5 * 0.6 - 0.5 * -0.4 + 0.6 + 0.8 * 0.4) / 4)
+    # The same labels count for both, so that these bounds are within those of unrelated ones.
+    own, other = (value_bounds(one, manski(one), Sample(4)) for one in (second, first))
+    assert own.low.value - other.high.value < low.value
+    same = difference_bounds(second, second, manski(second), Sample(4))
+    assert same.low.value == same.high.value == 0
+    nobody = difference_bounds(people_of(nothing, label), second, manski(second), Sample(4))
+    assert nobody.low.value == pytest.approx(own.low.value)
 
 
 def test_bounds_of_the_gap_of_three_groups() -> None:
-    assert gap_bounds([(0.1, 0.9), (0.4, 0.5), (0.45, 0.6)]) == pytest.approx((-0.05, 0.5))
-    assert gap_bounds([(0.1, 0.2), (0.4, 0.5), (0.45, 0.9)]) == pytest.approx((0.25, 0.8))
-    assert np.isnan(gap_bounds([(0.1, 0.2), (np.nan, np.nan)])).all()
+    def of(*ends: tuple[float, float]) -> dict[str, float | None]:
+        low, high = (Estimate(np.array(end), 0.001 * np.eye(len(ends), 4)) for end in zip(*ends, strict=True))
+        return gap_bounds(low, high, 1.0)
+
+    overlapping = of((0.1, 0.9), (0.4, 0.5), (0.45, 0.6))
+    assert [overlapping["low"], overlapping["high"]] == pytest.approx([0.0, 0.5])
+    apart = of((0.1, 0.2), (0.4, 0.5), (0.45, 0.9))
+    assert [apart["low"], apart["high"]] == pytest.approx([0.25, 0.8])
+    assert 0.245 < apart["interval_low"] < 0.249  # type: ignore[operator]
+    assert apart["interval_high"] == pytest.approx(0.8 + Z * 0.001 * np.sqrt(2))
+    assert set(of((0.1, 0.2), (np.nan, np.nan)).values()) == {None}
 
 
 def test_without_a_revealed_positive_the_rate_is_between_the_extreme_probabilities() -> None:
-    a, y = np.array([0.2, 0.7, 0.9]), np.array([np.nan, np.nan, 0.0])
-    found = rate_bounds(a, *label_bounds(y), COST)
-    assert found["equal_opportunity"] == pytest.approx((0.2, 0.7))
-    assert found["false_negative"] == pytest.approx((0.3, 0.8))
-    assert np.isnan(rate_bounds(a, np.zeros(3), np.zeros(3), COST)["equal_opportunity"]).all()
-    # Noisy pseudo-labels that sum to less than 0 say nothing about a share of them.
-    assert rate_bounds(a, np.array([-1.0, 0.1, 0.2]), np.ones(3), COST)["equal_opportunity"] == (0.0, 1.0)
+    a, group = np.array([0.2, 0.7, 0.9]), np.zeros(3, dtype=int)
+
+    def of(low: list[float], high: list[float]) -> dict[str, Bounds]:
+        people = people_of(a, np.full(3, np.nan))
+        ends = [np.array(end) for end in (low, high)]
+        labels = bounds.Labels(*(a * end for end in ends), *((1 - a) * end for end in ends))
+        return rate_bounds(people, labels, Sample(3), group, 1)
+
+    found = of([0, 0, 0], [1, 1, 0])
+    assert [end.value[0] for end in found["equal_opportunity"]] == pytest.approx([0.2, 0.7])
+    assert [end.value[0] for end in found["false_negative"]] == pytest.approx([0.3, 0.8])
+    assert np.isnan(of([0, 0, 0], [0, 0, 0])["equal_opportunity"].low.value).all()
 
 
 class Log:
     """A simulated log; the rejected have odds of a positive label `gamma` times those of the accepted."""
 
-    def __init__(self, n: int = 20_000, gamma: float = 1.0, wrong: float = 0.0) -> None:
-        generator = np.random.default_rng(0)
+    def __init__(self, n: int = 20_000, gamma: float = 1.0, wrong: float = 0.0, seed: int = 0) -> None:
+        generator = np.random.default_rng(seed)
         x, self.group = generator.random(n), generator.integers(2, size=n)
-        self.p = 0.2 + 0.6 * x
-        true_q = 0.25 + 0.5 * x + 0.2 * self.group
-        revealed = generator.random(n) < self.p
-        mean = np.where(revealed, true_q, gamma * true_q / (1 + (gamma - 1) * true_q))
+        p, q = 0.2 + 0.6 * x, 0.25 + 0.5 * x + 0.2 * self.group
+        revealed = generator.random(n) < p
+        mean = np.where(revealed, q, gamma * q / (1 + (gamma - 1) * q))
         self.y = (generator.random(n) < mean).astype(float)
-        self.label = np.where(revealed, self.y, np.nan)
-        self.q = np.clip(true_q + wrong, 0.01, 0.99)
-        self.a = np.clip(0.2 + 0.5 * x + 0.2 * self.group, 0, 1)
+        a = np.clip(0.2 + 0.5 * x + 0.2 * self.group, 0, 1)
+        self.people = people_of(a, np.where(revealed, self.y, np.nan), 1 / p, np.clip(q + wrong, 0.01, 0.99))
+        # E[y | x] = p q + (1 − p) q', exactly.
+        self.mean = p * q + (1 - p) * gamma * q / (1 + (gamma - 1) * q)
+        self.sample = Sample(n)
 
-    @property
-    def columns(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("a", "label", "q", "p", "group")}
+    def utility(self, gamma: float) -> Bounds:
+        return value_bounds(self.people, odds_ratio(gamma, self.people), self.sample)
+
+    def rates(self, gamma: float) -> dict[str, Bounds]:
+        return rate_bounds(self.people, odds_ratio(gamma, self.people), self.sample, self.group, 2)
 
 
 def test_an_odds_ratio_of_one_gives_the_doubly_robust_estimate() -> None:
     log = Log()
-    revealed = ~np.isnan(log.label)
-    rows = Rows(log.a, np.where(revealed, log.p, np.nan), revealed, np.nan_to_num(log.label), log.q)
-    columns = view_columns("dr", rows, log.a).values[:, :4]
-    expected = {name: gap(values) for name, values in rates(group_sums(columns, log.group, 2), COST).items()}
-    expected["calibration_error"] = calibration_errors(by_bin(columns, log.a, log.group)).max()
-    found = bounds(log.a, *pseudo_labels(1.0, log.label, log.q, log.p), log.group, COST)
-    assert found.pop("utility") == pytest.approx((np.mean(columns[:, 3] - COST * log.a),) * 2)
-    assert found.keys() == expected.keys()
-    for name, interval in found.items():
-        assert interval == pytest.approx((expected[name],) * 2, abs=1e-9)
+    for end in log.utility(1.0):
+        expected = dr(log.people, log.sample)
+        assert end.value == pytest.approx(expected.value)
+        np.testing.assert_allclose(end.phi, expected.phi, atol=1e-12)
+    expected_rates = rates("dr", log.people, log.sample, log.group, 2)
+    for name, ends in log.rates(1.0).items():
+        for end in ends:
+            np.testing.assert_allclose(end.value, expected_rates[name].value, atol=1e-9)
+            np.testing.assert_allclose(end.phi, expected_rates[name].phi, atol=1e-9)
 
 
 def test_bounds_widen_with_the_odds_ratio_and_tend_to_those_without_assumptions() -> None:
-    log = Log(5000)
-    table = sensitivity(**log.columns, cost=COST, gammas=[1.0, 1.2, 1.5, 2.0, 3.0, 10.0, 100.0, 1e9])
-    without = bounds(log.a, *label_bounds(log.label), log.group, COST)
-    assert table["gamma"].nunique() == 8
-    for name, rows in table.groupby("measure"):
-        assert (np.diff(rows["low"]) <= 1e-9).all()
-        assert (np.diff(rows["high"]) >= -1e-9).all()
-        assert rows[["low", "high"]].iloc[-1].tolist() == pytest.approx(list(without[name]), abs=1e-4)
-    utility = table[table["measure"] == "utility"]
-    assert (np.diff(utility["high"] - utility["low"]) > 0.001).all()
+    log = Log(4000)
+    gammas = [1.0, 1.2, 1.5, 2.0, 3.0, 10.0, 100.0, 1e9]
+    utility = np.array([[end.value for end in log.utility(gamma)] for gamma in gammas])
+    assert (np.diff(utility[:, 1] - utility[:, 0]) > 0.001).all()
+    without = rate_bounds(log.people, manski(log.people), log.sample, log.group, 2)
+    for name in MEASURES:
+        low, high = (np.array([log.rates(gamma)[name][i].value for gamma in gammas]) for i in (0, 1))
+        assert (np.diff(low, axis=0) <= 1e-9).all()
+        assert (np.diff(high, axis=0) >= -1e-9).all()
+        np.testing.assert_allclose(low[-1], without[name].low.value, atol=1e-4)
+        np.testing.assert_allclose(high[-1], without[name].high.value, atol=1e-4)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 2.0])
 def test_the_bounds_of_the_right_odds_ratio_contain_the_truth(gamma: float) -> None:
-    """Every rejected person is at one end, so the end of utility is the truth."""
+    """Every rejected person is at one end, so that the end of utility is the truth."""
     log = Log(200_000, gamma)
-    found = bounds(log.a, *pseudo_labels(2.0, log.label, log.q, log.p), log.group, COST)
-    end = found["utility"][0 if gamma < 1 else 1]
-    assert end == pytest.approx(np.mean(log.a * (log.y - COST)), abs=0.004)
-    noise = 0.008
-    for name, values in measured(log.a, log.y, log.group).items():
+    truth, worst = np.mean(log.people.target * (log.y - COST)), 0 if gamma < 1 else 1
+    assert log.utility(2.0)[worst].value == pytest.approx(truth, abs=0.004)
+    narrow = log.utility(1.3)
+    assert not narrow.low.value <= truth <= narrow.high.value
+    found = log.rates(2.0)
+    for name, values in rates_of(people_of(log.people.target, log.y), log.group).items():
         low, high = found[name]
-        truth = values.max() if name == "calibration_error" else gap(values)
-        assert low - noise <= truth <= high + noise
-    narrow = bounds(log.a, *pseudo_labels(1.3, log.label, log.q, log.p), log.group, COST)["utility"]
-    assert not narrow[0] <= np.mean(log.a * (log.y - COST)) <= narrow[1]
+        assert (low.value - 0.008 <= values).all()
+        assert (values <= high.value + 0.008).all()
+
+
+def test_intervals_of_the_bounds_cover_in_the_worst_case() -> None:
+    """At Γ = 2, where the truth is an end of the bounds: these alone contain it in half of the logs."""
+    large = Log(400_000, 2.0)
+    value = np.mean(large.people.target * (large.mean - COST))
+    true_rates = rates_of(people_of(large.people.target, large.mean), large.group)["equal_opportunity"]
+    covered: dict[str, list[bool]] = {"bounds": [], "utility": [], "rate": [], "gap": []}
+    for seed in range(250):
+        log = Log(600, 2.0, seed=seed + 1)
+        low, high = log.utility(2.0)
+        covered["bounds"].append(bool(low.value <= value <= high.value))
+        covered["utility"].append(bool(low.value - Z * low.error <= value <= high.value + Z * high.error))
+        low, high = log.rates(2.0)["equal_opportunity"]
+        inside = (low.value - Z * low.error <= true_rates) & (true_rates <= high.value + Z * high.error)
+        covered["rate"].append(bool(inside[0]))
+        ends = gap_interval(low, high)
+        covered["gap"].append(bool(ends.low <= gap(true_rates) <= ends.high))
+    often = {name: np.mean(values) for name, values in covered.items()}
+    assert often["bounds"] < 0.65
+    assert min(often["utility"], often["rate"], often["gap"]) >= 0.92
 
 
 def test_an_error_of_the_outcome_model_has_a_small_effect() -> None:
     exact, wrong = (Log(200_000, wrong=error) for error in (0.0, 0.05))
-    ends = []
+    ends, plug_in = [], []
     for log in (exact, wrong):
-        labels = pseudo_labels(2.0, log.label, log.q, log.p)
-        plug_in = np.where(np.isnan(log.label), 2 * log.q / (1 + log.q), log.label)
-        ends.append((value_bounds(log.a, *labels, COST)[1], np.mean(log.a * (plug_in - COST))))
-    assert abs(ends[0][0] - ends[1][0]) < 0.002 < 0.008 < abs(ends[0][1] - ends[1][1])
+        assert log.people.outcome is not None
+        q = log.people.outcome.value
+        ends.append(log.utility(2.0).high.value)
+        label = np.where(log.people.revealed, log.people.label, 2 * q / (1 + q))
+        plug_in.append(np.mean(log.people.target * (label - COST)))
+    assert abs(ends[0] - ends[1]) < 0.002 < 0.008 < abs(plug_in[0] - plug_in[1])
 
 
 def test_turning_points_by_hand() -> None:
-    assert turning_point(lambda gamma: (0.5 - np.log(gamma), 9.0)) == pytest.approx(np.exp(0.5), abs=1e-3)
-    assert turning_point(lambda gamma: (-9.0, np.log(gamma) - 0.5)) == pytest.approx(np.exp(0.5), abs=1e-3)
-    assert turning_point(lambda gamma: (5 - np.log(gamma), 5 + np.log(gamma))) is None
-    assert turning_point(lambda gamma: (1 - gamma, gamma - 1)) == 1.0
-    assert turning_point(lambda gamma: (np.nan, np.nan)) is None
+    assert turning_point(lambda gamma: gamma < np.exp(0.5)) == pytest.approx(np.exp(0.5), abs=1e-3)
+    assert turning_point(lambda gamma: True) is None
+    assert turning_point(lambda gamma: False) == 1.0
+
+    def sure(low: float, high: float, error: float) -> bool:
+        return one_sided(Bounds(*(Estimate(np.array(end), np.array([error])) for end in (low, high))))
+
+    assert sure(0.2, 0.5, 0.1)
+    assert not sure(0.19, 0.5, 0.1), "the interval counts, not the bounds alone"
+    assert sure(-0.5, -0.2, 0.1)
+    assert not sure(-0.5, 0.2, 0.1)
 
 
-def test_turning_points_are_where_the_bound_reaches_zero() -> None:
-    log, cost = Log(4000), 0.55
-    found = turning_points(**log.columns, cost=cost)
-    table = sensitivity(**log.columns, cost=cost, gammas=np.linspace(1, 10, 46).tolist())
-    assert found["utility"] is not None
-    for name, gamma in found.items():
-        low = table[table["measure"] == name].set_index("gamma")["low"]
-        turned = low[low <= 0].index
-        assert (gamma is None) == (len(turned) == 0)
-        if gamma is not None:
-            assert turned[0] - 0.201 <= gamma <= turned[0] + 0.001
+def test_turning_points_are_where_intervals_reach_zero() -> None:
+    log = Log(4000)
+    log.people = replace(log.people, break_even=np.full(4000, 0.5))
+    shown = np.array([0, 1])
+    found = turning_points(
+        log.people, log.sample, log.group, 2, False, shown, ["utility", "utility_gap", "dpu"]
+    )
+    assert found["dpu"] is None, "acceptance needs no label"
+    for name in ("utility", "utility_gap"):
+        turn = found[name]
+        assert turn is not None
+        assert 1 < turn < 10
+        for gamma, certain in ((turn - 0.01, True), (turn + 0.01, False)):
+            if name == "utility":
+                assert one_sided(log.utility(gamma)) is certain
+            else:
+                assert (gap_interval(*log.rates(gamma)[name]).low > 0) is certain
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.8])
+def test_hiding_a_feature_makes_an_odds_ratio_as_large_as_its_benchmark(strength: float) -> None:
+    """With u hidden, labels of rejected and accepted people of equal x differ by that odds ratio."""
+    draw, n = np.random.default_rng(0), 60_000
+    x, u, s = draw.normal(size=n), draw.normal(size=n), draw.choice(["a", "b"], n)
+    accepted = draw.random(n) < expit(0.5 * x + strength * u)
+    q = expit(0.3 * x + strength * u)
+    y = draw.random(n) < q
+    table = pd.DataFrame({"x": x, "u": u, "s": s, "d": accepted.astype(int)})
+    found = benchmarks(DecisionLog.of(table, decision="d", sensitive="s"), q)
+    assert found.keys() == {"x", "u"}
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    near = np.abs(x) < 0.2  # people of equal x
+    odds = [logit(y[near & (accepted == one)].mean()) for one in (True, False)]
+    assert found["u"] == pytest.approx(np.exp(odds[0] - odds[1]), rel=0.25)
+    assert found["u"] < 1.05 if strength == 0 else found["u"] > 1.3

@@ -1,6 +1,7 @@
 """The commands of `python -m fairall.evaluate`, in this process."""
 
 import json
+import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from scipy.special import expit
 
 from fairall.evaluate.__main__ import main
 from fairall.evaluate.estimators import ESTIMATORS
-from fairall.evaluate.fairness import MEASURES
-from fairall.evaluate.views import VIEWS
+from fairall.evaluate.fairness import MEASURES, VIEWS
 from fairall.results import page
+from fairall.runtime.signals import Stopped
 
 LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
 ROLES = ("decision=granted", "accepted=yes", "label=repaid", "positive=yes", "dataset.sensitive=sex")
@@ -77,7 +78,11 @@ def check_keys(plain: dict[str, Any]) -> None:
     assert list(plain["value"]) == list(ESTIMATORS)
     assert set(plain["fairness"]) == set(MEASURES)
     for own in (*plain["value"].values(), *(of[view] for of in plain["fairness"].values() for view in VIEWS)):
-        assert own["low"] <= own["estimate"] <= own["high"]
+        if own.get("why") is None:
+            assert own["low"] <= own["estimate"] <= own["high"]
+        else:
+            assert own["low"] is own["high"] is None
+    assert plain["value"]["dr"]["low"] is not None
     assert {"utility", *MEASURES} <= set(plain["bounds"])
     assert plain["overlap"]["effective_sample_size"] > 30
     assert plain["overlap"]["largest_weight"] > 0
@@ -97,7 +102,7 @@ def test_a_comparison(compared: Path) -> None:
     assert plain["first"]["contraction"]["most_lenient"] in ("Ann", "Bob")
     figures = {path.stem for path in (compared / "figures").glob("*.png")}
     assert figures == {
-        "plane", "estimators", "overlap", "gaps", "reliability", "sensitivity", "contraction"
+        "plane", "estimators", "overlap", "gaps", "reliability", "sensitivity", "contraction", "curves"
     }  # fmt: skip
 
 
@@ -106,7 +111,7 @@ def test_the_page_needs_no_network(compared: Path) -> None:
     assert "http" not in text
     assert "<script" not in text
     assert text.count("data:image/png;base64,") == 2 * len(list((compared / "figures").glob("*.png")))
-    for name in ("value", "fairness", "groups"):
+    for name in ("value", "fairness", "groups", "costs"):
         table = pd.read_csv(compared / "tables" / f"{name}.csv")
         assert set(table["policy"]) >= {"A: new", "B: strict"}
         assert (compared / "tables" / f"{name}.tex").read_text().isascii()
@@ -138,7 +143,7 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.C
     assert written[0] == written[1]
     check_keys(read(folder))
     shown = capsys.readouterr().out
-    for text in ("Log: 400 people", "doubly robust", "no assumption", "Sensitivity", f"Evaluation: {folder}"):
+    for text in ("Log: 400 rows", "doubly robust", "no assumption", "Sensitivity", f"Evaluation: {folder}"):
         assert text in shown
 
 
@@ -151,14 +156,49 @@ def test_a_refusal_is_one_line_and_shows_what_is_known(
     code, out = run("policy", tmp_path, table, "--policy", "new", "propensity=p", "drop=[strict,officer]")
     assert code == 1
     shown = capsys.readouterr()
-    assert shown.err.startswith("refused: no overlap: none of ")
+    assert shown.err.startswith("refused: 1/π of the accepted, by the recorded propensities")
     assert shown.err.count("\n") == 1
     plain = read(out)
     assert plain["refused"] in shown.err
-    assert plain["value"]["dr"] == {"estimate": None, "low": None, "high": None}
+    nothing = {"estimate": None, "low": None, "high": None, "why": plain["refused"]}
+    assert plain["value"]["dr"] == nothing
     assert plain["bounds"]["utility"]["low"] < plain["bounds"]["utility"]["high"]
     assert "no assumption" in shown.out
-    assert "Refused: no overlap" in (out / "index.html").read_text()
+    assert "Refused: 1/π of the accepted" in (out / "index.html").read_text()
+
+
+def test_a_score_is_validated_and_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--score", "new", "--smallest-cell", "20", "propensity=p", "drop=[strict,officer]"]
+    code, out = run("decisions", tmp_path, people(), *words)
+    assert code == 0
+    plain = read(out)
+    assert plain["calibration"]["of"] == "score"
+    assert {len(one["bins"]) > 3 for one in plain["calibration"]["groups"].values()} == {True}
+    assert len(plain["thresholds"]) == 19
+    assert "new" not in plain["balance"]["f"]["features"]
+    assert {"calibration", "thresholds", "balance", "costs"} <= {path.stem for path in out.glob("tables/*")}
+    assert (out / "figures" / "curves.png").exists()
+    assert "thresholds" not in capsys.readouterr().out  # on the page only
+
+
+def test_small_cells_are_not_shown(tmp_path: Path) -> None:
+    table = people()
+    table.loc[:14, "sex"] = "x"
+    for least, groups in ((10, ["f", "m", "x"]), (20, ["f", "m"])):
+        words = ["--smallest-cell", str(least), "propensity=p", "drop=[strict,officer,new]"]
+        code, out = run("decisions", tmp_path, table, *words)
+        assert code == 0
+        assert list(read(out)["groups"]) == groups
+
+
+def test_an_interrupted_command_starts_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    def stop(*args: Any, **options: Any) -> None:
+        raise Stopped(signal.SIGINT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairall.evaluate.log.DecisionLog.read", stop)
+        assert main(["decisions", "--log", str(LOANS)]) == 130
+    assert capsys.readouterr().err == "fairall: interrupted; the same command starts anew\n"
 
 
 def test_a_log_without_labels_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -193,6 +233,7 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
         ("policy", ["--policy", "officer", "propensity=p"], None, "policy officer"),
         ("policy", ["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),
         ("policy", ["propensity=p"], None, "give one policy with --policy"),
+        ("decisions", ["--score", "nope"], None, "--score nope: the log has no such column"),
         ("compare", [], None, "give two policies with --policy A --policy B"),
     ],
 )
@@ -211,4 +252,4 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--log", "log.csv"]) == 1
-    assert capsys.readouterr().err == "fairall: give a command first: decisions, policy, compare, checks\n"
+    assert capsys.readouterr().err == "fairall: give a command first: decisions, policy, compare\n"

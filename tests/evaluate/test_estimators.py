@@ -1,256 +1,182 @@
-"""Estimators against their formulas written out, and identities between them."""
+"""Estimators against their formulas written out, identities between them, and the guaranteed interval."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
-from fairall.evaluate import estimators
-from fairall.evaluate.estimators import (
-    CLIP,
-    ESTIMATORS,
-    LABELS,
-    Rows,
-    ValueSums,
-    switch_threshold,
-    value_columns,
-)
-from fairall.evaluate.intervals import Columns
+from fairall.evaluate.estimators import CLIP, ESTIMATORS, LABELS, People, guaranteed_interval
+from fairall.evaluate.influence import Column, Sample
 
 COST = 0.4
-WEIGHTED = ("ips", "clipped_ips", "snips", "dr", "sndr", "switch_dr")
+WEIGHTED = ("ips", "snips", "dr", "sndr")
 
 
-def made_up(n: int = 300, *, labelled: float = 1.0, seed: int = 0) -> Rows:
-    """People of whom some have weights above `CLIP`, and a random policy."""
-    draw = np.random.default_rng(seed)
-    acceptance = np.where(np.arange(n) % 10 == 0, 0.04, draw.uniform(0.2, 0.9, n))
-    # Every second of the unlikely is revealed, so that some weights are clipped.
-    revealed = np.where(acceptance == 0.04, np.arange(n) % 20 == 0, draw.random(n) < acceptance * labelled)
-    return Rows(
-        draw.random(n),
-        acceptance * labelled,
-        revealed,
-        np.where(revealed, draw.random(n) < 0.7, 0).astype(float),
-        draw.uniform(0.05, 0.95, n),
-        labelled,
+def made_up(n: int = 300, *, labelled: float = 1.0, amounts: bool = False) -> People:
+    """People of a random policy, of whom some have weights above `CLIP`."""
+    draw = np.random.default_rng(0)
+    p = np.where(np.arange(n) % 10 == 0, 0.04, draw.uniform(0.2, 0.9, n)) * labelled
+    revealed = np.where(np.arange(n) % 10 == 0, np.arange(n) % 20 == 0, draw.random(n) < p)
+    label = np.where(revealed, draw.random(n) < 0.7, 0.0)
+    weight, target = Column(revealed / p), draw.random(n)
+    stake, even = (
+        (draw.uniform(1, 3, n), draw.uniform(0.2, 0.7, n)) if amounts else (np.ones(n), np.full(n, COST))
     )
+    return People(
+        target, revealed, label, weight, weight * target, Column(draw.uniform(0.05, 0.95, n)), stake, even
+    )  # fmt: skip
 
 
-def value(rows: Rows, estimator: str, cost: float = COST) -> float:
-    return float(ESTIMATORS[estimator](ValueSums.of(value_columns(rows, cost).values.sum(0)), cost))
+def value(people: People, estimator: str) -> float:
+    return float(ESTIMATORS[estimator](people, Sample(len(people.target))).value)
 
 
-def by_hand(rows: Rows, estimator: str, tau: float) -> float:
+def by_hand(people: People, estimator: str) -> float:
     """The formulas of the docstrings, one person after the other."""
-    n, a_sum, w_sum = len(rows.target), 0.0, 0.0
-    weighted, clipped, direct, residual, switched = 0.0, 0.0, 0.0, 0.0, 0.0
-    for a, p, r, y, q in zip(
-        rows.target, rows.propensity, rows.revealed, rows.label, rows.outcome, strict=True
-    ):
+    assert people.outcome is not None
+    n, a_sum, kept_sum, weighted, direct, residual = len(people.target), 0.0, 0.0, 0.0, 0.0, 0.0
+    for a, r, y, w, q, s, b in zip(
+        people.target, people.revealed, people.label, people.weight.value, people.outcome.value,
+        people.stake, people.break_even, strict=True,
+    ):  # fmt: skip
         a_sum += a
-        direct += a * (q - COST)
+        direct += a * s * (q - b)
         if r:
-            w = a / p
-            w_sum += w
-            weighted += w * (y - COST)
-            most = 10 / rows.labelled
-            clipped += (w if w < most else most) * (y - COST)
-            residual += w * (y - q)
-            switched += w * (y - q) if w <= tau else 0.0
+            kept_sum += a * w
+            weighted += a * w * s * (y - b)
+            residual += a * w * s * (y - q)
     return {
         "ips": weighted / n,
-        "clipped_ips": clipped / n,
-        "snips": a_sum / n * weighted / w_sum,
+        "snips": a_sum / n * weighted / kept_sum,
         "dm": direct / n,
         "dr": (direct + residual) / n,
-        "sndr": direct / n + a_sum / n * residual / w_sum,
-        "switch_dr": (direct + switched) / n,
+        "sndr": direct / n + a_sum / n * residual / kept_sum,
     }[estimator]
 
 
+@pytest.mark.parametrize("amounts", [False, True])
 @pytest.mark.parametrize("labelled", [1.0, 0.6])
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_formulas(estimator: str, labelled: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimators, "switch_threshold", lambda rows, cost: 2.0)
-    rows = made_up(labelled=labelled)
-    assert (rows.weight > CLIP / labelled).sum() > 5, "or nothing is clipped"
-    assert value(rows, estimator) == pytest.approx(by_hand(rows, estimator, 2.0), abs=1e-12)
+def test_formulas(estimator: str, labelled: float, amounts: bool) -> None:
+    people = made_up(labelled=labelled, amounts=amounts)
+    assert value(people, estimator) == pytest.approx(by_hand(people, estimator), abs=1e-12)
 
 
-def test_there_are_seven_estimators_with_labels_and_they_differ() -> None:
-    assert list(ESTIMATORS) == ["ips", "clipped_ips", "snips", "dm", "dr", "sndr", "switch_dr"]
-    assert set(LABELS) == set(ESTIMATORS)
-    rows = made_up()
-    found = [value(rows, name) for name in ESTIMATORS]
-    assert len(np.unique(np.round(found, 6))) == 7
+def test_the_doubly_robust_estimators_are_read_first_and_all_differ() -> None:
+    assert list(ESTIMATORS) == list(LABELS) == ["dr", "sndr", "ips", "snips", "dm"]
+    assert len({round(value(made_up(), name), 6) for name in ESTIMATORS}) == 5
 
 
 def test_accepting_everybody_from_a_log_that_did_is_the_mean() -> None:
-    draw = np.random.default_rng(0)
-    one = np.ones(200)
-    rows = Rows(one, one, one > 0, (draw.random(200) < 0.6).astype(float), draw.uniform(0.1, 0.9, 200))
+    draw, one = np.random.default_rng(0), np.ones(200)
+    label, q = (draw.random(200) < 0.6).astype(float), draw.uniform(0.1, 0.9, 200)
+    people = People(one, one > 0, label, Column(one), Column(one), Column(q), one, COST * one)
     for name in WEIGHTED:
-        assert value(rows, name) == pytest.approx((rows.label - COST).mean(), abs=1e-12)
-    assert value(rows, "dm") == pytest.approx((rows.outcome - COST).mean(), abs=1e-12)
+        assert value(people, name) == pytest.approx((label - COST).mean(), abs=1e-12)
+    assert value(people, "dm") == pytest.approx((q - COST).mean(), abs=1e-12)
 
 
 def test_self_normalised_estimates_do_not_depend_on_a_factor_of_the_propensities() -> None:
-    rows = made_up()
-    scaled = replace(rows, propensity=0.3 * rows.propensity)
+    people = made_up()
+    scaled = replace(people, weight=people.weight * 3.0, kept=people.kept * 3.0)
     for name in ("snips", "sndr", "dm"):
-        assert value(scaled, name) == pytest.approx(value(rows, name), abs=1e-12)
+        assert value(scaled, name) == pytest.approx(value(people, name), abs=1e-12)
     for name in ("ips", "dr"):
-        assert abs(value(scaled, name) - value(rows, name)) > 0.05
+        assert abs(value(scaled, name) - value(people, name)) > 0.05
 
 
 def test_doubly_robust_is_ips_or_the_direct_method_at_the_ends() -> None:
-    rows = made_up()
-    # A rejection is worth 0 and an acceptance −c for certain, so that IPS of the gain alone remains.
-    nothing = replace(rows, outcome=np.zeros_like(rows.outcome))
-    assert value(nothing, "dr", cost=0.0) == pytest.approx(value(nothing, "ips", cost=0.0), abs=1e-12)
-    assert value(nothing, "sndr", cost=0.0) == pytest.approx(value(nothing, "snips", cost=0.0), abs=1e-12)
-    exact = replace(rows, outcome=np.where(rows.revealed, rows.label, rows.outcome))
-    for name in ("dr", "sndr", "switch_dr"):
+    people = made_up()
+    nothing = replace(people, outcome=Column(np.zeros(300)), break_even=np.zeros(300))
+    assert value(nothing, "dr") == pytest.approx(value(nothing, "ips"), abs=1e-12)
+    assert value(nothing, "sndr") == pytest.approx(value(nothing, "snips"), abs=1e-12)
+    assert people.outcome is not None
+    exact = replace(people, outcome=Column(np.where(people.revealed, people.label, people.outcome.value)))
+    for name in ("dr", "sndr"):
         assert value(exact, name) == pytest.approx(value(exact, "dm"), abs=1e-12)
 
 
-def test_clipping_matters_only_above_the_limit() -> None:
-    rows = made_up()
-    assert abs(value(rows, "clipped_ips") - value(rows, "ips")) > 0.01
-    light = replace(rows, propensity=np.maximum(rows.propensity, 0.2))
-    assert light.weight.max() < CLIP
-    assert value(light, "clipped_ips") == pytest.approx(value(light, "ips"), abs=1e-12)
+@pytest.mark.parametrize("wrong", ["propensities", "outcome", "neither"])
+def test_doubly_robust_values_are_right_if_either_model_is(wrong: str) -> None:
+    draw, n = np.random.default_rng(0), 200_000
+    x = draw.random(n)
+    p, q, target = 0.2 + 0.6 * x, 0.3 + 0.5 * x, x**2
+    revealed, truth = draw.random(n) < p, np.mean(target * (q - COST))
+    label = revealed * (draw.random(n) < q)
+    weight = Column(revealed / (0.5 if wrong == "propensities" else p))
+    outcome = Column(np.full(n, 0.5) if wrong == "outcome" else q)
+    people = People(target, revealed, label, weight, weight * target, outcome, np.ones(n), np.full(n, COST))
+    found = {name: abs(value(people, name) - truth) for name in ESTIMATORS}
+    assert max(found["dr"], found["sndr"]) < 0.005
+    assert (found["ips"] > 0.02) == (wrong == "propensities")
+    assert (found["dm"] > 0.02) == (wrong == "outcome")
 
 
-def test_unrevealed_labels_and_propensities_of_the_rejected_have_no_effect() -> None:
-    rows = made_up()
-    other = replace(
-        rows,
-        propensity=np.where(rows.revealed, rows.propensity, np.nan),
-        label=np.where(rows.revealed, rows.label, 1.0),
-    )
+def test_unrevealed_labels_have_no_effect() -> None:
+    people = made_up()
+    other = replace(people, label=np.where(people.revealed, people.label, 1.0))
     for name in ESTIMATORS:
-        if name != "switch_dr":  # whose threshold counts the people with a propensity
-            assert value(other, name) == pytest.approx(value(rows, name), abs=1e-12)
-    assert np.isfinite(value(other, "switch_dr"))
+        assert value(other, name) == pytest.approx(value(people, name), abs=1e-12)
 
 
-@pytest.mark.parametrize("labelled", [1.0, 0.5])
-def test_the_logged_decisions_are_worth_what_was_observed(labelled: float) -> None:
-    """Whatever the propensities are; labels that are missing are like the others."""
-    rows = made_up(labelled=labelled)
-    accepted = rows.revealed.copy()
-    if labelled < 1:
-        hidden = np.flatnonzero(~rows.revealed)[: rows.revealed.sum()]
-        accepted[hidden] = True
-    logged = replace(
-        rows, target=accepted.astype(float), labelled=rows.revealed.sum() / accepted.sum(), logged=True
-    )
-    assert logged.labelled == labelled
-    observed = accepted.mean() * (rows.label[rows.revealed] - COST).mean()
-    for name in ("ips", "clipped_ips", "snips"):
-        assert value(logged, name) == pytest.approx(observed, abs=1e-12)
-        if labelled == 1:
-            assert observed == pytest.approx((rows.revealed * (rows.label - COST)).mean(), abs=1e-12)
-    if labelled == 1:
-        for name in WEIGHTED:
-            assert value(logged, name) == pytest.approx(observed, abs=1e-12)
-        assert abs(value(logged, "dm") - observed) > 0.01
+# The guaranteed interval
 
 
-def test_labels_of_few_of_the_accepted_are_not_clipped() -> None:
-    rows = made_up()
-    few = np.cumsum(rows.revealed) * rows.revealed
-    accepted = np.arange(300) < 240
-    logged = replace(rows, target=accepted.astype(float), revealed=(few > 0) & (few <= 12), labelled=0.05)
-    logged = replace(logged, logged=True)
-    assert value(logged, "clipped_ips") == pytest.approx(value(logged, "ips"), abs=1e-12)
+WORLDS = {  # propensities of the two kinds of people, and their probabilities of a positive label
+    "moderate": ((0.5, 0.7), (0.8, 0.4)),
+    "good and unlikely": ((0.02, 0.8), (0.95, 0.3)),
+    "bad and unlikely": ((0.02, 0.8), (0.05, 0.9)),
+}
 
 
-def test_a_policy_that_accepts_nobody_is_worth_nothing() -> None:
-    rows = made_up()
-    nobody = replace(rows, target=np.zeros_like(rows.target))
-    for name in ESTIMATORS:
-        assert value(nobody, name) == 0.0
+def of_kinds(world: str, n: int, draw: np.random.Generator) -> tuple[People, float]:
+    target, cost = np.array([0.9, 0.5]), 0.5
+    propensity, positive = map(np.array, WORLDS[world])
+    kind = draw.integers(2, size=n)
+    revealed = draw.random(n) < propensity[kind]
+    weight = Column(revealed / propensity[kind])
+    label = revealed * (draw.random(n) < positive[kind])
+    people = People(
+        target[kind], revealed, label, weight, weight * target[kind], None, np.ones(n), np.full(n, cost)
+    )  # fmt: skip
+    return people, float(np.mean(target * (positive - cost)))
 
 
-def test_formulas_take_sums_with_leading_axes() -> None:
-    columns = value_columns(made_up(), COST).values
-    sums = np.stack([columns[:150].sum(0), columns[150:].sum(0), columns.sum(0)]).reshape(3, 1, -1)
-    for name, function in ESTIMATORS.items():
-        found = function(ValueSums.of(sums), COST)
-        assert found.shape == (3, 1)
-        assert found[2, 0] == pytest.approx(value(made_up(), name), abs=1e-12)
+@pytest.mark.parametrize("n", [100, 30_000])
+@pytest.mark.parametrize("world", WORLDS)
+def test_the_guaranteed_interval_covers(world: str, n: int) -> None:
+    """With weights of up to 45 too, where clipped IPS is far off."""
+    draw, ends = np.random.default_rng(n), []
+    for _ in range(60):
+        people, truth = of_kinds(world, n, draw)
+        ends.append(guaranteed_interval(people))
+        clipped = np.minimum(people.kept.value, CLIP) * (people.label - 0.5)
+    low, high = np.array(ends).T
+    assert np.mean((low <= truth) & (truth <= high)) >= 0.95
+    if n > 1000:
+        assert np.mean(high - low) < (0.06 if world == "moderate" else 0.55)
+        assert (abs(clipped.mean() - truth) > 0.1) == (world != "moderate")
 
 
-def test_uniform_weights_are_never_switched_off() -> None:
-    """The same weight for all, with propensities of which some have rounded inverses."""
-    rows = made_up()
-    for p in np.linspace(0.05, 0.95, 19):
-        for a in (0.35, 0.7, 1.0):
-            uniform = replace(rows, target=np.full(300, a), propensity=np.full(300, p))
-            assert switch_threshold(uniform, COST) == np.inf
-            assert value(uniform, "switch_dr") == pytest.approx(value(uniform, "dr"), abs=1e-12)
-    assert switch_threshold(replace(rows, logged=True), COST) == np.inf
+def test_the_guaranteed_interval_shrinks_with_n_and_the_level_and_may_be_empty() -> None:
+    def repeated(times: int, level: float = 0.95) -> tuple[float, float]:
+        draw = np.random.default_rng(0)
+        target, p = np.tile(draw.random((2, 200)), times)
+        p = 0.2 + 0.7 * p
+        revealed = np.tile(draw.random(200), times) < p
+        label, one = revealed * (np.tile(draw.random(200), times) < 0.6), np.ones(200 * times)
+        weight = Column(revealed / p)
+        people = People(target, revealed, label, weight, weight * target, None, one, COST * one)
+        return guaranteed_interval(people, level=level)
 
-
-def test_the_threshold_trades_variance_for_bias() -> None:
-    """Few people with extreme weights are left to the direct method, moderate weights are not."""
-    draw = np.random.default_rng(1)
-    n = 4000
-    rare = np.arange(n) % 200 == 0
-    p = np.where(rare, 0.001, 0.5)
-    revealed = np.where(rare, np.arange(n) % 400 == 0, draw.random(n) < 0.5)
-    rows = Rows(np.ones(n), p, revealed, revealed * (draw.random(n) < 0.5), np.full(n, 0.5))
-    assert 2.0 <= switch_threshold(rows, COST) < 1000.0
-    assert value(rows, "switch_dr") == pytest.approx(by_hand(rows, "switch_dr", 2.0), abs=1e-12)
-    assert abs(value(rows, "dr") - value(rows, "switch_dr")) > 0.1
-    moderate = replace(rows, propensity=np.where(rare, 0.4, 0.5))
-    assert switch_threshold(moderate, COST) == np.inf
-
-
-def test_the_threshold_counts_people_without_a_recorded_propensity() -> None:
-    """Most people with a weight above 2 are rejected, so that the accepted alone would seem to be few."""
-    draw = np.random.default_rng(2)
-    n = 20_000
-    p = np.where(draw.random(n) < 0.5, 0.1, 0.9)
-    revealed = draw.random(n) < p
-    rows = Rows(np.ones(n), p, revealed, revealed * (draw.random(n) < 0.5), np.full(n, 0.5))
-    assert switch_threshold(rows, COST) == np.inf
-    assert switch_threshold(replace(rows, propensity=np.where(revealed, p, np.nan)), COST) == np.inf
-
-
-@pytest.mark.parametrize("logged", [False, True])
-@pytest.mark.parametrize("labelled", [1.0, 0.6])
-def test_derivatives_of_the_columns(labelled: float, logged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Central differences in the log odds of the acceptance propensity and of the outcome model."""
-    monkeypatch.setattr(estimators, "switch_threshold", lambda rows, cost: 2.0)
-    rows = replace(made_up(labelled=labelled), logged=logged)
-    columns = value_columns(rows, COST)
-
-    def moved(by: float, what: str) -> np.ndarray:
-        return value_columns(shifted(rows, by, what), COST).values
-
-    check_derivatives(columns, moved)
-
-
-def shifted(rows: Rows, by: float, what: str) -> Rows:
-    """Rows with log odds of the propensity of acceptance, or of the outcome, increased."""
-    odds = {"propensity": rows.propensity / rows.labelled, "outcome": rows.outcome}[what]
-    new = expit(np.log(odds / (1 - odds)) + by)
-    return replace(rows, **{what: new * rows.labelled if what == "propensity" else new})
-
-
-def check_derivatives(
-    columns: Columns, moved: Callable[[float, str], np.ndarray], step: float = 1e-5
-) -> None:
-    """Compare derivatives with central differences of `moved(step, what)`, shape (N, K)."""
-    for what, derivative in (("propensity", columns.by_propensity), ("outcome", columns.by_outcome)):
-        numeric = (moved(step, what) - moved(-step, what)) / (2 * step)
-        if derivative is None:
-            assert np.abs(numeric).max() == 0
-        else:
-            np.testing.assert_allclose(derivative, numeric, atol=1e-6, err_msg=what)
+    lows, highs = np.array([repeated(times) for times in (1, 2, 5, 20, 100)]).T
+    assert -COST <= lows.min() <= lows.max() < highs.min() <= highs.max() <= 1 - COST
+    assert (np.diff(lows) >= 0).all()
+    assert (np.diff(highs) <= 0).all()
+    wide = repeated(100, level=0.999)
+    assert wide[0] < lows[-1]
+    assert wide[1] > highs[-1]
+    # Propensities too small by a factor of 5: more were accepted than there are.
+    one = np.ones(20_000)
+    people = People(one, one > 0, one, Column(5 * one), Column(5 * one), None, one, COST * one)
+    assert np.isnan(guaranteed_interval(people)).all()
