@@ -1,4 +1,4 @@
-"""Evidence that evaluations of policies are right: their defaults, on logs from populations with known truth."""
+"""Evidence on evaluations of policies: their defaults, on logs from populations with known truth."""
 
 from __future__ import annotations
 
@@ -231,8 +231,8 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         Columns quantity, estimator, truth, error (mean) and error_se, covered (share of the intervals) and
-        covered_se, answered (share of logs with an interval), refused (share without estimate and interval),
-        logs. Where a log was refused as a whole, all of its quantities are.
+        covered_se (above 0 if all cover: Agresti and Coull 1998), answered (share of logs with an interval),
+        refused (share without estimate and interval), logs.
     """
     logs = found["log"].nunique()
     shown = found["low"].notna()
@@ -242,10 +242,12 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
         covered=inside.astype(float).where(shown),
     )  # fmt: skip
     told = table.groupby(["quantity", "estimator"], sort=False).agg(
-        truth=("truth", "first"), error=("error", "mean"), error_se=("error", "sem"), covered=("covered", "mean"),
-        covered_se=("covered", "count"), answered=("shown", "sum"), refused=("told", "sum"),
+        truth=("truth", "first"), error=("error", "mean"), error_se=("error", "sem"),
+        covered=("covered", "mean"), answered=("shown", "sum"), refused=("told", "sum"),
     )  # fmt: skip
-    told["covered_se"] = np.sqrt(told["covered"] * (1 - told["covered"]) / told["covered_se"])
+    n = told["answered"]
+    share = (told["covered"] * n + 2) / (n + 4)
     return told.assign(
-        answered=told["answered"] / logs, refused=1 - told["refused"] / logs, logs=logs
-    ).reset_index()
+        covered_se=np.sqrt(share * (1 - share) / (n + 4)).where(n > 0),
+        answered=n / logs, refused=1 - told["refused"] / logs, logs=logs,
+    ).reset_index()  # fmt: skip

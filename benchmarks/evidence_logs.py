@@ -52,7 +52,7 @@ class People:
         return len(self.x)
 
     def truth(self) -> dict[str, float]:
-        """The truth of every quantity, by name; those of the second policy, and differences, second minus first."""
+        """The truth of each quantity by name, of the second policy too, and second minus first."""
         first, *others = map(self._truth_of, self.policies)
         found = dict(first)
         for second in others:
@@ -100,7 +100,7 @@ Change: TypeAlias = Callable[[pd.DataFrame, Random], pd.DataFrame]
 def finite(name: str, simulated: bool) -> People:
     """A large population of `synthetic` or `credit`, with their labels or ones that a logistic model has.
 
-    The logging policy is logistic in a linear prediction of the label, with a malus for the disadvantaged; the
+    The logging policy is logistic in a linear prediction of the label, less for the disadvantaged; the
     first policy is steeper and has none, the second is less steep. Rows of credit are drawn from its 1,000
     people, with real features multiplied by random numbers near 1; their labels are always simulated.
     """
@@ -162,7 +162,7 @@ def _normal(n: int, random: Random, groups: int = 2) -> tuple[pd.DataFrame, np.n
 
 
 def linear(n: int, random: Random, groups: int = 2) -> People:
-    """Decisions and labels by logistic models; the second policy is fair, since its feature matters to nothing."""
+    """Decisions and labels by logistic models; the second policy is fair: its feature matters to nothing."""
     table, x, s = _normal(n, random, groups)
     chance, propensity = (
         expit(0.3 + 0.8 * x[:, 0] + 0.5 * x[:, 2] - 0.4 * s / (groups - 1)),
@@ -173,7 +173,7 @@ def linear(n: int, random: Random, groups: int = 2) -> People:
 
 
 def interaction(n: int, random: Random, kind: str) -> People:
-    """Decisions and labels by a product of two features, or by steps that cross; a linear model sees neither."""
+    """Decisions and labels by a product of two features or by crossing steps, which no linear model sees."""
     table, x, s = _normal(n, random)
     if kind == "product":
         decision = 0.9 * x[:, 0] * x[:, 1] + 0.5 * x[:, 2]
@@ -205,7 +205,7 @@ def near_the_threshold(
 def knowing(n: int, random: Random, officer: bool, model: bool) -> People:
     """A policy that the decision enters, a model's prediction enters, or both."""
     people = linear(n, random)
-    likes = (people.policies[0] > 0.5).astype(float) if model else 1.0
+    likes = (people.policies[0] > 0.5) if model else np.ones(n)
     return replace(people, policies=(likes * (people.propensity if officer else 1.0),))
 
 
@@ -270,7 +270,7 @@ def by_feature(log: pd.DataFrame, random: Random) -> pd.DataFrame:
 
 
 def repeated(log: pd.DataFrame, random: Random, own: bool = False) -> pd.DataFrame:
-    """Every fifth row five times, each with a decision of its own; `own` changes a feature from row to row."""
+    """A fifth of the rows, five times each with own decisions; `own`: and with an own feature."""
     people = np.repeat(np.arange(len(log) // 5), 5)
     log = log.iloc[people].reset_index(drop=True).assign(who=people)
     if own:
@@ -410,11 +410,12 @@ def _cases() -> list[Case]:
 
     for recorded, source in SOURCE.items():
         found += [
-            Case("Missing cells", f"missing numbers, {source}", with_missing, recorded=recorded, asked=("value", "gaps")),
+            Case("Missing cells", f"missing numbers, {source}", with_missing, recorded=recorded,
+                 asked=("value", "gaps")),
             Case("Missing cells", f"labels by group 100 % and 30 %, {source}", linear, recorded=recorded,
                  change=by_group, asked=("value", "gaps", "guarantee")),
-            Case("Missing cells", f"labels by a feature, {source}", linear, recorded=recorded, change=by_feature,
-                 asked=("value", "gaps", "guarantee")),
+            Case("Missing cells", f"labels by a feature, {source}", linear, recorded=recorded,
+                 change=by_feature, asked=("value", "gaps", "guarantee")),
             Case("Repeated people", f"person=, {source}", linear, recorded=recorded, change=repeated,
                  options={"person": "who"}, asked=("value", "gaps")),
             Case("Repeated people", f"rows repeat, {source}", linear, recorded=recorded, change=repeated,
@@ -431,10 +432,10 @@ def _cases() -> list[Case]:
             Case("Differences of gaps", f"{name}, {SOURCE[recorded]}", part(linear, groups=groups), share=0.5,
                  recorded=recorded, asked=("gaps", "differences"))
         )  # fmt: skip
-    few = part(rare, share=0.02, cost=0.02)
+    few, rates = part(rare, share=0.02, cost=0.02), ("value", "gaps", "groups")
     found += [
-        Case("Rare labels", "2 % positives, recorded", few, (2_000, 20_000), asked=("value", "gaps", "groups")),
-        Case("Rare labels", "2 % positives, estimated", few, (2_000,), recorded=False, asked=("value", "gaps", "groups")),
+        Case("Rare labels", "2 % positives, recorded", few, (2_000, 20_000), asked=rates),
+        Case("Rare labels", "2 % positives, estimated", few, (2_000,), recorded=False, asked=rates),
         Case("Rare labels", "1 % negatives, recorded", part(rare, share=0.99, cost=0.5), (500,),
              asked=("value", "gaps", "guarantee", "bounds")),
     ]  # fmt: skip
@@ -442,8 +443,8 @@ def _cases() -> list[Case]:
     for (name, odds), recorded in itertools.product(worst.items(), (True, False)):
         asked = ("bounds", "sensitivity") if odds else ("bounds",)
         found.append(
-            Case("Unobserved confounding", f"{name}, {SOURCE[recorded]}", part(confounded, odds=odds), share=0.2,
-                 recorded=recorded, asked=asked)
+            Case("Unobserved confounding", f"{name}, {SOURCE[recorded]}", part(confounded, odds=odds),
+                 share=0.2, recorded=recorded, asked=asked)
         )  # fmt: skip
     found.append(
         Case("Contraction", "five officers, recorded", with_officers, (2_000, 20_000), share=0.2,

@@ -25,22 +25,39 @@ CAUTIOUS = ("guarantee", "bounds without assumption")  # made to cover more ofte
 # Shown where all estimators are; elsewhere the doubly robust ones and those of the other kinds.
 BESIDE = ("ips", "snips", "sndr", "dm")
 NOTES = {
-    "Basic: synthetic": "Two features; the labels are not logistic in them. The propensities are logistic.",
-    "Basic: credit": "The 19 features of German Credit, most of them categorical; labels drawn from a logistic model.",
-    "Interactions": "Decisions and labels depend on a product of two features, or on steps that cross, which no logistic "
-    "regression of the features sees.",
-    "Refusals": "✗: the log cannot tell, and should be refused. ✓: its neighbour that can. *less the decisions*: the "
-    "difference from the policy that logged the decisions, which differs from the other in a few people near a threshold.",
-    "Missing cells": "A number that is missing more often where it is high, and labels that are missing among the "
-    "accepted: 70 % in one group and none in the other, or more where a feature is low.",
-    "Repeated people": "A fifth as many people as rows, five rows each, with the same label. Where the rows differ in a feature "
-    "and person= is not given, nothing tells that they are of the same person.",
+    "Basic: synthetic": (
+        "Two features; the propensities are logistic in them, the labels are not (but for the wrong "
+        "propensity model)."
+    ),
+    "Basic: credit": (
+        "The 19 features of German Credit, most of them categorical; labels drawn from a logistic model."
+    ),
+    "Interactions": (
+        "Decisions and labels depend on a product of two features, or on steps that cross, which no logistic "
+        "regression of the features sees."
+    ),
+    "Refusals": (
+        "✗: the log cannot tell, and should be refused. ✓: its neighbour that can. The differences are those "
+        "from the policy that logged the decisions, which accepts others in a few cases near a threshold."
+    ),
+    "Missing cells": (
+        "A number that is missing more often where it is high; labels that are missing among the accepted: "
+        "70 % in one group and none in the other, or more where a feature is low."
+    ),
+    "Repeated people": (
+        "Five rows for each person, with the same label. Where the rows differ in a feature and person= is "
+        "not given, nothing tells that they are of the same person."
+    ),
     "Amounts": "Gain and loss of each person depend on a feature.",
-    "Differences of gaps": "The second policy is fair: the first four gaps have no kink, its own and the differences do.",
-    "Rare labels": "2 % of the labels are positive, or 1 % negative; groups have few people with them.",
-    "Unobserved confounding": "The labels of the rejected have half or twice the odds of those of accepted people with equal "
-    "features, the worst case of the sensitivity analysis for Γ = 2, or are all negative, the worst case of the bounds "
-    "without assumption. In the worst case an interval made for either end covers in 97.5 % of logs.",
+    "Differences of gaps": (
+        "The second policy is fair, which is where gaps are not smooth: no normal distribution is right."
+    ),
+    "Rare labels": "2 % of the labels are positive, or 1 % negative; few people of a group have them.",
+    "Unobserved confounding": (
+        "The labels of the rejected have half or twice the odds of those of accepted people with equal "
+        "features, the worst case of the sensitivity analysis for Γ = 2, or are all negative, the worst case "
+        "of the bounds without assumption. An interval covers in 97.5 % of logs there, in more elsewhere."
+    ),
     "Contraction": "Five officers who get people at random, from lenient to strict.",
 }
 
@@ -86,8 +103,10 @@ def _values(told: pd.DataFrame) -> dict[str, object]:
     return {
         "logs": int(logs.sum()), "fewest": int(logs.min()), "most": int(logs.max()),
         "intervals": len(right), "within": _percent(within.mean()),
-        "above": _percent((right["covered"] > HIGHEST).mean()), "below": _percent((right["covered"] < LOWEST).mean()),
-        "refused_wrong": _percent(refusals.get(True, np.nan)), "refused_right": _percent(refusals.get(False, np.nan)),
+        "above": _percent((right["covered"] > HIGHEST).mean()),
+        "below": _percent((right["covered"] < LOWEST).mean()),
+        "refused_wrong": _percent(refusals.get(True, np.nan)),
+        "refused_right": _percent(refusals.get(False, np.nan)),
         "low": _low_table(low),
         "tables": [_table(setting, told[told["setting"] == setting]) for setting in told["setting"].unique()],
     }  # fmt: skip
@@ -112,11 +131,16 @@ def _name(quantity: str, estimator: str) -> str:
 
 def _low_table(low: pd.DataFrame) -> Table:
     rows = [
-        Row(of.setting, of.name, [Cell(f"{of.size:,}"), Cell(_name(of.quantity, of.estimator)), Cell(_covered(of))])
+        Row(
+            of.setting,
+            of.name,
+            [Cell(f"{of.size:,}"), Cell(_name(of.quantity, of.estimator)), Cell(_covered(of))],
+        )
         for of in low.itertuples()
     ]  # fmt: skip
     return Table(
-        key="low", title="Where intervals cover too rarely", columns=["rows", "estimate", "covers"], rows=rows, records=[],
+        key="low", title="Where intervals cover too rarely", rows=rows, records=[],
+        columns=["rows", "estimate", "covers"],
         note=f"All in which the coverage is below {100 * LOWEST:.0f} % by two standard errors.",
     )  # fmt: skip
 
