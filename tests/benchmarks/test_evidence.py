@@ -109,7 +109,7 @@ def test_a_folder_of_another_revision_is_left_alone(tmp_path: Path) -> None:
 
 def test_cases_of_a_large_share_do_not_wait_for_each_other(tmp_path: Path) -> None:
     order = [(place, n) for place, n, _ in Study(tmp_path, 40).batches()]
-    kinds = [(place, n) for place, case in enumerate(CASES) for n in case.sizes]
+    kinds = [(place, n) for place, case in enumerate(evidence.CASES) for n in case.sizes]
     assert sorted(order[: len(kinds)]) == sorted(kinds)
 
 
