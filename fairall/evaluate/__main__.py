@@ -80,7 +80,8 @@ def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> 
     from fairall.evaluate.evaluation import judge
     from fairall.evaluate.log import DecisionLog
     from fairall.evaluate.policies import target_policy
-    from fairall.evaluate.write import Shown, show, write
+    from fairall.evaluate.shown import Shown
+    from fairall.evaluate.write import show, write
     from fairall.results.terminal import Display
     from fairall.tracking.artifacts import log_report
 

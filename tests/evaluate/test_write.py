@@ -15,20 +15,18 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import Evaluation, Models
 from fairall.evaluate.fairness import MEASURES
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.write import (
+from fairall.evaluate.shown import Shown, doubts, told
+from fairall.evaluate.tables import (
     Lines,
-    Shown,
     balance_table,
     calibration_table,
     costs_table,
-    doubts,
     fairness_table,
     groups_table,
-    show,
     thresholds_table,
-    told,
     value_table,
 )
+from fairall.evaluate.write import show
 from fairall.results.page import BASE
 from fairall.results.table import latex, markdown
 
@@ -198,6 +196,17 @@ def test_the_sensitivity_line_compares_with_a_feature(models: Models) -> None:
     assert "the sign of the utility is certain" in line
     assert ("up to 10" if point is None else f"{point:.2f}") in line
     assert "hiding the feature that matters most, score, would make Γ = " in line
+
+
+def test_intervals_are_not_wrapped_on_a_narrow_terminal(
+    compared: Shown, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    show(compared)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    tables = lines[lines.index("Unfairness ×100") :]
+    assert not [line for line in tables if line.endswith(",") and "[" in line and "  " in line]
 
 
 def test_many_texts_stay_markdown(compared: Shown) -> None:
