@@ -10,8 +10,9 @@ from scipy.special import expit
 
 from fairall.evaluate import checks
 from fairall.evaluate.comparison import Comparison
-from fairall.evaluate.evaluation import Evaluation, Models
+from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.influence import Estimate
+from fairall.evaluate.models import Models
 from tests.evaluate.simulated import COST, applicants, judged, log_of, models_of
 
 
@@ -220,7 +221,7 @@ def test_propensities_near_0() -> None:
     rare = draw.random(3000) < 0.1
     p = np.where(rare, 0.005, people["p"])
     models = models_of(decided(people, draw.random(3000) < p, p=p), propensity="p")
-    check_refused(judged(models, people["new"]), "had a propensity below 0.01")
+    check_refused(judged(models, people["new"]), "had a propensity of a known label below 0.01")
     assert judged(models, people["new"].where(~rare, 0.0)).refused_value is None
 
 
@@ -229,14 +230,15 @@ def test_the_share_without_overlap_may_not_exceed_the_error() -> None:
     log = log_of(people, propensity="p")
     assert log.propensity is not None
     propensity, one = log.propensity.copy(), np.ones(1000)
-    propensity[np.flatnonzero(~log.accepted)[:20]] = 0.001
+    some = np.flatnonzero(~log.accepted)[:20]
+    propensity[some] = 0.001
 
     def told(error: float) -> str | None:
         weight = log.revealed / log.propensity
         return checks.lacking(log, propensity, False, one, weight, "of the log", error)
 
     assert told(0.03) is None
-    assert "2.0% of the people of the log had a propensity below 0.01" in str(told(0.01))
+    assert "2.0% of the people of the log had a propensity of a known label below 0.01" in str(told(0.01))
 
 
 def test_few_accepted_people_like_those_of_the_policy() -> None:
