@@ -403,7 +403,10 @@ def _label(text: pd.DataFrame, accepted: np.ndarray, config: CsvConfig) -> tuple
             f"column {config.label!r} has {listed(list(column.dropna().unique()), 'value')}: give the good "
             "one with positive=VALUE"
         )
-    positive, labelled = labels(column, config.positive)
+    if column.nunique() == 1 and str(column.dropna().iloc[0]) == config.positive:
+        positive = labelled = column.notna().to_numpy()  # nobody has failed: still a log
+    else:
+        positive, labelled = labels(column, config.positive)
     assert config.decision is not None
     known, notes = revealed(labelled, accepted, text[config.decision], config.accepted, UNLABELLED)
     return np.where(known, positive, np.nan), notes
