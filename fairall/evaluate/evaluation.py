@@ -222,7 +222,7 @@ class Evaluation:
         effective = effective_sample_size(np.abs(weights))
         if effective < LEAST_EFFECTIVE:
             return True, (
-                f"the {labels} {what} of group {name} count as {effective:.0f} equally weighted ones, "
+                f"the {labels} {what} of group {name} count as {effective:.1f} equally weighted ones, "
                 f"below {LEAST_EFFECTIVE}"
             )
         return True, self.no_interval(view, one.labels != "accepted")
