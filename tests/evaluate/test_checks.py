@@ -74,13 +74,15 @@ def test_propensities_that_do_not_add_up(wrong: str) -> None:
     assert who.get(wrong, "for all people") in str(one.refused)
 
 
-def test_right_propensities_are_not_refused() -> None:
-    """Of 60 logs with recorded ones, also where some are as small as 0.02."""
+@pytest.mark.parametrize(("least", "accepted_only"), [(0.02, False), (0.15, True)])
+def test_right_propensities_are_not_refused(least: float, accepted_only: bool) -> None:
+    """In 60 logs, a tenth of whose people have a small one."""
     for seed in range(60):
         people = applicants(600, seed=seed)
-        p = np.where(np.arange(600) % 10 == 0, 0.02, people["p"])
+        p = np.where(np.arange(600) % 10 == 0, least, people["p"].clip(least))
         log = log_of(decided(people, np.random.default_rng(seed).random(600) < p, p=p), propensity="p")
-        assert checks.impossible(log, p, recorded=True) is None
+        known = np.where(log.accepted, p, np.nan) if accepted_only else p
+        assert checks.impossible(log, known, recorded=True) is None
 
 
 def test_propensities_of_the_accepted_only() -> None:
