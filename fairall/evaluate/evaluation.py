@@ -260,22 +260,26 @@ def judge(
         policies: as for `evaluate`.
         log: likewise.
         find: `policies.target_policy`, with what it needs to find runs.
-        options: of `Models`, and of `DecisionLog.of` where the log is a DataFrame.
+        options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
+            is a DataFrame.
 
     Raises:
         FairAllError: where the log or a policy cannot be used.
     """
     of_models = {name: options.pop(name) for name in OPTIONS if name in options}
+    score = of_models.pop("score", None)
     if not isinstance(log, DecisionLog):
-        named = [one for one in (*policies, of_models.get("score")) if isinstance(one, str) and one in log]
+        named = [one for one in (*policies, score) if isinstance(one, str) and one in log]
         log = DecisionLog.of(log, not_features=named, **options)
     targets = [find(policy, log) for policy in policies]
+    if score is not None:
+        score = find(score, log).probability
     held_out = [target.held_out for target in targets if target.held_out is not None]
     if held_out:  # what a policy has learnt from says too much good of it
         rows = np.logical_and.reduce(held_out)
-        log = log.rows(rows)
-        targets = [target.rows(rows) for target in targets]
-    models = Models(log, **of_models)
+        score = None if score is None else score[rows]
+        targets, log = [target.rows(rows) for target in targets], log.rows(rows)
+    models = Models(log, score=score, **of_models)
     return [Evaluation(models, one.name, one.probability, one.logged, one.notes) for one in targets]
 
 
