@@ -100,11 +100,12 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_revision_is_left_alone(tmp_path: Path) -> None:
-    Study(tmp_path)
-    setting = json.loads((tmp_path / "setting.json").read_text())
-    (tmp_path / "setting.json").write_text(json.dumps(setting | {"revision": "another"}))
+    study = Study(tmp_path, 20, [RIGHT])
+    (tmp_path / "setting.json").write_text(json.dumps({"revision": "another"}))
     with pytest.raises(BenchmarkError, match="has evaluations by another revision, another"):
-        Study(tmp_path)
+        study.run(population=POPULATION)
+    study.run(hours=0)
+    assert study.found(RIGHT, 500).empty
 
 
 def test_cases_of_a_large_share_do_not_wait_for_each_other(tmp_path: Path) -> None:
