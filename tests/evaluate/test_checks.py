@@ -71,7 +71,7 @@ def test_propensities_that_do_not_add_up(wrong: str) -> None:
     one = judged_on(people.assign(p=other), people["new"], propensity="p")
     check_refused(one, "adds up to")
     who = {"in one group": "for the people of group f", "in one region": "for the people with score from"}
-    assert who.get(wrong, "for all people") in str(one.refused)
+    assert who.get(wrong, "instead of their number") in str(one.refused)
 
 
 @pytest.mark.parametrize(("least", "accepted_only"), [(0.02, False), (0.15, True)])
