@@ -140,12 +140,13 @@ def test_the_page_leads_with_what_covers_too_rarely(tmp_path: Path) -> None:
              "low": low, "high": low + 0.4, "truth": 0.2, "why": None if covering else "refused"}
         )  # fmt: skip
         rows.to_csv(study.file(place, 500), index=False)
-    told = results(study)
+    told, by_log = results(study)
+    assert set(by_log["name"]) == {CASES[RIGHT].name}
     assert told["wrong"].tolist() == [True, False]
     write_page(study, tmp_path / "evidence.md")
     page = (tmp_path / "evidence.md").read_text()
-    assert "refused in 100 % of cases, their neighbours that can (✓) in 0 %" in page
-    assert "Of 1 kinds of intervals" in page
+    assert "refused in 100 % (500 rows), their neighbours that can (✓) in 0 % (500 rows)" in page
+    assert "Of 1 kinds (" in page
     lead, tables = page.split("## All settings")
     assert "| Refusals | ✓ π recorded | 500 | value |" in lead
     assert "| ✗ 1 − π recorded | value | 20.0 | refused |" in tables
