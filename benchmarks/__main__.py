@@ -215,7 +215,7 @@ def _parser() -> Parser:
         type=float,
         default=math.inf,
         metavar="H",
-        help="until no log is begun any more (until all are done)",
+        help="until no log is begun any more; 0 only writes the page (until all are done)",
     )
     right.add_argument("--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/")
 

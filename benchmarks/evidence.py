@@ -8,7 +8,7 @@ import os
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -153,21 +153,15 @@ class Study:
         cases: places in `CASES`.
 
     Raises:
-        BenchmarkError: where the folder cannot be written, or has evaluations by another revision.
+        BenchmarkError: where the folder cannot be written.
     """
 
     def __init__(self, folder: Path, logs: int = LOGS, cases: Sequence[int] = range(len(CASES))) -> None:
         self.folder, self.logs, self.cases = folder, logs, cases
-        setting = folder / "setting.json"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BenchmarkError(f"--out {folder}: {error.strerror}") from error
-        own = describe()["revision"]
-        kept = json.loads(setting.read_text())["revision"] if setting.exists() else own
-        if kept != own:
-            raise BenchmarkError(f"--out {folder}: has evaluations by another revision, {kept}")
-        setting.write_text(json.dumps(describe(), indent=1) + "\n")
 
     def file(self, place: int, n: int) -> Path:
         """Evaluations of logs of a case."""
@@ -191,30 +185,36 @@ class Study:
         return [one for _, one in sorted(found, key=lambda pair: pair[0])]
 
     def run(self, jobs: int = 1, hours: float = np.inf, population: int = POPULATION) -> None:
-        """Evaluate the logs that are left, until all are done or the time is up."""
+        """Evaluate the logs that are left, until all are done or the time is up.
+
+        Raises:
+            BenchmarkError: where the folder has evaluations by another revision.
+        """
         from tqdm import tqdm
 
-        end, batches = time.monotonic() + 3600 * hours, self.batches()
+        batches, end = self.batches() if hours else [], time.monotonic() + 3600 * hours
+        if batches:
+            self._claim()
         os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        with tqdm(total=len(batches), disable=None) as progress:
-            if jobs == 1:
-                for place, n, numbers in batches:
-                    if time.monotonic() > end:
-                        return
-                    self._append(place, n, batch(place, n, numbers, population))
+        pool = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, get_context("spawn"))
+        with pool, tqdm(total=len(batches), disable=None) as progress:
+            running: dict[Future[str], tuple[int, int]] = {}
+            while running or (batches and time.monotonic() < end):
+                while batches and len(running) < 2 * jobs and time.monotonic() < end:
+                    place, n, numbers = batches.pop(0)
+                    running[pool.submit(batch, place, n, numbers, population)] = place, n
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    self._append(*running.pop(done), done.result())
                     progress.update()
-                return
-            with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-                running: dict[Future[str], tuple[int, int]] = {}
-                while running or batches:
-                    while batches and len(running) < 2 * jobs and time.monotonic() < end:
-                        place, n, numbers = batches.pop(0)
-                        running[pool.submit(batch, place, n, numbers, population)] = place, n
-                    if not running:
-                        return
-                    for done in wait(running, return_when=FIRST_COMPLETED).done:
-                        self._append(*running.pop(done), done.result())
-                        progress.update()
+
+    def _claim(self) -> None:
+        """Note the revision, which must be the same for all evaluations."""
+        setting, own = self.folder / "setting.json", describe()
+        if setting.exists():
+            kept = json.loads(setting.read_text())["revision"]
+            if kept != own["revision"]:
+                raise BenchmarkError(f"--out {self.folder}: has evaluations by another revision, {kept}")
+        setting.write_text(json.dumps(own, indent=1) + "\n")
 
     def _append(self, place: int, n: int, lines: str) -> None:
         file = self.file(place, n)

@@ -303,7 +303,7 @@ class Case:
         options: of `evaluation.judge`.
         policy: column, if not that of the first policy.
         asked: parts of the evaluation, of `evidence.PARTS`.
-        wrong: whether the log cannot tell, so that a refusal is right.
+        wrong: whether the log cannot tell, or is told wrong, so that a refusal is right.
     """
 
     setting: str
@@ -347,7 +347,12 @@ def _cases() -> list[Case]:
             wrong = part(basic, recorded=False, share=share / 5)
             found += [
                 wrong(name="wrong outcome model", draw=draw, options={"outcome_model": constant}),
-                wrong(name="wrong propensity model", draw=simulated, options={"propensity_model": constant}),
+                wrong(
+                    name="wrong propensity model",
+                    draw=simulated,
+                    wrong=True,
+                    options={"propensity_model": constant},
+                ),
             ]
     for kind, recorded in itertools.product(("product", "steps"), (True, False)):
         found.append(
@@ -425,7 +430,7 @@ def _cases() -> list[Case]:
         ]  # fmt: skip
     found.append(
         Case("Repeated people", "rows differ a little, recorded", linear, change=part(repeated, own=True),
-             options={"drop": ["who"]}, asked=("value", "gaps"))
+             options={"drop": ["who"]}, asked=("value", "gaps"), wrong=True)
     )  # fmt: skip
     for (groups, name), recorded in itertools.product(((2, "two groups"), (5, "five groups")), (True, False)):
         found.append(

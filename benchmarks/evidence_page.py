@@ -14,16 +14,19 @@ from benchmarks.evidence import Study, summary
 from benchmarks.evidence_logs import CASES, GAPS
 from fairall.evaluate.estimators import LABELS
 from fairall.evaluate.fairness import MEASURES
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE
-from fairall.results.page import rendered, save, write
+from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, PURPLE
+from fairall.results.page import legend_below, rendered, save, write
 from fairall.results.table import Cell, Row, Table
 from fairall.storage.files import atomic
 
 LOWEST, HIGHEST = 0.92, 0.98  # coverage of a 95 % interval that can be trusted
 LEAST = 20  # intervals of which a coverage is computed
-CAUTIOUS = ("guarantee", "bounds without assumption")  # made to cover more often than 95 %
 # Shown where all estimators are; elsewhere the doubly robust ones and those of the other kinds.
 BESIDE = ("ips", "snips", "sndr", "dm")
+GUARANTEE, NO_ASSUMPTION = "guarantee", "bounds without assumption"
+KINDS = {  # of quantities, with a colour
+    "value": BLUE, "difference of values": ORANGE, "gap or rate": GREEN, "difference of gaps": PURPLE,
+}  # fmt: skip
 NOTES = {
     "Basic: synthetic": (
         "Two features; the propensities are logistic in them, the labels are not (but for the wrong "
@@ -62,60 +65,94 @@ NOTES = {
 }
 
 
-def results(study: Study) -> pd.DataFrame:
-    """`summary` of all cases and sizes, with the columns setting, name, size and wrong of the case.
+def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`summary` of all cases and sizes, and coverage by kind of quantity.
+
+    Returns:
+        First the summary, with the columns setting, name, size and wrong of the case. Then a row per log that
+        can tell and kind of quantity: setting, name, size, kind, and covered, the share of its intervals.
 
     Raises:
         BenchmarkError: where nothing has been evaluated yet.
     """
-    found = [
-        summary(rows).assign(setting=case.setting, name=case.name, size=n, wrong=case.wrong)
-        for place, case in enumerate(CASES)
-        for n in case.sizes
-        if not (rows := study.found(place, n)).empty
-    ]
+    found, by_log = [], []
+    for place, case in enumerate(CASES):
+        for n in case.sizes:
+            rows = study.found(place, n)
+            if rows.empty:
+                continue
+            own = {"setting": case.setting, "name": case.name, "size": n}
+            found.append(summary(rows).assign(**own, wrong=case.wrong))
+            if not case.wrong:
+                shown = rows[rows["low"].notna() & _exact(rows)]
+                covered = (shown["low"] <= shown["truth"] + 1e-12) & (shown["truth"] <= shown["high"] + 1e-12)
+                kinds = shown["quantity"].map(_kind).rename("kind")
+                by_log.append(covered.groupby([shown["log"], kinds]).mean().rename("covered").reset_index())
+                by_log[-1] = by_log[-1].assign(**own)
     if not found:
         raise BenchmarkError(f"{study.folder}: nothing has been evaluated yet")
-    return pd.concat(found, ignore_index=True)
+    return pd.concat(found, ignore_index=True), pd.concat(by_log, ignore_index=True)
+
+
+def _exact(rows: pd.DataFrame) -> pd.Series:
+    """Which intervals are made to cover in 95 % of logs, and not in more."""
+    return ~(rows["estimator"].str.contains("bounds") | (rows["estimator"] == GUARANTEE))
+
+
+def _kind(quantity: str) -> str:
+    if quantity.startswith("difference"):
+        return "difference of values" if quantity == "difference: value" else "difference of gaps"
+    return "value" if quantity == "value" else "gap or rate"
 
 
 def write_page(study: Study, page: Path) -> None:
     """Write a page of tables, and its figure to the folder `figures` beside it."""
-    told = results(study)
+    told, by_log = results(study)
     figures = page.parent / "figures"
     figures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        picture, _ = save(lambda: _draw(told), Path(folder) / "evidence")
+        picture, _ = save(lambda: _draw(by_log), Path(folder) / "evidence")
     with atomic(figures / "evidence.png") as temporary:
         temporary.write_bytes(picture)
-    write(page, rendered("evidence.md.jinja", _values(told), "benchmarks"))
+    write(page, rendered("evidence.md.jinja", _values(told, by_log), "benchmarks"))
 
 
-def _values(told: pd.DataFrame) -> dict[str, object]:
+def _values(told: pd.DataFrame, by_log: pd.DataFrame) -> dict[str, object]:
     """What the template needs."""
-    intervals = _judged(told)
-    right = intervals[~intervals["wrong"]]
-    kept = told[(told["quantity"].isin(["value", "difference: value"])) & (told["estimator"] == "dr")]
-    refusals = kept[kept["setting"] == "Refusals"].groupby("wrong")["refused"].mean()
-    within = right["covered"].between(LOWEST, HIGHEST)
-    low = right[right["covered"] + 2 * right["covered_se"] < LOWEST].sort_values("covered")
+    exact = told[(told["answered"] * told["logs"] >= LEAST) & _exact(told)]
+    low = exact[exact["covered"] + 2 * exact["covered_se"] < LOWEST].sort_values("covered")
+    high = exact[exact["covered"] - 2 * exact["covered_se"] > HIGHEST]
+    kept = told[told["quantity"].isin(["value", "difference: value"]) & (told["estimator"] == "dr")]
+    refusals = kept[kept["setting"] == "Refusals"].groupby(["wrong", "size"])["refused"].mean().unstack()
     logs = told.drop_duplicates(["setting", "name", "size"])["logs"]
     return {
-        "logs": int(logs.sum()), "fewest": int(logs.min()), "most": int(logs.max()),
-        "intervals": len(right), "within": _percent(within.mean()),
-        "above": _percent((right["covered"] > HIGHEST).mean()),
-        "below": _percent((right["covered"] < LOWEST).mean()),
-        "refused_wrong": _percent(refusals.get(True, np.nan)),
-        "refused_right": _percent(refusals.get(False, np.nan)),
-        "low": _low_table(low),
+        "logs": f"{logs.sum():,}", "fewest": f"{logs.min():,}", "most": f"{logs.max():,}",
+        "intervals": len(exact), "n_low": len(low), "n_high": len(high), "low": _low_table(low),
+        "refused": {
+            bool(wrong): ", ".join(f"{_percent(share)} ({n:,} rows)" for n, share in of.items())
+            for wrong, of in refusals.iterrows()
+        },
+        "coverage": _coverage_table(by_log),
         "tables": [_table(setting, told[told["setting"] == setting]) for setting in told["setting"].unique()],
     }  # fmt: skip
 
 
-def _judged(told: pd.DataFrame) -> pd.DataFrame:
-    """Rows with intervals enough, of kinds that cover 95 % by design."""
-    enough = told["answered"] * told["logs"] >= LEAST
-    return told[enough & ~told["estimator"].isin(CAUTIOUS) & ~told["estimator"].str.startswith("bounds")]
+def _coverage_table(by_log: pd.DataFrame) -> Table:
+    """Coverage by setting and kind of quantity, over all cases, sizes and estimators."""
+    by = by_log.groupby(["setting", "kind"], sort=False)["covered"].agg(["mean", "sem", "count"])
+    rows = []
+    for setting in by_log["setting"].unique():
+        cells = []
+        for kind in KINDS:
+            of = by.loc[(setting, kind)] if (setting, kind) in by.index else None
+            told = "" if of is None else f"{100 * of['mean']:.1f} % ({100 * of['sem']:.1f})"
+            cells.append(Cell(told))
+        logs = by_log[by_log["setting"] == setting].drop_duplicates(["name", "size", "log"])
+        rows.append(Row(setting, f"{len(logs):,}", cells))
+    return Table(
+        key="coverage", title="Coverage by setting", columns=list(KINDS), rows=rows, records=[],
+        note="Number of logs that can tell, and the share of their 95 % intervals that cover the truth.",
+    )  # fmt: skip
 
 
 def _percent(share: float) -> str:
@@ -147,11 +184,17 @@ def _low_table(low: pd.DataFrame) -> Table:
 
 def _table(setting: str, told: pd.DataFrame) -> Table:
     """A row per case and estimate, a column per size."""
-    every = setting.startswith(("Basic", "Interactions"))
-    shown = told if every else told[~told["estimator"].isin(BESIDE)]
-    gaps = ~shown["quantity"].isin(["value", "difference: value"])
-    shown = shown[~(gaps & (shown["estimator"] == "ips"))]
-    shown = shown[~(shown["quantity"].str.startswith("difference") & (shown["estimator"] == "ips"))]
+    gap = ~told["quantity"].isin(["value", "difference: value"])
+    hidden = told["estimator"].isin(BESIDE) if not setting.startswith(("Basic", "Interactions")) else (
+        (told["estimator"] == "ips") & (told["quantity"] != "value")
+    )  # fmt: skip
+    if setting == "Refusals":
+        hidden |= gap
+    if setting != "Differences of gaps":
+        hidden |= told["quantity"].str.endswith("of the second policy")
+    if setting != "Unobserved confounding":
+        hidden |= gap & (told["estimator"] == NO_ASSUMPTION)
+    shown = told[~hidden]
     sizes = sorted(shown["size"].unique())
     rows = []
     for (name, quantity, estimator), of in shown.groupby(["name", "quantity", "estimator"], sort=False):
@@ -184,34 +227,34 @@ def _told(of: object) -> str:
     return "; ".join(parts)
 
 
-def _draw(told: pd.DataFrame) -> Figure:
-    """Coverage of all intervals, by setting."""
-    shown, settings = _judged(told), list(told["setting"].unique())
-    kinds = {
-        "value": (BLUE, shown["quantity"] == "value"),
-        "difference between policies": (ORANGE, shown["quantity"].str.startswith("difference")),
-    }
-    kinds["gap or rate"] = (GREEN, ~kinds["value"][1] & ~kinds["difference between policies"][1])
-    figure = Figure(figsize=(6.8, 0.9 + 0.33 * len(settings)), layout="constrained")
+def _draw(by_log: pd.DataFrame) -> Figure:
+    """Coverage by setting and kind of quantity: of each case and size, and of all with two errors."""
+    settings = list(by_log["setting"].unique())
+    figure = Figure(figsize=(6.8, 0.9 + 0.36 * len(settings)), layout="constrained")
     axes = figure.subplots()
     axes.axvspan(100 * LOWEST, 100 * HIGHEST, color=GREY, alpha=0.2, lw=0)
     axes.axvline(95, color=GREY, lw=0.8)
-    for k, (name, (colour, rows)) in enumerate(kinds.items()):
-        own = shown[rows & ~shown["wrong"]]
-        at = [settings.index(one) + 0.22 * (k - 1) for one in own["setting"]]
-        axes.errorbar(
-            100 * own["covered"],
-            at,
-            xerr=100 * own["covered_se"],
-            fmt="o",
-            ms=2,
-            lw=0.4,
-            alpha=0.6,
-            color=colour,
-            label=name,
-        )
+    for k, (kind, colour) in enumerate(KINDS.items()):
+        own = by_log[by_log["kind"] == kind]
+        for keys, size, alpha in ((["setting", "name", "size"], 2, 0.4), (["setting"], 4, 1.0)):
+            of = own.groupby(keys)["covered"].agg(["mean", "sem"]).reset_index()
+            at = [settings.index(one) + 0.2 * (k - 1.5) for one in of["setting"]]
+            if len(keys) == 1:
+                axes.errorbar(
+                    100 * of["mean"],
+                    at,
+                    xerr=200 * of["sem"],
+                    fmt="D",
+                    ms=size,
+                    lw=1,
+                    color=colour,
+                    label=kind,
+                )
+            else:
+                axes.plot(100 * of["mean"], at, "o", ms=size, alpha=alpha, color=colour, mew=0)
     axes.set_yticks(range(len(settings)), settings)
+    axes.set_xlim(right=100.5)
     axes.invert_yaxis()
     axes.set_xlabel("share of 95 % intervals that cover the truth, in %")
-    axes.legend(loc="lower left")
+    legend_below(figure, dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)), len(KINDS))
     return figure

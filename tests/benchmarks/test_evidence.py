@@ -100,11 +100,12 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_another_revision_is_left_alone(tmp_path: Path) -> None:
-    Study(tmp_path)
-    setting = json.loads((tmp_path / "setting.json").read_text())
-    (tmp_path / "setting.json").write_text(json.dumps(setting | {"revision": "another"}))
+    study = Study(tmp_path, 20, [RIGHT])
+    (tmp_path / "setting.json").write_text(json.dumps({"revision": "another"}))
     with pytest.raises(BenchmarkError, match="has evaluations by another revision, another"):
-        Study(tmp_path)
+        study.run(population=POPULATION)
+    study.run(hours=0)
+    assert study.found(RIGHT, 500).empty
 
 
 def test_cases_of_a_large_share_do_not_wait_for_each_other(tmp_path: Path) -> None:
@@ -139,12 +140,13 @@ def test_the_page_leads_with_what_covers_too_rarely(tmp_path: Path) -> None:
              "low": low, "high": low + 0.4, "truth": 0.2, "why": None if covering else "refused"}
         )  # fmt: skip
         rows.to_csv(study.file(place, 500), index=False)
-    told = results(study)
+    told, by_log = results(study)
+    assert set(by_log["name"]) == {CASES[RIGHT].name}
     assert told["wrong"].tolist() == [True, False]
     write_page(study, tmp_path / "evidence.md")
     page = (tmp_path / "evidence.md").read_text()
-    assert "refused in 100 % of cases, their neighbours that can (✓) in 0 %" in page
-    assert "Of 1 kinds of intervals" in page
+    assert "refused in 100 % (500 rows), their neighbours that can (✓) in 0 % (500 rows)" in page
+    assert "Of 1 kinds (" in page
     lead, tables = page.split("## All settings")
     assert "| Refusals | ✓ π recorded | 500 | value |" in lead
     assert "| ✗ 1 − π recorded | value | 20.0 | refused |" in tables
