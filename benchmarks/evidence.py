@@ -25,7 +25,7 @@ from fairall.evaluate.evaluation import Evaluation, judge
 from fairall.evaluate.plain import without
 
 NAME = "evidence"
-LOGS, BATCH = 2_000, 20
+LOGS, BATCH = 2_000, 10
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
 COLUMNS = ("log", "quantity", "estimator", "estimate", "low", "high", "truth", "why")
 STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}

@@ -338,7 +338,7 @@ def _cases() -> list[Case]:
     found = []
     for name in ("synthetic", "credit"):
         draw, simulated = part(sampled, name=name), part(sampled, name=name, simulated=name == "synthetic")
-        for n, share in ((500, 1.0), (2_000, 1.0), (20_000, 0.1)):
+        for n, share in ((500, 1.0), (2_000, 1.0), (20_000, 0.02)):
             basic = part(Case, f"Basic: {name}", sizes=(n,), share=share, asked=every)
             found += [
                 basic(name="recorded propensities", draw=draw),
