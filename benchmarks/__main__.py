@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import tempfile
@@ -29,6 +30,7 @@ Raw files are looked for as in a run ($FAIRALL_DATA).
   python -m benchmarks phases --repeats 1 -- preset=quick      a rehearsal; its numbers mean little
   python -m benchmarks scaling --axes seeds people threads
   python -m benchmarks soak --kills 200 --inputs 20000         faults instead of times: one to two hours
+  python -m benchmarks evidence --results docs/evidence.md --jobs 2 --hours 1
   python -m benchmarks compare main . --models fairlog --datasets credit --seeds 10
   taskset -c 0 python -m benchmarks ...                        on one core: measured processes inherit it
 
@@ -67,6 +69,8 @@ def _run(arguments: argparse.Namespace, overrides: Sequence[str]) -> int:
         _render(arguments.folder)
     elif arguments.command == soak.NAME:
         return _soak(arguments)
+    elif arguments.command == "evidence":
+        _evidence(arguments)
     else:
         _benchmark(arguments, overrides)
     return 0
@@ -85,6 +89,18 @@ def _soak(arguments: argparse.Namespace) -> int:
             report = soak.soak(arguments.kills, arguments.inputs, arguments.seed, folder, progress.update)
     print(report.table(arguments.seed))
     return int(bool(report.failures))
+
+
+def _evidence(arguments: argparse.Namespace) -> None:
+    # Heavy, as are the estimators.
+    from benchmarks.evidence import Study
+    from benchmarks.evidence_page import write_page
+
+    folder = arguments.out or Path("outputs/benchmarks") / f"evidence_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    print(f"Evaluations: {folder}", flush=True)
+    study = Study(folder, arguments.logs)
+    study.run(arguments.jobs, arguments.hours)
+    write_page(study, arguments.results or folder / "evidence.md")
 
 
 def _benchmark(arguments: argparse.Namespace, overrides: Sequence[str]) -> None:
@@ -183,6 +199,25 @@ def _parser() -> Parser:
     wrong.add_argument("--seed", type=int, default=0, metavar="N", help="of the random numbers (0)")
     wrong.add_argument("--only", type=soak.case, metavar="KIND:NUMBER", help="one case again")
     wrong.add_argument("--out", type=Path, metavar="FOLDER", help="of the files of failures")
+
+    right = commands.add_parser("evidence", help="evaluations of policies where the truth is known: hours")
+    right.add_argument("--results", type=Path, metavar="PAGE", help="default: evidence.md in the folder")
+    right.add_argument(
+        "--logs",
+        type=whole_number,
+        default=2000,
+        metavar="N",
+        help="of a basic kind, others have fewer (2000)",
+    )
+    right.add_argument("--jobs", type=whole_number, default=1, metavar="J", help="processes (1)")
+    right.add_argument(
+        "--hours",
+        type=float,
+        default=math.inf,
+        metavar="H",
+        help="until no log is begun any more; 0 only writes the page (until all are done)",
+    )
+    right.add_argument("--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/")
 
     again = commands.add_parser("render", help="report and figures anew from a folder's measurements")
     again.add_argument("folder", type=Path, metavar="FOLDER")

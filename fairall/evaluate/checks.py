@@ -19,6 +19,7 @@ UNLIKELY = 0.01  # propensity below which acceptance is too rare to learn from
 MOST_UNLIKELY = 0.05  # share of people concerned that may be so unlikely
 SEPARABLE = 0.99  # AUC of estimated propensities from which decisions are taken as deterministic
 DEPENDENT, CORRELATED = 5.0, 0.1  # deviations of the covariance, and the correlation, from which it matters
+LEAST_LEFT = 0.02  # share of the variance of a that features do not explain, below which nothing is told
 MOST_ROWS = 20_000  # of the regression behind `knows_decision`
 SURPRISE = float(np.log(2e4))  # −ln of the probability of a deviation of Σ d/π, halved
 REGIONS = 5  # named at most
@@ -30,7 +31,7 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     Σ d/π over any set of people is their number in expectation (Horvitz & Thompson 1952), with the variance
     Σ (1 − π)/π. It is compared with the number of those with π > 0: of all, of each group, and of each
     region of a feature where π is recorded for everybody. A deviation is too large if Bernstein's inequality
-    gives it a probability below 10⁻⁴.
+    gives it a probability below 10⁻⁴; the largest by the number of people is told.
 
     Args:
         log: the people.
@@ -51,19 +52,20 @@ def impossible(log: DecisionLog, propensity: np.ndarray, recorded: bool) -> str 
     everybody = ("all people", np.ones_like(d))
     by_group = ((f"of group {name}", log.group == g) for g, name in enumerate(log.groups))
     regions = log.regions() if recorded and not unknown.any() else by_group
+    worst, told = 0.0, None
     for name, rows in (everybody, *regions):
         expected, total = possible[rows].sum(), inverse[rows].sum()
         deviation = abs(total - expected)
         jump = SURPRISE * largest[rows].max() / 3.0
         noise = jump + np.sqrt(jump**2 + 2.0 * SURPRISE * variance[rows].sum())
-        if deviation > max(TOTAL_TOLERANCE * expected, noise):
-            who = name if rows.all() else f"the people {name}"
-            return (
+        if deviation > max(TOTAL_TOLERANCE * expected, noise, worst * expected):
+            who, worst = name if rows.all() else f"the people {name}", deviation / max(expected, 1)
+            told = (
                 f"1/π of the accepted, by the {source} propensities π, adds up to {total:.0f} for {who} "
                 f"instead of their number {expected}: π is not the probability of these decisions, or some "
                 "had almost no chance"
             )
-    return None
+    return told
 
 
 def lacking(
@@ -136,6 +138,8 @@ def knows_decision(log: DecisionLog, propensity: np.ndarray, target: np.ndarray,
     product = decision * acceptance
     deviations = product.mean() / max(product.std(), 1e-300) * np.sqrt(len(rows))
     correlation = product.mean() / max(decision.std() * acceptance.std(), 1e-300)
+    if acceptance.var() < LEAST_LEFT * target.var():
+        return None
     if abs(deviations) > DEPENDENT and abs(correlation) > CORRELATED:
         return (
             "its acceptance depends on the past decision among people of equal features (correlation "

@@ -16,6 +16,7 @@ from fairall.evaluate.evaluation import Evaluation, judge
 from fairall.evaluate.fairness import MEASURES, VIEWS
 from fairall.evaluate.gaps import gap_difference, wald
 from fairall.evaluate.influence import Estimate
+from fairall.evaluate.judgement import NO_MODEL
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import as_plain, interval, without
 
@@ -68,9 +69,7 @@ class Comparison:
         if self.refused_value is not None:
             return without(self.refused_value) | {"probability_better": None}
         if estimator in ("dr", "sndr", "dm") and self.first.models.outcome is None:
-            return without("a model of the label needs two people with either label") | {
-                "probability_better": None
-            }
+            return without(NO_MODEL) | {"probability_better": None}
         found = self.difference(estimator)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
         better = None if why else ndtr(found.value / found.error) if found.error > 0 else 0.5

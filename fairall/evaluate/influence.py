@@ -90,8 +90,9 @@ class Estimate:
         N(0, Σₘ φₘ φₘᵀ), from which they are drawn.
         """
         scale, vectors = np.linalg.eigh(self.phi @ self.phi.T)
-        normal = np.random.default_rng(seed).standard_normal((draws, len(scale)))
-        return (normal * np.sqrt(np.maximum(scale, 0.0))) @ vectors.T
+        normal = np.random.default_rng(seed).standard_normal((draws // 2, len(scale)))
+        # With either sign, so that r and 1 − r have the same gaps.
+        return (np.concatenate([normal, -normal]) * np.sqrt(np.maximum(scale, 0.0))) @ vectors.T
 
     def simultaneous(self) -> float:
         """K with which all K intervals value ± k·error cover together with probability `LEVEL`."""

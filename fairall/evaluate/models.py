@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -13,7 +13,6 @@ from fairall.evaluate import checks
 from fairall.evaluate.influence import Column, Sample
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit
-from fairall.evaluate.policies import target_policy
 
 Model: TypeAlias = str | ClassifierMixin
 OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score")  # of `Models`
@@ -30,8 +29,8 @@ class Models:
         folds: of the cross-fitting.
         seed: of folds, blocks and multiplier bootstrap.
         smallest_cell: people of a group, or with a label, below which nothing about them is shown.
-        score: probability of a positive label by a model to be validated, shape (N,), or its column; by
-            default the outcome model's.
+        score: probability of a positive label by a model to be validated, shape (N,); by default the outcome
+            model's.
 
     Raises:
         FairAllError: where a model cannot be used.
@@ -46,9 +45,9 @@ class Models:
         folds: int = 5,
         seed: int = 0,
         smallest_cell: int = 10,
-        score: Any = None,
+        score: np.ndarray | None = None,
     ) -> None:
-        self.log, self.seed, self.smallest_cell = log, seed, smallest_cell
+        self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
         self.propensity: Fitted | None = None
         if log.propensity is None or np.isnan(log.propensity).any():
             decision = log.accepted.astype(float)
@@ -70,7 +69,6 @@ class Models:
             fitted["propensity"] = self.propensity
         parametric = {name: one.parametric for name, one in fitted.items() if one and one.parametric}
         self.sample = Sample(len(log), parametric, log.person, seed)
-        self.score = None if score is None else target_policy(score, log).probability
 
     @cached_property
     def acceptance(self) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +10,9 @@ from fairall.evaluate.estimators import ESTIMATORS, People
 from fairall.evaluate.fairness import MEASURES, columns
 from fairall.evaluate.gaps import Interval, gap_interval, wald
 from fairall.evaluate.influence import Estimate, stack
+from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import as_plain, interval, without
-
-if TYPE_CHECKING:
-    from fairall.evaluate.evaluation import Evaluation
 
 BINS = 10  # of equal width on [0, 1], of probabilities
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
@@ -23,7 +21,7 @@ COSTS = np.linspace(0.1, 0.9, 9)
 ON_CURVE = ("dpu", "equal_opportunity")
 
 
-def acceptance_ratio(of: Evaluation) -> dict[str, Any]:
+def acceptance_ratio(of: Judgement) -> dict[str, Any]:
     """Smallest acceptance rate by the largest, below 0.8 a sign of adverse impact (four-fifths rule).
 
     The interval is that of the gap of the logarithms of the rates, exponentiated.
@@ -43,7 +41,7 @@ def acceptance_ratio(of: Evaluation) -> dict[str, Any]:
     return interval(Interval(ratio, np.exp(-found.high), np.exp(-found.low)))
 
 
-def calibration(of: Evaluation) -> dict[str, Any] | None:
+def calibration(of: Judgement) -> dict[str, Any] | None:
     """By group, the mean label less the mean probability of a positive label, and the same by bins of it.
 
     The probability is the given score's, else the outcome model's; labels are doubly robust, so that all
@@ -91,7 +89,7 @@ def _differences(log: DecisionLog, people: People, rows: np.ndarray) -> tuple[np
     return before, after
 
 
-def balance(of: Evaluation) -> dict[str, Any] | None:
+def balance(of: Judgement) -> dict[str, Any] | None:
     """Whether weighted people with labels are like all people, and propensities those of the decisions.
 
     By group: for each feature the standardised difference of means of its inputs (the largest in absolute
@@ -135,7 +133,7 @@ def worst_balance(log: DecisionLog, people: People) -> str:
     return f" in {name} (by {after.max():.2f} standard deviations)"
 
 
-def thresholds(of: Evaluation) -> list[dict[str, Any]] | None:
+def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     """Value and gaps of accepting everybody whose score is above a threshold, doubly robust.
 
     The score is the given one, else the policy's acceptance probability; thresholds are its quantiles. The
@@ -191,7 +189,7 @@ def _gap_band(rates: Estimate) -> list[Interval]:
     return [Interval(*(float(one) for one in row)) for row in zip(size.max(-1), low, high, strict=True)]
 
 
-def costs(of: Evaluation) -> list[dict[str, Any]] | None:
+def costs(of: Judgement) -> list[dict[str, Any]] | None:
     """The doubly robust value for other costs c than the log's; None with amounts, or without a value."""
     if of.log.cost is None or of.refused_value is not None or of.models.outcome is None:
         return None

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from fairall.evaluate import bounds
 from fairall.evaluate.bounds import (
     Bounds,
+    Labels,
     benchmarks,
     difference_bounds,
     gap_bounds,
@@ -43,10 +43,6 @@ def test_bounds_without_assumptions_are_the_extremes_over_all_labels(seed: int, 
     a = generator.choice([0.0, 1.0] if logged else [0.0, 0.2, 0.5, 0.55, 0.9, 1.0], n)
     known = (generator.random(n) < 0.6) & ((a == 1) if logged else True)
     label = np.where(known, generator.integers(0, 2, n), np.nan)
-    if logged:  # accepted people of either label in both groups, or the bounds of shares are (0, 1)
-        group, a = np.r_[group, 0, 0, 1, 1], np.r_[a, np.ones(4)]
-        label, n = np.r_[label, 0.0, 1.0, 0.0, 1.0], n + 4
-        known = ~np.isnan(label)
     stake = generator.uniform(1, 2, n)
     tried = []
     for labels in itertools.product([0.0, 1.0], repeat=int((~known).sum())):
@@ -57,11 +53,10 @@ def test_bounds_without_assumptions_are_the_extremes_over_all_labels(seed: int, 
 
     people, sample = people_of(a, label, stake=stake), Sample(n)
     utility = value_bounds(people, manski(people), sample)
-    values = [value for value, _ in tried]
-    assert (utility.low.value, utility.high.value) == pytest.approx((min(values), max(values)))
-    found = rate_bounds(people, manski(people), sample, group, 2, logged=logged)
-    assert found.keys() == MEASURES.keys()
-    for name, (low, high) in found.items():
+    utilities = [value for value, _ in tried]
+    assert (utility.low.value, utility.high.value) == pytest.approx((min(utilities), max(utilities)))
+    for name in MEASURES:
+        low, high = rate_bounds(name, people, manski(people), sample, group, 2, logged=logged)
         values = np.array([of[name] for _, of in tried])
         for one in (0, 1):
             defined = values[:, one][~np.isnan(values[:, one])]
@@ -102,7 +97,7 @@ def test_bounds_of_the_gap_of_three_groups() -> None:
     assert [overlapping["low"], overlapping["high"]] == pytest.approx([0.0, 0.5])
     apart = of((0.1, 0.2), (0.4, 0.5), (0.45, 0.9))
     assert [apart["low"], apart["high"]] == pytest.approx([0.25, 0.8])
-    assert 0.245 < apart["interval_low"] < 0.249  # type: ignore[operator]
+    assert 0.245 < apart["interval_low"] < 0.249
     assert apart["interval_high"] == pytest.approx(0.8 + Z * 0.001 * np.sqrt(2))
     assert set(of((0.1, 0.2), (np.nan, np.nan)).values()) == {None}
 
@@ -110,16 +105,17 @@ def test_bounds_of_the_gap_of_three_groups() -> None:
 def test_without_a_revealed_positive_the_rate_is_between_the_extreme_probabilities() -> None:
     a, group = np.array([0.2, 0.7, 0.9]), np.zeros(3, dtype=int)
 
-    def of(low: list[float], high: list[float]) -> dict[str, Bounds]:
+    def of(low: list[float], high: list[float], name: str = "equal_opportunity") -> Bounds:
         people = people_of(a, np.full(3, np.nan))
         ends = [np.array(end) for end in (low, high)]
-        labels = bounds.Labels(*(a * end for end in ends), *((1 - a) * end for end in ends))
-        return rate_bounds(people, labels, Sample(3), group, 1)
+        labels = Labels(*(a * end for end in ends), *((1 - a) * end for end in ends))
+        return rate_bounds(name, people, labels, Sample(3), group, 1)
 
-    found = of([0, 0, 0], [1, 1, 0])
-    assert [end.value[0] for end in found["equal_opportunity"]] == pytest.approx([0.2, 0.7])
-    assert [end.value[0] for end in found["false_negative"]] == pytest.approx([0.3, 0.8])
-    assert np.isnan(of([0, 0, 0], [0, 0, 0])["equal_opportunity"].low.value).all()
+    assert [end.value[0] for end in of([0, 0, 0], [1, 1, 0])] == pytest.approx([0.2, 0.7])
+    assert [end.value[0] for end in of([0, 0, 0], [1, 1, 0], "false_negative")] == pytest.approx([0.3, 0.8])
+    assert np.isnan(of([0, 0, 0], [0, 0, 0]).low.value).all()
+    # Noisy pseudo-labels that sum to less than 0 say nothing about a share of them.
+    assert [end.value[0] for end in of([-1.0, 0.1, 0.2], [1, 1, 1])] == [0.0, 1.0]
 
 
 class Log:
@@ -141,8 +137,9 @@ class Log:
     def utility(self, gamma: float) -> Bounds:
         return value_bounds(self.people, odds_ratio(gamma, self.people), self.sample)
 
-    def rates(self, gamma: float) -> dict[str, Bounds]:
-        return rate_bounds(self.people, odds_ratio(gamma, self.people), self.sample, self.group, 2)
+    def rates(self, name: str, labels: float | Labels) -> Bounds:
+        labels = odds_ratio(labels, self.people) if isinstance(labels, float) else labels
+        return rate_bounds(name, self.people, labels, self.sample, self.group, 2)
 
 
 def test_an_odds_ratio_of_one_gives_the_doubly_robust_estimate() -> None:
@@ -152,8 +149,8 @@ def test_an_odds_ratio_of_one_gives_the_doubly_robust_estimate() -> None:
         assert end.value == pytest.approx(expected.value)
         np.testing.assert_allclose(end.phi, expected.phi, atol=1e-12)
     expected_rates = rates("dr", log.people, log.sample, log.group, 2)
-    for name, ends in log.rates(1.0).items():
-        for end in ends:
+    for name in MEASURES:
+        for end in log.rates(name, 1.0):
             np.testing.assert_allclose(end.value, expected_rates[name].value, atol=1e-9)
             np.testing.assert_allclose(end.phi, expected_rates[name].phi, atol=1e-9)
 
@@ -163,13 +160,13 @@ def test_bounds_widen_with_the_odds_ratio_and_tend_to_those_without_assumptions(
     gammas = [1.0, 1.2, 1.5, 2.0, 3.0, 10.0, 100.0, 1e9]
     utility = np.array([[end.value for end in log.utility(gamma)] for gamma in gammas])
     assert (np.diff(utility[:, 1] - utility[:, 0]) > 0.001).all()
-    without = rate_bounds(log.people, manski(log.people), log.sample, log.group, 2)
     for name in MEASURES:
-        low, high = (np.array([log.rates(gamma)[name][i].value for gamma in gammas]) for i in (0, 1))
+        without = log.rates(name, manski(log.people))
+        low, high = (np.array([log.rates(name, gamma)[i].value for gamma in gammas]) for i in (0, 1))
         assert (np.diff(low, axis=0) <= 1e-9).all()
         assert (np.diff(high, axis=0) >= -1e-9).all()
-        np.testing.assert_allclose(low[-1], without[name].low.value, atol=1e-4)
-        np.testing.assert_allclose(high[-1], without[name].high.value, atol=1e-4)
+        np.testing.assert_allclose(low[-1], without.low.value, atol=1e-4)
+        np.testing.assert_allclose(high[-1], without.high.value, atol=1e-4)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 2.0])
@@ -180,9 +177,8 @@ def test_the_bounds_of_the_right_odds_ratio_contain_the_truth(gamma: float) -> N
     assert log.utility(2.0)[worst].value == pytest.approx(truth, abs=0.004)
     narrow = log.utility(1.3)
     assert not narrow.low.value <= truth <= narrow.high.value
-    found = log.rates(2.0)
     for name, values in rates_of(people_of(log.people.target, log.y), log.group).items():
-        low, high = found[name]
+        low, high = log.rates(name, 2.0)
         assert (low.value - 0.008 <= values).all()
         assert (values <= high.value + 0.008).all()
 
@@ -198,7 +194,7 @@ def test_intervals_of_the_bounds_cover_in_the_worst_case() -> None:
         low, high = log.utility(2.0)
         covered["bounds"].append(bool(low.value <= value <= high.value))
         covered["utility"].append(bool(low.value - Z * low.error <= value <= high.value + Z * high.error))
-        low, high = log.rates(2.0)["equal_opportunity"]
+        low, high = log.rates("equal_opportunity", 2.0)
         inside = (low.value - Z * low.error <= true_rates) & (true_rates <= high.value + Z * high.error)
         covered["rate"].append(bool(inside[0]))
         ends = gap_interval(low, high)
@@ -221,7 +217,7 @@ def test_an_error_of_the_outcome_model_has_a_small_effect() -> None:
 
 
 def test_turning_points_by_hand() -> None:
-    assert turning_point(lambda gamma: gamma < np.exp(0.5)) == pytest.approx(np.exp(0.5), abs=1e-3)
+    assert turning_point(lambda gamma: gamma < np.exp(0.5)) == pytest.approx(np.exp(0.5), abs=3e-3)
     assert turning_point(lambda gamma: True) is None
     assert turning_point(lambda gamma: False) == 1.0
 
@@ -250,7 +246,7 @@ def test_turning_points_are_where_intervals_reach_zero() -> None:
             if name == "utility":
                 assert one_sided(log.utility(gamma)) is certain
             else:
-                assert (gap_interval(*log.rates(gamma)[name]).low > 0) is certain
+                assert (gap_interval(*log.rates(name, gamma)).low > 0) is certain
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.8])

@@ -10,8 +10,9 @@ from scipy.special import expit
 
 from fairall.evaluate import checks
 from fairall.evaluate.comparison import Comparison
-from fairall.evaluate.evaluation import Evaluation, Models
+from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.influence import Estimate
+from fairall.evaluate.models import Models
 from tests.evaluate.simulated import COST, applicants, judged, log_of, models_of
 
 
@@ -70,16 +71,18 @@ def test_propensities_that_do_not_add_up(wrong: str) -> None:
     one = judged_on(people.assign(p=other), people["new"], propensity="p")
     check_refused(one, "adds up to")
     who = {"in one group": "for the people of group f", "in one region": "for the people with score from"}
-    assert who.get(wrong, "for all people") in str(one.refused)
+    assert who.get(wrong, "instead of their number") in str(one.refused)
 
 
-def test_right_propensities_are_not_refused() -> None:
-    """Of 60 logs with recorded ones, also where some are as small as 0.02."""
+@pytest.mark.parametrize(("least", "accepted_only"), [(0.02, False), (0.15, True)])
+def test_right_propensities_are_not_refused(least: float, accepted_only: bool) -> None:
+    """In 60 logs, a tenth of whose people have a small one."""
     for seed in range(60):
         people = applicants(600, seed=seed)
-        p = np.where(np.arange(600) % 10 == 0, 0.02, people["p"])
+        p = np.where(np.arange(600) % 10 == 0, least, people["p"].clip(least))
         log = log_of(decided(people, np.random.default_rng(seed).random(600) < p, p=p), propensity="p")
-        assert checks.impossible(log, p, recorded=True) is None
+        known = np.where(log.accepted, p, np.nan) if accepted_only else p
+        assert checks.impossible(log, known, recorded=True) is None
 
 
 def test_propensities_of_the_accepted_only() -> None:
@@ -220,7 +223,7 @@ def test_propensities_near_0() -> None:
     rare = draw.random(3000) < 0.1
     p = np.where(rare, 0.005, people["p"])
     models = models_of(decided(people, draw.random(3000) < p, p=p), propensity="p")
-    check_refused(judged(models, people["new"]), "had a propensity below 0.01")
+    check_refused(judged(models, people["new"]), "had a propensity of a known label below 0.01")
     assert judged(models, people["new"].where(~rare, 0.0)).refused_value is None
 
 
@@ -229,14 +232,15 @@ def test_the_share_without_overlap_may_not_exceed_the_error() -> None:
     log = log_of(people, propensity="p")
     assert log.propensity is not None
     propensity, one = log.propensity.copy(), np.ones(1000)
-    propensity[np.flatnonzero(~log.accepted)[:20]] = 0.001
+    some = np.flatnonzero(~log.accepted)[:20]
+    propensity[some] = 0.001
 
     def told(error: float) -> str | None:
         weight = log.revealed / log.propensity
         return checks.lacking(log, propensity, False, one, weight, "of the log", error)
 
     assert told(0.03) is None
-    assert "2.0% of the people of the log had a propensity below 0.01" in str(told(0.01))
+    assert "2.0% of the people of the log had a propensity of a known label below 0.01" in str(told(0.01))
 
 
 def test_few_accepted_people_like_those_of_the_policy() -> None:

@@ -1,0 +1,253 @@
+"""Evidence on evaluations of policies: their defaults, on logs from populations with known truth."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.errors import BenchmarkError
+from benchmarks.evidence_logs import CASES, GAPS, ODDS, Case
+from benchmarks.machine import describe
+from fairall.errors import FairAllError
+from fairall.evaluate.comparison import Comparison
+from fairall.evaluate.evaluation import Evaluation, judge
+from fairall.evaluate.plain import without
+
+NAME = "evidence"
+LOGS, BATCH = 2_000, 10
+POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
+COLUMNS = ("log", "quantity", "estimator", "estimate", "low", "high", "truth", "why")
+STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
+Answer = tuple[str, str, Mapping[str, Any]]  # quantity, estimator, and estimate, low, high and why
+
+
+def _value(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    for name, found in evaluations[0].values().items():
+        yield "value", name, found
+
+
+def _gaps(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    found = [one.fairness() for one in evaluations]
+    for k, of in enumerate(found):
+        for name in GAPS:
+            for view in ("ips", "dr"):
+                yield f"{name}{' of the second policy' * k}", view, of[name][view]
+
+
+def _differences(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    difference = Comparison(*evaluations)
+    for name in ("ips", "dr"):
+        yield "difference: value", name, difference._value(name)
+        for measure in GAPS:
+            yield f"difference: {measure}", name, difference._gap(measure, name)
+
+
+def _guarantee(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    yield "value", "guarantee", evaluations[0].guarantee()
+
+
+def _ends(bounds: Mapping[str, Any]) -> dict[str, Any]:
+    return {"low": bounds["interval_low"], "high": bounds["interval_high"]}
+
+
+def _bounds(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    found = evaluations[0].bounds()
+    for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
+        yield name, "bounds without assumption", _ends(found[key])
+
+
+def _sensitivity(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    found = evaluations[0].sensitivity()
+    for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
+        rows = [] if found is None else found["bounds"].get(key, [])
+        own = next((_ends(row) for row in rows if np.isclose(row["gamma"], ODDS)), None)
+        yield name, f"bounds for Γ = {ODDS:g}", own or without("refused")
+
+
+def _groups(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    for name, of in evaluations[0]._groups_plain().items():
+        yield f"TPR of group {name}", "dr", of["rates"]["equal_opportunity"]["dr"]
+
+
+def _contraction(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+    found = evaluations[0].contraction
+    assert found is not None
+    rows = [
+        (
+            "policy's failure rate, accepting as half of the most lenient one",
+            found.curve.iloc[len(found.curve) // 2 - 1],
+            "failure",
+        )
+    ]
+    for _, row in found.decision_makers.iterrows():
+        name = row["decision_maker"]
+        rows += [
+            (f"failure rate of {name}", row, "failure"),
+            (f"policy's failure rate, accepting as {name}", row, "policy_failure"),
+        ]
+    for quantity, row, key in rows:
+        yield (
+            quantity,
+            "contraction",
+            {"estimate": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]},
+        )
+
+
+PARTS: dict[str, Callable[[Sequence[Evaluation]], Iterator[Answer]]] = {
+    "value": _value, "gaps": _gaps, "differences": _differences, "guarantee": _guarantee, "bounds": _bounds,
+    "sensitivity": _sensitivity, "groups": _groups, "contraction": _contraction,
+}  # fmt: skip
+
+
+@functools.cache
+def truth(place: int, population: int) -> dict[str, float]:
+    """The truth of the case at a place in `CASES`, of many people drawn from its population."""
+    return CASES[place].draw(population, np.random.default_rng(1)).truth()
+
+
+def judged(case: Case, n: int, number: int) -> list[Answer]:
+    """What the evaluation of one log says; nothing but a reason where it raises."""
+    random = np.random.default_rng([number, n, zlib.crc32(f"{case.setting}/{case.name}".encode())])
+    log, cost = case.log(n, random)
+    second = "differences" in case.asked
+    log = log if second else log.drop(columns="second", errors="ignore")
+    options = STANDARD | dict(case.options) | ({"propensity": "propensity"} if case.recorded else {})
+    if "gain" not in options:
+        options["cost"] = cost
+    try:
+        evaluations = judge([case.policy, *(["second"] if second else [])], log, **options)
+        return [answer for part in case.asked for answer in PARTS[part](evaluations)]
+    except FairAllError as error:
+        return [("value", "dr", without(f"error: {error}"))]
+
+
+def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
+    """Evaluations of some logs as lines of CSV, with `COLUMNS`."""
+    true = truth(place, population)
+    rows = [
+        (number, quantity, estimator, found.get("estimate"), found["low"], found["high"], true[quantity],
+         str(found.get("why") or "")[:80])
+        for number in numbers
+        for quantity, estimator, found in judged(CASES[place], n, number)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False, header=False, float_format="%.6g")
+
+
+class Study:
+    """A folder with a CSV file of the evaluations of each case and size.
+
+    Args:
+        folder: where they are; what it has is gone on with.
+        logs: of a basic case; others have their share of it.
+        cases: places in `CASES`.
+
+    Raises:
+        BenchmarkError: where the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, logs: int = LOGS, cases: Sequence[int] = range(len(CASES))) -> None:
+        self.folder, self.logs, self.cases = folder, logs, cases
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BenchmarkError(f"--out {folder}: {error.strerror}") from error
+
+    def file(self, place: int, n: int) -> Path:
+        """Evaluations of logs of a case."""
+        return self.folder / f"{place:02d}_{n}.csv"
+
+    def found(self, place: int, n: int) -> pd.DataFrame:
+        """The same, with `COLUMNS`."""
+        file = self.file(place, n)
+        return pd.read_csv(file, keep_default_na=True) if file.exists() else pd.DataFrame(columns=COLUMNS)
+
+    def batches(self) -> list[tuple[int, int, list[int]]]:
+        """Numbers of logs that are still to be done, in an order in which all cases progress alike."""
+        found = []
+        for place in self.cases:
+            for n in CASES[place].sizes:
+                most = max(1, round(self.logs * CASES[place].share))
+                done = set(self.found(place, n)["log"])
+                left = [number for number in range(most) if number not in done]
+                chunks = [left[start : start + BATCH] for start in range(0, len(left), BATCH)]
+                found += [(chunk[0] / most, (place, n, chunk)) for chunk in chunks]
+        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+    def run(self, jobs: int = 1, hours: float = np.inf, population: int = POPULATION) -> None:
+        """Evaluate the logs that are left, until all are done or the time is up.
+
+        Raises:
+            BenchmarkError: where the folder has evaluations by another revision.
+        """
+        from tqdm import tqdm
+
+        batches, end = self.batches() if hours else [], time.monotonic() + 3600 * hours
+        if batches:
+            self._claim()
+        os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        pool = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, get_context("spawn"))
+        with pool, tqdm(total=len(batches), disable=None) as progress:
+            running: dict[Future[str], tuple[int, int]] = {}
+            while running or (batches and time.monotonic() < end):
+                while batches and len(running) < 2 * jobs and time.monotonic() < end:
+                    place, n, numbers = batches.pop(0)
+                    running[pool.submit(batch, place, n, numbers, population)] = place, n
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    self._append(*running.pop(done), done.result())
+                    progress.update()
+
+    def _claim(self) -> None:
+        """Note the revision, which must be the same for all evaluations."""
+        setting, own = self.folder / "setting.json", describe()
+        if setting.exists():
+            kept = json.loads(setting.read_text())["revision"]
+            if kept != own["revision"]:
+                raise BenchmarkError(f"--out {self.folder}: has evaluations by another revision, {kept}")
+        setting.write_text(json.dumps(own, indent=1) + "\n")
+
+    def _append(self, place: int, n: int, lines: str) -> None:
+        file = self.file(place, n)
+        head = "" if file.exists() else ",".join(COLUMNS) + "\n"
+        with file.open("a") as opened:
+            opened.write(head + lines)
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """One row per quantity and estimator.
+
+    Args:
+        found: evaluations of logs of a case, with `COLUMNS`.
+
+    Returns:
+        Columns quantity, estimator, truth, error (mean) and error_se, covered (share of the intervals) and
+        covered_se (above 0 if all cover: Agresti and Coull 1998), answered (share of logs with an interval),
+        refused (share without estimate and interval), logs.
+    """
+    logs = found["log"].nunique()
+    shown = found["low"].notna()
+    inside = (found["low"] <= found["truth"] + 1e-12) & (found["truth"] <= found["high"] + 1e-12)
+    table = found.assign(
+        error=found["estimate"] - found["truth"], shown=shown, told=shown | found["estimate"].notna(),
+        covered=inside.astype(float).where(shown),
+    )  # fmt: skip
+    told = table.groupby(["quantity", "estimator"], sort=False).agg(
+        truth=("truth", "first"), error=("error", "mean"), error_se=("error", "sem"),
+        covered=("covered", "mean"), answered=("shown", "sum"), refused=("told", "sum"),
+    )  # fmt: skip
+    n = told["answered"]
+    share = (told["covered"] * n + 2) / (n + 4)
+    return told.assign(
+        covered_se=np.sqrt(share * (1 - share) / (n + 4)).where(n > 0),
+        answered=n / logs, refused=1 - told["refused"] / logs, logs=logs,
+    ).reset_index()  # fmt: skip
