@@ -48,9 +48,9 @@ def _gaps(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
 def _differences(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
     difference = Comparison(*evaluations)
     for name in ("ips", "dr"):
-        yield "difference: value", name, difference._value(name)
+        yield "difference: value", name, difference.value(name)
         for measure in GAPS:
-            yield f"difference: {measure}", name, difference._gap(measure, name)
+            yield f"difference: {measure}", name, difference.gap(measure, name)
 
 
 def _guarantee(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
@@ -76,7 +76,7 @@ def _sensitivity(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
 
 
 def _groups(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    for name, of in evaluations[0]._groups_plain().items():
+    for name, of in evaluations[0].group_rates().items():
         yield f"TPR of group {name}", "dr", of["rates"]["equal_opportunity"]["dr"]
 
 

@@ -65,7 +65,8 @@ class Comparison:
         labels = bounds.odds_ratio(gamma, second.people)
         return bounds.one_sided(bounds.difference_bounds(first.people, second.people, labels, first.sample))
 
-    def _value(self, estimator: str) -> dict[str, Any]:
+    def value(self, estimator: str) -> dict[str, Any]:
+        """The difference in value by an estimator, with its interval and the probability that it is above 0."""
         if self.refused_value is not None:
             return without(self.refused_value) | {"probability_better": None}
         if estimator in ("dr", "sndr", "dm") and self.first.models.outcome is None:
@@ -75,7 +76,8 @@ class Comparison:
         better = None if why else ndtr(found.value / found.error) if found.error > 0 else 0.5
         return interval(wald(found), why) | as_plain(probability_better=better)
 
-    def _gap(self, measure: str, view: Any) -> dict[str, Any]:
+    def gap(self, measure: str, view: Any) -> dict[str, Any]:
+        """The difference of a gap in a view, with its interval and the probability that it is below 0."""
         standing = [one.gap(measure, view) for one in (self.first, self.second)]
         why = next((reason for _, reason in standing if reason), None)
         nothing = {"probability_fairer": None}
@@ -101,8 +103,8 @@ class Comparison:
             "second": self.second.to_plain(),
             "difference": {
                 "acceptance": float(self.second.target.mean() - self.first.target.mean()),
-                "value": {name: self._value(name) for name in ESTIMATORS},
-                "fairness": {name: {view: self._gap(name, view) for view in VIEWS} for name in MEASURES},
+                "value": {name: self.value(name) for name in ESTIMATORS},
+                "fairness": {name: {view: self.gap(name, view) for view in VIEWS} for name in MEASURES},
                 "turning_point": bounds.turning_point(self._certain) if answered else None,
             },
             "refused": self.refused,

@@ -14,7 +14,7 @@ from fairall.evaluate import validation
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import ESTIMATORS, LABELS, guaranteed_interval
 from fairall.evaluate.fairness import MEASURES, VIEWS
-from fairall.evaluate.gaps import gap_interval, wald
+from fairall.evaluate.gaps import gap_interval, share, wald
 from fairall.evaluate.judgement import NO_MODEL, Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
@@ -201,7 +201,7 @@ class Evaluation(Judgement):
             "guarantee": self.guarantee(),
             "fairness": self.fairness(),
             "acceptance_ratio": validation.acceptance_ratio(self),
-            "groups": self._groups_plain(),
+            "groups": self.group_rates(),
             "bounds": self.bounds(),
             "sensitivity": self.sensitivity(),
             "overlap": self.overlap(),
@@ -225,7 +225,7 @@ class Evaluation(Judgement):
             "refused": self.refused,
         }
 
-    def _groups_plain(self) -> dict[str, Any]:
+    def group_rates(self) -> dict[str, Any]:
         """By group: numbers of people, overlap, and rates in each view."""
         log, found = self.log, {}
         for code in self.models.shown:
@@ -234,7 +234,7 @@ class Evaluation(Judgement):
             for name in MEASURES:
                 for view in VIEWS:
                     may, why = self.doubt(name, view, code)
-                    own = interval(wald(self.rates(view)[name], code), why) if may else without(why)
+                    own = interval(share(self.rates(view)[name], code), why) if may else without(why)
                     of_rates[name][view] = own
             found[log.groups[code]] = {
                 "people": int(members.sum()),

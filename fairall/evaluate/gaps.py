@@ -40,6 +40,11 @@ def wald(estimate: Estimate, index: Any = ()) -> Interval:
     return Interval(value, value - Z * error, value + Z * error)
 
 
+def share(estimate: Estimate, index: Any = ()) -> Interval:
+    """`wald` of a share or rate, cut to [0, 1], which doubly robust means of few people may leave."""
+    return Interval(*(min(max(one, 0.0), 1.0) for one in wald(estimate, index)))
+
+
 def gap(rates: np.ndarray) -> np.ndarray:
     """Largest rate minus smallest rate over groups, (..., G) → (...); NaN where a group's rate is NaN."""
     return rates.max(-1) - rates.min(-1)

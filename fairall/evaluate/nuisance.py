@@ -152,7 +152,6 @@ class _CrossFit:
         logistic = self._out_of_fold(_logistic(1.0 / PENALTY), len(self.target))
         if model == "logistic":
             return self._fitted(logistic, "logistic regression", self._parametric(logistic))
-        widest = np.argsort(-self.design[: CHUNK * 4].var(0), kind="stable")[:MOST_INPUTS]
         products = make_pipeline(
             FunctionTransformer(np.float64),  # squares and products are nearly collinear in float32
             PolynomialFeatures(include_bias=False), StandardScaler(), _logistic(0.1 / PENALTY),
@@ -162,12 +161,20 @@ class _CrossFit:
         )
         members = [
             logistic,
-            self._out_of_fold(products, MOST_ROWS_OF_PRODUCTS, np.sort(widest)),
+            self._out_of_fold(products, MOST_ROWS_OF_PRODUCTS, self._with_steps()),
             self._out_of_fold(boosting, MOST_ROWS),
         ]
         return self._fitted(
             self._stacked(members), "logistic regression, with and without products, and gradient boosting"
         )
+
+    def _with_steps(self) -> np.ndarray:
+        """The design and whether a real input is above its median, the `MOST_INPUTS` widest, float32."""
+        real = ~np.isin(self.design[:CHUNK], (0, 1)).all(0)
+        steps = self.design[:, real] > np.median(self.design[:, real], axis=0)
+        inputs = np.hstack([self.design, steps])
+        widest = np.argsort(-inputs[: CHUNK * 4].var(0), kind="stable")[:MOST_INPUTS]
+        return inputs[:, np.sort(widest)]
 
     def _parametric(self, probability: np.ndarray) -> Parametric:
         residual = np.where(self.known, np.nan_to_num(self.target) - probability, 0.0)
@@ -177,9 +184,9 @@ class _CrossFit:
             information += z.T @ (z * weights[:, None])
         return Parametric(self.inputs, residual, np.linalg.inv(information))
 
-    def _out_of_fold(self, model: Any, most: int, columns: np.ndarray | None = None) -> np.ndarray:
+    def _out_of_fold(self, model: Any, most: int, inputs: np.ndarray | None = None) -> np.ndarray:
         """Probabilities of all rows, each by a model fitted on at most `most` rows of other folds."""
-        design = self.design if columns is None else self.design[:, columns]
+        inputs = self.design if inputs is None else inputs
         probability = np.empty(len(self.target))
         for fold in range(self.folds):
             train = self.order[(self.fold[self.order] != fold) & self.known[self.order]]
@@ -192,11 +199,11 @@ class _CrossFit:
             with warnings.catch_warnings():
                 # The tolerance is near the precision of float32, at which the last line search may fail.
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                fitted = clone(model).fit(design[chosen], target)
+                fitted = clone(model).fit(inputs[chosen], target)
             rows = np.flatnonzero(self.fold == fold)
             for start in range(0, len(rows), CHUNK):
                 some = rows[start : start + CHUNK]
-                probability[some] = fitted.predict_proba(design[some])[:, 1]
+                probability[some] = fitted.predict_proba(inputs[some])[:, 1]
         return probability
 
     def _stacked(self, members: list[np.ndarray]) -> np.ndarray:

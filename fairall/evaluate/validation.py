@@ -8,7 +8,7 @@ import numpy as np
 
 from fairall.evaluate.estimators import ESTIMATORS, People
 from fairall.evaluate.fairness import MEASURES, columns
-from fairall.evaluate.gaps import Interval, gap_interval, wald
+from fairall.evaluate.gaps import Interval, gap_interval, share, wald
 from fairall.evaluate.influence import Estimate, stack
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
@@ -71,7 +71,7 @@ def calibration(of: Judgement) -> dict[str, Any] | None:
             "error": interval(wald(error, code), why) if may else without(why),
             "bins": [
                 as_plain(score=scores.value[b], share=one.value[b] / size.value[code])
-                | interval(wald(labels, b))
+                | interval(share(labels, b))
                 for b in cells
             ],
         }
