@@ -95,7 +95,8 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         target: 0 or 1, NaN where unknown, shape (N,).
         what: of the target, in messages.
         model: `auto`, `logistic` or a scikit-learn classifier, which is cloned. `auto` stacks a logistic
-            regression, one with all products of two inputs and a ridge penalty, and gradient boosting: a
+            regression; one with a ridge penalty and all products of two inputs, among them whether a real
+            one is above its median (greedy trees do not see steps that cross); and gradient boosting: a
             logistic regression with non-negative coefficients of their out-of-fold log odds (Wolpert 1992;
             van der Laan et al. 2007), which also calibrates them. A classifier is stacked alone.
         folds: of cross-fitting, stratified by group and target; the rows of a person are in one fold. At most

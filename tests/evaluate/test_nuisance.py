@@ -58,7 +58,7 @@ def test_auto_finds_an_interaction_that_the_logistic_regression_cannot_and_is_ca
         one = fitted(log, "auto", target)
         assert one.parametric is None
         assert one.log_loss < fitted(log, "logistic", target).log_loss - 0.02
-        assert np.abs(one.probability - truth)[known].mean() < 0.07
+        assert np.abs(one.probability - truth)[known].mean() < 0.045
         bins = pd.qcut(one.probability[known], 5, labels=False)
         means = pd.DataFrame({"p": one.probability[known], "y": target[known]}).groupby(bins).mean()
         assert (means["p"] - means["y"]).abs().max() < 0.08
