@@ -66,7 +66,7 @@ class Comparison:
         return bounds.one_sided(bounds.difference_bounds(first.people, second.people, labels, first.sample))
 
     def value(self, estimator: str) -> dict[str, Any]:
-        """The difference in value by an estimator, with its interval and the probability that it is above 0."""
+        """The difference in value, with its interval and the probability that it is above 0."""
         if self.refused_value is not None:
             return without(self.refused_value) | {"probability_better": None}
         if estimator in ("dr", "sndr", "dm") and self.first.models.outcome is None:
@@ -77,7 +77,7 @@ class Comparison:
         return interval(wald(found), why) | as_plain(probability_better=better)
 
     def gap(self, measure: str, view: Any) -> dict[str, Any]:
-        """The difference of a gap in a view, with its interval and the probability that it is below 0."""
+        """The difference of a gap, with its interval and the probability that it is below 0."""
         standing = [one.gap(measure, view) for one in (self.first, self.second)]
         why = next((reason for _, reason in standing if reason), None)
         nothing = {"probability_fairer": None}
