@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import itemgetter
@@ -194,8 +195,9 @@ class Judgement:
             return False, f"group {name} has fewer than {least} {what} that count"
         effective = effective_sample_size(np.abs(weights))
         if effective < LEAST_EFFECTIVE:
+            below = math.floor(10 * effective) / 10  # 29.97 is below 30
             return True, (
-                f"the {labels} {what} of group {name} count as {effective:.1f} equally weighted ones, "
+                f"the {labels} {what} of group {name} count as {below} equally weighted ones, "
                 f"below {LEAST_EFFECTIVE}"
             )
         return True, self.no_interval(view, one.labels != "accepted")
