@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.evidence_logs import CASES, GAPS, ODDS, Case
@@ -144,6 +144,11 @@ def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
     return pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False, header=False, float_format="%.6g")
 
 
+def _one_thread() -> None:
+    """Keep processes that share the cores from having threads for each of them."""
+    threadpool_limits(1)
+
+
 class Study:
     """A folder with a CSV file of the evaluations of each case and size.
 
@@ -195,8 +200,11 @@ class Study:
         batches, end = self.batches() if hours else [], time.monotonic() + 3600 * hours
         if batches:
             self._claim()
-        os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-        pool = ThreadPoolExecutor(1) if jobs == 1 else ProcessPoolExecutor(jobs, get_context("spawn"))
+        pool = (
+            ThreadPoolExecutor(1)
+            if jobs == 1
+            else ProcessPoolExecutor(jobs, get_context("spawn"), _one_thread)
+        )
         with pool, tqdm(total=len(batches), disable=None) as progress:
             running: dict[Future[str], tuple[int, int]] = {}
             while running or (batches and time.monotonic() < end):

@@ -1,6 +1,7 @@
 """Evaluations of policies beside a known truth, and the page of them."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,8 +73,9 @@ def test_a_case_draws_what_its_log_says(place: int) -> None:
 def test_estimates_of_a_right_log_reproduce_the_truth_and_an_impossible_one_is_refused(
     tmp_path: Path,
 ) -> None:
-    study = Study(tmp_path, 200, [RIGHT, IMPOSSIBLE])
+    study, environment = Study(tmp_path, 200, [RIGHT, IMPOSSIBLE]), dict(os.environ)
     study.run(population=POPULATION)
+    assert os.environ == environment
     right = summary(study.found(RIGHT, 500)).set_index("estimator")
     assert right.loc["dr", "logs"] == 20
     for name in ("dr", "sndr", "ips", "snips"):

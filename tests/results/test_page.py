@@ -15,7 +15,7 @@ from fairall.results import page
 def drawn() -> Figure:
     figure = Figure(figsize=(2.0, 1.5), layout="constrained")
     axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="tab:blue")
+    axes.plot([0, 1], [0, 1], color="tab:blue", linewidth=5)  # not only pixels at its edges
     axes.axhline(0.5, color="black")
     axes.set(title="title", xlabel="x")
     page.legend_below(figure, {"line": axes.lines[0]}, 1)
