@@ -11,10 +11,11 @@ from torch import Tensor
 
 from fairall.data.people import People
 from fairall.metrics import weighted_mean
+from fairall.models.elbo import reparameterize
 from fairall.models.ips_classifier import IPSClassifier
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
-from fairall.models.objectives import cost_sensitive_cross_entropy, reparameterize
+from fairall.models.objectives import cost_sensitive_cross_entropy
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
