@@ -51,8 +51,8 @@ def elbo_terms(
         s: sensitive attribute in {−1, +1}, shape (E, B).
         noise: standard normal ε, shape (E, B, Z, L).
         utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
-        decision: d in {0, 1}, shape (E, B), exactly with `utility`: whether ũ is a label, whose likelihood
-            counts, or imputed.
+        decision: d in {0, 1}, shape (E, B): whether ũ is a label, whose likelihood counts, or imputed; by
+            default 1.
         gradient: see `ConditionalVAE.log_likelihood`.
     """
     loc, scale = vae.encode(x, s, utility)

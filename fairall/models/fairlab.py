@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from fairall.config.schema import FairLabClassifier, FairLabWeight
@@ -33,7 +32,7 @@ class FairLab(LatentLearner):
         noise = self.streams.normal(
             labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
         )
-        terms = elbo_terms(self.model.vae, x, s, noise, label, torch.ones_like(label), gradient=-weight)
+        terms = elbo_terms(self.model.vae, x, s, noise, label, gradient=-weight)
         loss = -labelled_elbo(terms, lambda values: (weight * values).sum(-1), beta=config.beta)
         if protocol.fairlab_classifier is FairLabClassifier.untrained:
             return loss

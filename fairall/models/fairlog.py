@@ -24,7 +24,7 @@ class UnfairLog(IPSClassifier):
     """IPS-weighted cross-entropy without a fairness term."""
 
     def loss(self, batch: Decided) -> Tensor:
-        """R (eq. 4), shape (E,)."""
+        """R (eq. 5), shape (E,)."""
         return classification_risk(self.classify(batch.x, batch.s, self.streams), batch, self.setting)
 
 
@@ -47,7 +47,7 @@ class FairLog(IPSClassifier):
     config_type = FairLogConfig
 
     def loss(self, batch: Decided) -> Tensor:
-        """R + penalty(λ, DPU), shape (E,), with the DPU of all applicants of the minibatch."""
+        """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU of all applicants of the minibatch."""
         protocol = self.setting.protocol
         logit = self.classify(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0

@@ -129,7 +129,7 @@ class ConditionalVAE(nn.Module):
             s: sensitive attribute in {−1, +1}, shape (E, B).
             x: features, shape (E, B, D).
             utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
-            decision: d in {0, 1}, shape (E, B), exactly with `utility`.
+            decision: d in {0, 1}, shape (E, B); by default 1, with which every ũ counts.
             gradient: gradient of the loss in the result, shape (E, B), if it is known beforehand, which saves
                 compiled code a pass of the decoder. With another gradient the result is the same.
 
@@ -145,7 +145,7 @@ class ConditionalVAE(nn.Module):
         if utility is None:
             return log_x
         log_utility = bernoulli_log_prob(self.utility_logit(outputs), utility.unsqueeze(-1)).mean(-1)
-        return log_x + decision * log_utility
+        return log_x + (log_utility if decision is None else decision * log_utility)
 
     def utility_logit(self, outputs: Tensor) -> Tensor:
         """Logit of p(ũ = 1 | z, s, d = 1), shape (E, B, L), from decoder outputs (E, P + 1, B, L)."""

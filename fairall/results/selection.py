@@ -36,7 +36,7 @@ def selection_metrics(
 ) -> dict[str, np.ndarray]:
     """Selection metrics of a method after its last update, by name one value per seed, shape (E,).
 
-    `classification_loss`: cost-sensitive cross-entropy (eq. 4) of the classifier q(ũ = 1 | x, s); of the
+    `classification_loss`: cost-sensitive cross-entropy (eq. 5) of the classifier q(ũ = 1 | x, s); of the
     policy for methods without one. Held-out labels are weighted by `People.label_weight`.
     Methods with a latent have those of `latent_selection_metrics` too.
 

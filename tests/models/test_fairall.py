@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
+from fairall.models.fairlab import FairLab
 from fairall.models.learner import PretrainCurves, Setting
 from fairall.models.policy_heads import net_targets
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE
+from fairall.nn.native import calls
 from fairall.nn.stacked import StackedMLP
 from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
@@ -512,3 +515,45 @@ def test_phase2_starts_with_fresh_optimisers(
     assert all(
         not torch.equal(old, new) for old, new in zip(before, net_of(learner).parameters(), strict=True)
     )
+
+
+@pytest.mark.parametrize("model", ["fairall_I_II", "fairlab_I_II"])
+@pytest.mark.parametrize("protocol", ["corrected", "text", "published_code"])
+def test_loss_and_gradients_are_those_of_torch_by_one_pass_of_the_compiled_decoder(
+    protocol: str,
+    model: str,
+    compose_config: ComposeConfig,
+    setting: MakeSetting,
+    people: MakePeople,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if calls.kernels() is None:
+        pytest.skip("numba is not installed, or switched off")
+    config = replace(compose_config(f"model={model}").model, vae_arch=[8], clf_arch=[8], phase1=None)
+    accepted = torch.tensor([[True, True, False] * 4, [False, True, False] * 4])
+    batch = decided(people(12), accepted)
+    batch = replace(batch, propensity=0.1 + 0.9 * torch.rand(2, 12))
+    decode, passes = calls.kernels().decode, []
+
+    def counted(*arguments: Any) -> None:
+        passes.append(arguments)
+        decode(*arguments)
+
+    monkeypatch.setattr(calls.kernels(), "decode", counted)
+
+    def loss_and_gradients() -> list[Tensor]:
+        learner = {"fairall_I_II": FairAll, "fairlab_I_II": FairLab}[model](
+            config, setting([0, 1], f"protocol={protocol}")
+        )
+        learner.loss(batch).sum().backward()
+        moved = [weight.grad for weight in learner.model.parameters() if weight.grad is not None]
+        learner.streams = SeedStreams([0, 1], "the same noise each time")
+        return [learner.loss(batch).detach(), *moved]
+
+    compiled = loss_and_gradients()
+    assert len(passes) == 2  # one for the loss with its gradient, one for the loss alone
+    monkeypatch.setattr(calls, "kernels", lambda: None)
+    known = loss_and_gradients()
+    assert len(passes) == 2
+    for own, other in zip(compiled, known, strict=True):
+        assert (own - other).abs().sum() <= 1e-4 * other.abs().sum()

@@ -231,7 +231,6 @@ def test_shapes_of_other_nets_and_people_are_refused() -> None:
     vae.log_likelihood(**people)
     wrong: list[dict[str, Any]] = [
         {"utility": None, "decision": None},
-        {"decision": None},
         {"x": people["x"][:1]},
         {"utility": people["utility"][:, :1]},
         {"decision": people["decision"][:, :1]},

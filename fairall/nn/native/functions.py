@@ -84,7 +84,7 @@ def log_likelihood(
         given: the decoder's inputs for L samples a person, shape (E, Z + 1, B, L).
         x: features, shape (E, B, D).
         utility: ũ in {0, 1}, shape (E, B), exactly if it is modelled.
-        decision: d in {0, 1}, shape (E, B), exactly if ũ is modelled.
+        decision: d in {0, 1}, shape (E, B); by default 1.
         gradient: expected gradient of the loss in the result, shape (E, B). The decoder then goes forward and
             at once backward, while its activations are in the cache; where the gradient turns out to be
             another one, or is not given, it goes forward a second time.
@@ -93,7 +93,7 @@ def log_likelihood(
         Shape (E, B), in nats.
 
     Raises:
-        ValueError: if a shape is another one, or ũ or d are missing where ũ is modelled.
+        ValueError: if a shape is another one, or ũ is missing where it is modelled.
     """
     if not torch.is_grad_enabled():
         return _decoded(likelihood, given, x, utility, decision, layers, None)[0]
@@ -141,7 +141,7 @@ def _decoded(
     n_utility = n_people if int(sizes[-1]) > likelihood.n_outputs else 0
     weight = x.new_zeros(n_seeds, n_people) if gradient is None else gradient
     utility = weight[:, :0] if utility is None else utility
-    decision = weight[:, :0] if decision is None else decision
+    decision = torch.ones_like(utility) if decision is None else decision
     _check("gradients", weight, (n_seeds, n_people))
     _check("utilities", utility, (n_seeds, n_utility))
     _check("decisions", decision, (n_seeds, n_utility))
