@@ -134,10 +134,10 @@ class ConditionalVAE(nn.Module):
                 compiled code a pass of the decoder. With another gradient the result is the same.
 
         Returns:
-            Shape (E, B), in nats.
+            Shape (E, B), in nats; compiled, it is differentiable once, in z and in the decoder's weights.
         """
         layers = self.decoder.weights_and_biases()
-        if native.takes(z, x, *layers):
+        if native.takes(z, s, x, utility, decision, gradient, *layers):
             given = self.decoder_input(z, s)
             return native.log_likelihood(layers, self.likelihood, given, x, utility, decision, gradient)
         outputs = self.decode(z, s)

@@ -44,16 +44,9 @@ def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:
 
 
 def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """Average over z = loc + scale·ε of the probability whose logit is a net's only output.
+    """`fairall.models.policy_heads.average_acceptance`, without autograd, for a net's weights and biases.
 
-    Args:
-        layers: weights (E, in, out) and biases (E, 1, out) of the net in turn.
-        loc: locations of M distributions for each person, shape (E, B, M, Z).
-        scale: their scales, same shape.
-        noise: ε, shape (E, B, Z, L); where people share it (`Tensor.expand`), it is not copied for each.
-
-    Returns:
-        Shape (E, B, M).
+    Noise that people share (`Tensor.expand`) is not copied for each.
     """
     theta, sizes = _flat(layers)
     averages = loc.new_empty(loc.shape[:3])
@@ -76,7 +69,7 @@ def log_likelihood(
     decision: Tensor | None,
     gradient: Tensor | None,
 ) -> Tensor:
-    """`ConditionalVAE.log_likelihood`, differentiable once in the decoder's layers and inputs.
+    """`ConditionalVAE.log_likelihood` by a decoder's layers and inputs, in which it is differentiable once.
 
     Args:
         layers: weights (E, in, out) and biases (E, 1, out) of the decoder in turn.
