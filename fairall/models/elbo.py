@@ -23,7 +23,7 @@ class Terms(NamedTuple):
     """What the ELBO of each of B rows consists of.
 
     Attributes:
-        log_likelihood: E_q[log p(x, ũ | z, s, d)], shape (E, B), in nats.
+        log_likelihood: E_q[log p(x | z, s) + d·log p(ũ | z, s, d = 1)], shape (E, B), in nats.
         loc: location of q(z | x, s, ũ), shape (E, B, Z).
         scale: its scale, same shape.
     """

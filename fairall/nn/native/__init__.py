@@ -3,7 +3,7 @@
 `takes` is the switch. Five functions ask it and compute in torch otherwise: `evaluated` of
 `fairall.nn.stacked`, and in `fairall.models` `ConditionalVAE.log_likelihood`, `elbo.mixture_kl`,
 `phase1.phase1_epochs` and `policy_heads.average_acceptance`. Where numba is missing or switched off
-(NUMBA_DISABLE_JIT=1) they give the same to rounding, in three to four times the time.
+(NUMBA_DISABLE_JIT=1) they give the same to rounding, in about four times the time.
 """
 
 from fairall.nn.native.calls import takes

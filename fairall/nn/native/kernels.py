@@ -499,7 +499,8 @@ def decode(
         weight: of people in the gradients, shape (E, B).
         utility: ũ, shape (E, B), or (E, 0) where it is not modelled.
         decision: d, same shape.
-        value: where to write log p(x, ũ | z, s, d) without log h(x), averaged over samples, shape (E, B).
+        value: where to write log p(x | z, s) + d·log p(ũ | z, s, d = 1) without log h(x), averaged over
+            samples, shape (E, B).
         n_samples: L.
         columns: of B·L that are computed at once.
         learning: whether to compute gradients of `theta` and `given`.
