@@ -14,17 +14,15 @@ SLICES, SLICE_SECONDS = 10, 0.03
 def count_products(count: Callable[[int], None]) -> None:
     """Call `count` with the multiply-adds of every product of a net from now on.
 
-    `fairall.nn` computes layers, and the gradients that it writes out, with two functions of torch and with
-    compiled ones, which are replaced here. A product that autograd will differentiate counts once more for
-    each factor that has a gradient. Other products (alignment of the latent, groups of likelihoods) are not
-    counted.
+    `fairall.nn` computes layers with a function of torch and with compiled ones, which are replaced here. A
+    product that autograd will differentiate counts once more for each factor that has a gradient. Other
+    products (alignment of the latent) are not counted.
     """
     import torch
 
     from fairall.nn.native.calls import kernels
 
-    for name in ("baddbmm", "bmm"):
-        setattr(torch, name, _counted(getattr(torch, name), count))
+    torch.baddbmm = _counted(torch.baddbmm, count)
     if kernels() is not None:
         for name, of_call in COMPILED.items():
             setattr(kernels(), name, _counted_call(getattr(kernels(), name), of_call, count))
@@ -47,7 +45,7 @@ COMPILED: dict[str, Callable[..., int]] = {
     "average": lambda theta, sizes, loc, scale, noise, *_: (
         noise.shape[0] * noise.shape[1] * loc.shape[2] * noise.shape[3] * _of_net(sizes)
     ),
-    "decode": lambda theta, of_theta, sizes, given, *rest: (
+    "decode": lambda theta, of_theta, sizes, layout, given, *rest: (
         len(theta) * given.shape[2] * _of_net(sizes) * (3 if rest[-1] else 1)
     ),
     "epochs": _of_epochs,

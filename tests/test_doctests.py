@@ -6,6 +6,7 @@ import importlib
 import pytest
 
 MODULES = (
+    "fairall.models.elbo",
     "fairall.models.objectives",
     "fairall.nn.likelihoods",
     "fairall.nn.stacked",

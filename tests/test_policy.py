@@ -29,9 +29,8 @@ from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
-from fairall.models.policy_heads import POLICIES, NetPolicy
+from fairall.models.policy_heads import POLICIES
 from fairall.nn.chunks import in_chunks
-from fairall.nn.stacked import StackedLinear
 from fairall.policy import POINTS, SUMS, Policy
 from fairall.randomness import FixedSamples, SeedStreams, normal_points
 from fairall.storage.files import write_sums
@@ -62,7 +61,7 @@ def crowd(n: int = 200) -> pd.DataFrame:
 def sharpened(learner: FairAll, gain: float) -> FairAll:
     """The same with a steeper policy."""
     with torch.no_grad():
-        for layer in learner.policy.net.layers:  # type: ignore[union-attr]
+        for layer in learner.policy_net.layers:  # type: ignore[union-attr]
             layer.weight.mul_(gain)
     return learner
 
@@ -157,11 +156,9 @@ def test_points_are_as_good_as_very_many_draws(size: int, gain: float, credit: P
     many = sharpened(FairAll(replace(config.model, propensity_samples=2**15), given), gain)
     x, s = credit.test.x[:6].expand(2, -1, -1), credit.test.s[:6].expand(2, -1)
     with torch.no_grad():  # so that probabilities lie on both sides of ½, where errors are largest
-        assert isinstance(many.policy, NetPolicy)
-        logit = many.policy.net(many.model.latent_mean(x, s))
-        last = many.policy.net.layers[-1]
-        assert isinstance(last, StackedLinear)
-        last.bias.sub_(logit.median(1, keepdim=True).values)
+        assert many.policy_net is not None
+        logit = many.policy_net(many.model.latent_mean(x, s))
+        many.policy_net.last.bias.sub_(logit.median(1, keepdim=True).values)
 
     def by(streams: SeedStreams) -> Tensor:
         return in_chunks(lambda x, s: many.propensity(x, s, streams), x, s, rows=1)

@@ -207,7 +207,7 @@ class ProtocolConfig:
     """Switches in which the paper's text, the authors' code and ours differ, and guards of ours.
 
     docs/protocols.md describes each and its effect. `classifier_in_unlabelled_elbo`: whether the unlabelled
-    ELBO trains the classifier (equation 1). `max_ips_weight`: bound of 1/π in losses, None for none.
+    ELBO trains the classifier (equations 2, 4). `max_ips_weight`: bound of 1/π in losses, None for none.
     """
 
     name: str = MISSING

@@ -16,16 +16,9 @@ from torch import Tensor
 
 from fairall.config.checks import at_least
 from fairall.data.people import Decided, take
+from fairall.models.elbo import Terms, elbo_terms, imputation, labelled_elbo, unlabelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import (
-    MIXTURE_KL,
-    PackedRows,
-    classification_risk,
-    gaussian_kl,
-    masked_mean,
-    reparameterize,
-)
-from fairall.nn.fused_decoder import WeightedTargets
+from fairall.models.objectives import PackedRows, classification_risk
 
 
 @dataclass
@@ -47,57 +40,53 @@ class FairAll(LatentLearner):
     config_type = FairAllConfig
 
     def loss(self, batch: Decided) -> Tensor:
-        """J = α·R − L − U (eq. 1), shape (E,).
-
-        L is the mean over labelled people of E_q(z|x,s,ũ)[log p(x, ũ | z, s)] − β·KL(q(z | x, s, ũ) ‖ p(z)),
-        U the mean over unlabelled people of the same with ũ ~ q(ũ | x, s), its KL that of the mixture over ũ.
-        """
-        config, model, protocol = self.config, self.model, self.setting.protocol
+        """J = α·R − L − U (eq. 2), shape (E,): R and L averaged over labelled, U over unlabelled people."""
+        config, protocol = self.config, self.setting.protocol
         labelled, unlabelled = PackedRows.of(batch.accepted), PackedRows.of(~batch.accepted)
-        classified = model.classify(batch.x, batch.s, self.streams)
-        risk = classification_risk(classified, batch, self.setting)
-        unlabelled_logit = take(classified, unlabelled.rows)
+        classified = self.model.classify(batch.x, batch.s, self.streams)
+        logit = take(classified, unlabelled.rows)
         if not protocol.classifier_in_unlabelled_elbo:
-            unlabelled_logit = unlabelled_logit.detach()
+            logit = logit.detach()
+        known, imputed, kl_noise = self._terms(batch, labelled, unlabelled, imputation(logit))
+        return (
+            config.alpha * classification_risk(classified, batch, self.setting)
+            - labelled_elbo(known, labelled.mean, beta=config.beta)
+            - unlabelled_elbo(imputed, logit, kl_noise, unlabelled.mean, beta=config.beta, kl=protocol.kl)
+        )
 
-        # Rows of one pass through the VAE: the labelled with their ũ, the unlabelled with ũ = 0 and ũ = 1.
+    def _terms(
+        self, batch: Decided, labelled: PackedRows, unlabelled: PackedRows, q: Tensor
+    ) -> tuple[Terms, Terms, Tensor]:
+        """Terms of L and of U by one pass through the VAE, and the noise ε of the KL term of U.
+
+        The rows are the labelled with their ũ, and the unlabelled with ũ = 0 and with ũ = 1, whose
+        q(ũ | x, s) is `q`, shape (E, n, 2).
+        """
+        n_elbo, size = self.config.elbo_samples, self.config.latent_size
         n_labelled, n_unlabelled = labelled.rows.shape[1], unlabelled.rows.shape[1]
         rows = torch.cat([labelled.rows, unlabelled.rows.repeat_interleave(2, dim=1)], dim=1)
-        x, s = take(batch.x, rows), take(batch.s, rows)
         label = take(batch.label, labelled.rows)
-        branches = torch.tensor([0.0, 1.0]).repeat(n_unlabelled).expand(len(label), -1)
-        utility = torch.cat([label, branches], dim=1)
-        loc, scale = model.vae.encode(x, s, utility)
+        both = torch.tensor([0.0, 1.0]).repeat(n_unlabelled).expand(len(label), -1)
+        utility = torch.cat([label, both], dim=1)
+        decision = torch.cat([torch.ones_like(label), torch.zeros_like(both)], dim=1)
 
-        n_elbo = config.elbo_samples
-        labelled_noise = self.streams.normal(n_labelled, config.latent_size, n_elbo, counts=labelled.counts)
+        labelled_noise = self.streams.normal(n_labelled, size, n_elbo, counts=labelled.counts)
         # One set of samples serves both expectations of U; sharing it biases neither.
-        unlabelled_noise = self.streams.normal(
-            n_unlabelled, 2, config.latent_size, max(n_elbo, config.kl_samples), counts=unlabelled.counts
-        )
-        noise = torch.cat([labelled_noise, unlabelled_noise.flatten(1, 2)[..., :n_elbo]], dim=1)
-        z = reparameterize(loc, scale, noise)
+        n_samples = max(n_elbo, self.config.kl_samples)
+        noise = self.streams.normal(n_unlabelled, 2, size, n_samples, counts=unlabelled.counts)
 
-        # Labelled people weigh 1/n, unlabelled ones q(ũ | x, s)/n; only labelled people have a term log p(ũ).
-        p_utility = torch.sigmoid(unlabelled_logit)
-        q = torch.stack([1.0 - p_utility, p_utility], dim=-1)
-        unlabelled_weight = (q * unlabelled.mean_weight.unsqueeze(-1)).flatten(1)
-        targets = WeightedTargets(
-            x,
-            torch.cat([labelled.mean_weight, unlabelled_weight], dim=1),
+        weights = labelled.mean_weight, (q * unlabelled.mean_weight.unsqueeze(-1)).flatten(1)
+        terms = elbo_terms(
+            self.model.vae,
+            take(batch.x, rows),
+            take(batch.s, rows),
+            torch.cat([labelled_noise, noise.flatten(1, 2)[..., :n_elbo]], dim=1),
             utility,
-            torch.cat([labelled.mean_weight, torch.zeros_like(branches)], dim=1),
+            decision,
+            gradient=-torch.cat(weights, dim=1).detach(),
         )
-        log_likelihood = model.vae.log_likelihood(z, s, targets)
-        labelled_kl = gaussian_kl(loc[:, :n_labelled], scale[:, :n_labelled])
-        unlabelled_kl = MIXTURE_KL[protocol.kl](
-            unlabelled_logit,
-            loc[:, n_labelled:].unflatten(1, (-1, 2)),
-            scale[:, n_labelled:].unflatten(1, (-1, 2)),
-            unlabelled_noise[..., : config.kl_samples],
+        known, imputed = (
+            Terms(*(values[:, rows] for values in terms))
+            for rows in (slice(n_labelled), slice(n_labelled, None))
         )
-
-        mean_kl = masked_mean(labelled_kl, labelled.valid), masked_mean(unlabelled_kl, unlabelled.valid)
-        labelled_elbo = log_likelihood[:, :n_labelled].sum(-1) - config.beta * mean_kl[0]
-        unlabelled_elbo = log_likelihood[:, n_labelled:].sum(-1) - config.beta * mean_kl[1]
-        return config.alpha * risk - labelled_elbo - unlabelled_elbo
+        return known, imputed, noise[..., : self.config.kl_samples]

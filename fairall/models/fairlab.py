@@ -6,15 +6,9 @@ from torch import Tensor
 
 from fairall.config.schema import FairLabClassifier, FairLabWeight
 from fairall.data.people import Decided, take
+from fairall.models.elbo import elbo_terms, labelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
-from fairall.models.objectives import (
-    PackedRows,
-    classification_risk,
-    gaussian_kl,
-    ips_weight,
-    reparameterize,
-)
-from fairall.nn.fused_decoder import WeightedTargets
+from fairall.models.objectives import PackedRows, classification_risk, ips_weight
 
 
 class FairLab(LatentLearner):
@@ -27,22 +21,20 @@ class FairLab(LatentLearner):
     config_type = LatentConfig
 
     def loss(self, batch: Decided) -> Tensor:
-        """α·R − mean over labelled rows of weight·L, shape (E,)."""
-        config, vae, protocol = self.config, self.model.vae, self.setting.protocol
+        """α·R − L, shape (E,), with L of the labelled people weighted by 1/π (eq. 20)."""
+        config, protocol = self.config, self.setting.protocol
         labelled = PackedRows.of(batch.accepted)
         x, s, label = (take(values, labelled.rows) for values in (batch.x, batch.s, batch.label))
-        loc, scale = vae.encode(x, s, label)
-        noise = self.streams.normal(
-            labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
-        )
-        z = reparameterize(loc, scale, noise)
         weight = batch.propensity
         if protocol.fairlab_weight is FairLabWeight.inverse_propensity:
             weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
         weight = take(weight, labelled.rows) * labelled.mean_weight
-        log_likelihood = vae.log_likelihood(z, s, WeightedTargets(x, weight, label, weight))
-        loss = config.beta * (weight * gaussian_kl(loc, scale)).sum(-1) - log_likelihood.sum(-1)
+        noise = self.streams.normal(
+            labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
+        )
+        terms = elbo_terms(self.model.vae, x, s, noise, label, gradient=-weight)
+        loss = -labelled_elbo(terms, lambda values: (weight * values).sum(-1), beta=config.beta)
         if protocol.fairlab_classifier is FairLabClassifier.untrained:
             return loss
         classified = self.model.classify(batch.x, batch.s, self.streams)
-        return loss + config.alpha * classification_risk(classified, batch, self.setting)
+        return config.alpha * classification_risk(classified, batch, self.setting) + loss

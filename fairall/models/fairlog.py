@@ -7,6 +7,7 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +25,7 @@ class UnfairLog(IPSClassifier):
     """IPS-weighted cross-entropy without a fairness term."""
 
     def loss(self, batch: Decided) -> Tensor:
-        """R (eq. 4), shape (E,)."""
+        """R (eq. 5), shape (E,)."""
         return classification_risk(self.classify(batch.x, batch.s, self.streams), batch, self.setting)
 
 
@@ -47,7 +48,7 @@ class FairLog(IPSClassifier):
     config_type = FairLogConfig
 
     def loss(self, batch: Decided) -> Tensor:
-        """R + penalty(λ, DPU), shape (E,), with the DPU of all applicants of the minibatch."""
+        """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU of all applicants of the minibatch."""
         protocol = self.setting.protocol
         logit = self.classify(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0
@@ -62,24 +63,12 @@ class FairLog(IPSClassifier):
         return classification_risk(logit, batch, self.setting) + penalty(gap, share, self.config.lambda_)
 
 
-def _squared(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
-    """½·(λ·DPU)²: equal to `_fairtorch` for groups of equal size, and independent of their sizes."""
-    return 0.5 * (lambda_ * gap).square()
-
-
-def _absolute(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
-    """λ·DPU (appendix D.5)."""
-    return lambda_ * gap
-
-
-def _fairtorch(gap: Tensor, share: Tensor, lambda_: float) -> Tensor:
-    """2·(λ·p(S = +1)·DPU)², as computed by `fairtorch` in the authors' code."""
-    return 2.0 * (lambda_ * share * gap).square()
-
-
-PENALTIES = {
-    FairLogPenalty.squared: _squared,
-    FairLogPenalty.absolute: _absolute,
-    FairLogPenalty.fairtorch: _fairtorch,
+# Functions of DPU (E,), p(S = +1) in the minibatch (E,), and λ, by `protocol.fairlog_penalty`.
+PENALTIES: dict[FairLogPenalty, Callable[[Tensor, Tensor, float], Tensor]] = {
+    # ½·(λ·DPU)²: that of `fairtorch` for groups of equal size, and independent of their sizes.
+    FairLogPenalty.squared: lambda gap, share, lambda_: 0.5 * (lambda_ * gap).square(),
+    # λ·DPU (eq. 19).
+    FairLogPenalty.absolute: lambda gap, share, lambda_: lambda_ * gap,
+    # 2·(λ·p(S = +1)·DPU)², as computed by `fairtorch` in the authors' code.
+    FairLogPenalty.fairtorch: lambda gap, share, lambda_: 2.0 * (lambda_ * share * gap).square(),
 }
-"""Penalty by `protocol.fairlog_penalty`, a function of DPU (E,), p(S = +1) in the minibatch (E,), and λ."""

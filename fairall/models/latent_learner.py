@@ -19,10 +19,11 @@ from fairall.models.alignment import matching_frame
 from fairall.models.learner import DECISIONS, Learner, PretrainCurves, ProgressCallback, Setting, as_decided
 from fairall.models.objectives import one_epoch
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
-from fairall.models.policy_heads import POLICIES
-from fairall.models.semi_supervised import SemiSupervisedVAE
+from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
+from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
+from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
@@ -47,7 +48,7 @@ class LatentConfig(ModelConfig):
 
     def validate(self) -> None:
         """See `ModelConfig.validate`."""
-        one_of("model.policy", self.policy, tuple(POLICIES))
+        one_of("model.policy", self.policy, POLICIES)
         one_of("model.decision", self.decision, DECISIONS)
         positive("model.learning_rate", self.learning_rate)
         for name in ("latent_size", "elbo_samples"):
@@ -63,7 +64,12 @@ class LatentConfig(ModelConfig):
 
 
 class LatentLearner(Learner):
-    """A semi-supervised VAE, pretrained in Phase I if there is one, and a policy derived from it."""
+    """A semi-supervised VAE, pretrained in Phase I if there is one, and a policy derived from it.
+
+    Attributes:
+        model: VAE and classifier.
+        policy_net: π^Z, of a policy that has a net.
+    """
 
     config: LatentConfig
 
@@ -80,10 +86,17 @@ class LatentLearner(Learner):
             group_blind=setting.group_blind,
             gain=setting.gain,
         )
-        # The policy takes the classifier's architecture (appendix D.4).
-        self.policy = POLICIES[config.policy](
-            setting, config.latent_size, config.clf_arch, config.clf_dropout, self.streams
-        )
+        self.policy_net = None
+        if config.policy in NET_POLICIES:
+            # The policy takes the classifier's architecture (appendix D.4).
+            self.policy_net = StackedMLP(
+                config.latent_size,
+                config.clf_arch,
+                1,
+                self.streams,
+                dropout=config.clf_dropout,
+                gain=setting.gain,
+            )
         self._start_optimisers()
 
     @abstractmethod
@@ -172,13 +185,15 @@ class LatentLearner(Learner):
     @torch.no_grad()
     def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """See `Learner.decision_score`."""
-        n_samples = self.config.propensity_samples
-        return in_chunks(lambda x, s: self.policy.probability(self.model, x, s, streams, n_samples), x, s)
+        policy, n_samples = self.config.policy, self.config.propensity_samples
+        return in_chunks(
+            lambda x, s: acceptance(policy, self.model, self.policy_net, x, s, streams, n_samples), x, s
+        )
 
     @property
     def decision_threshold(self) -> float:
         """See `Learner.decision_score`."""
-        return self.policy.threshold
+        return threshold(self.config.policy, self.setting)
 
     def noise_size(self) -> int:
         """Size of the latent, over which policies average."""
@@ -197,8 +212,7 @@ class LatentLearner(Learner):
     def _start_optimisers(self) -> None:
         rate = self.config.learning_rate
         self.model_optimiser = Adam(self.model.parameters(), rate)
-        parameters = list(self.policy.parameters())
-        self.policy_optimiser = Adam(parameters, rate) if parameters else None
+        self.policy_optimiser = None if self.policy_net is None else Adam(self.policy_net.parameters(), rate)
 
     def _model_epoch(self, decided: Decided) -> float:
         n_batches = self.setting.schedule.batches_per_epoch
@@ -210,4 +224,5 @@ class LatentLearner(Learner):
             one_epoch(self._policy_loss, self.policy_optimiser, decided, n_batches, self.streams)
 
     def _policy_loss(self, batch: Decided) -> Tensor:
-        return self.policy.loss(self.model, batch, self.streams)
+        assert self.policy_net is not None
+        return net_loss(self.config.policy, self.model, self.policy_net, batch, self.streams, self.setting)

@@ -1,8 +1,7 @@
-"""Terms of the losses as functions of stacked tensors, and an epoch of training (section 4, appendix C.2)."""
+"""Risks and means over people as functions of stacked tensors, and an epoch of training (section 4.1)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,12 +9,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from fairall.config.schema import KL
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
-from fairall.nn.native.calls import takes
-from fairall.nn.native.divergence import NativeMixtureKL
 from fairall.randomness import SeedStreams
 
 
@@ -42,8 +38,12 @@ class PackedRows:
 
     @property
     def mean_weight(self) -> Tensor:
-        """Weight of each row in a mean over the mask, shape (E, n); 0 for the padding."""
+        """Weight of each row in `mean`, shape (E, n); 0 for the padding."""
         return self.valid / self.valid.sum(-1, keepdim=True).clamp(min=1)
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Mean of `values` (E, n) over the rows in the mask, shape (E,); 0 for a replicate without any."""
+        return masked_mean(values, self.valid)
 
     @classmethod
     def of(cls, mask: Tensor) -> PackedRows:
@@ -65,7 +65,7 @@ def masked_mean(values: Tensor, mask: Tensor) -> Tensor:
 
 
 def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> Tensor:
-    """−[c·(1 − ỹ)·log(1 − q) + (1 − c)·ỹ·log q], the classification loss of a row without its weight (eq. 4).
+    """−[c·(1 − ỹ)·log(1 − q) + (1 − c)·ỹ·log q], the classification loss of a row without its weight (eq. 5).
 
     It is least at q = ½ where p(ỹ = 1) = c:
 
@@ -127,7 +127,7 @@ def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:
 
 
 def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Tensor:
-    """R: cost-sensitive cross-entropy of the labelled rows, weighted by 1/π (eq. 4).
+    """R: cost-sensitive cross-entropy of the labelled rows, weighted by 1/π (eq. 5).
 
     Args:
         logit: logit of q(ũ = 1 | x, s), shape (E, B).
@@ -144,84 +144,6 @@ def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Te
     )
 
 
-def reparameterize(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """L samples loc + scale·ε, shape (..., Z, L), for loc and scale (..., Z) and normal ε (..., Z, L)."""
-    return torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), noise)
-
-
-def gaussian_kl(loc: Tensor, scale: Tensor) -> Tensor:
-    """KL(N(loc, scale²) ‖ N(0, I)), shape (..., Z) to (...), in nats.
-
-    >>> gaussian_kl(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.ones(2, 2))
-    tensor([ 0.0000, 12.5000])
-    """
-    return 0.5 * (loc.square() + scale.square() - 2.0 * torch.log(scale) - 1.0).sum(-1)
-
-
-def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """KL(Σ_ũ q(ũ | x, s)·q(z | x, s, ũ) ‖ N(0, I)) by Monte Carlo (eq. 11, appendix C.2).
-
-    The samples are z_jk = loc_j + scale_j·ε_jk of component j. Every density needed at them, of the own
-    component, of the other and of the prior, is a quadratic in z and so linear in (ε, ε²), which makes all of
-    them one matrix product with constants on its right.
-
-    Args:
-        logit: logit of q(ũ = 1 | x, s), shape (...).
-        loc: locations of the components ũ = 0 and ũ = 1, shape (..., 2, Z).
-        scale: their scales, shape (..., 2, Z).
-        noise: standard normal ε, K per component, shape (..., 2, Z, K).
-
-    Returns:
-        Shape (...), in nats; non-negative up to Monte-Carlo error.
-    """
-    # Compiled code does not broadcast.
-    alike = logit.dim() == 2 and logit.shape == loc.shape[:2] and loc.shape == scale.shape == noise.shape[:-1]
-    if alike and takes(logit, loc, scale, noise):
-        return NativeMixtureKL.apply(logit, loc, scale, noise)
-    other_loc, other_scale = loc.flip(-2), scale.flip(-2)
-    ratio = scale / other_scale
-    shift = (loc - other_loc) / other_scale
-
-    basis = torch.cat([noise, noise.square()], dim=-2)
-    linear = torch.stack([2.0 * shift * ratio, 2.0 * loc * scale], dim=-2)
-    square = torch.stack([ratio.square(), scale.square()], dim=-2)
-    offset = torch.stack([shift.square().sum(-1), loc.square().sum(-1)], dim=-1)
-    other, prior = (torch.cat([linear, square], dim=-1) @ basis + offset.unsqueeze(-1)).unbind(-2)
-    own = noise.square().sum(-2)
-
-    log_weight = torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1)
-    log_volume = torch.log(scale).sum(-1)
-    # The (2π)^(Z/2) of all three densities cancel.
-    log_own = (log_weight - log_volume).unsqueeze(-1) - 0.5 * own
-    log_other = (log_weight - log_volume).flip(-1).unsqueeze(-1) - 0.5 * other
-    log_ratio = torch.logaddexp(log_own, log_other) + 0.5 * prior
-    return (log_weight.exp() * log_ratio.mean(-1)).sum(-1)
-
-
-def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """The authors' code in place of `mixture_kl`; same arguments, not a divergence.
-
-    In place of the logarithm of the mixture's density it has, dimension by dimension, the log-sum-exp over ũ
-    of q(ũ)·F(z_j | ũ) with the distribution function F. That stays between log 2 and log(1 + e), so that the
-    entropy of q is lost and what is left is about E[−log p(z)] plus a constant.
-
-    Returns:
-        Shape (...), in nats.
-    """
-    z = reparameterize(loc, scale, noise)
-    log_prior = -0.5 * (z.square() + math.log(2.0 * math.pi))
-    own = torch.special.ndtr(noise)
-    other = torch.special.ndtr((z - loc.flip(-2).unsqueeze(-1)) / scale.flip(-2).unsqueeze(-1))
-    weight = torch.stack([torch.sigmoid(-logit), torch.sigmoid(logit)], dim=-1)
-    shares = weight[..., None, None]
-    log_mixture = torch.logaddexp(shares * own, shares.flip(-3) * other)
-    return (weight * (log_mixture - log_prior).sum(-2).mean(-1)).sum(-1)
-
-
-MIXTURE_KL = {KL.density: mixture_kl, KL.cdf: cdf_mixture_kl}
-"""The KL term of U by `protocol.kl`."""
-
-
 def one_epoch(
     loss_of: Callable[[Decided], Tensor],
     optimiser: Adam,
@@ -232,8 +154,7 @@ def one_epoch(
     """Train for one pass over all applicants, in minibatches shuffled per replicate.
 
     Args:
-        loss_of: loss of a minibatch, shape (E,). Its sum over replicates is minimised, which gives each the
-            gradient that it has alone, to rounding (docs/reliability.md).
+        loss_of: loss of a minibatch, shape (E,).
         optimiser: of the parameters that the loss depends on.
         decided: applicants, B rows.
         n_batches: number of minibatches.
@@ -243,8 +164,6 @@ def one_epoch(
         Loss of the last minibatch, averaged over replicates.
     """
     for batch in decided.minibatches(n_batches, streams):
-        optimiser.zero_grad()
         loss = loss_of(batch)
-        loss.sum().backward()
-        optimiser.step()
+        optimiser.minimise(loss)
     return loss.detach().mean().item()

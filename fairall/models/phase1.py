@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
 from omegaconf import MISSING
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairall.config.checks import at_least, not_negative, positive
 from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.errors import FairAllError
-from fairall.models.best_weights import BestWeights
+from fairall.models.elbo import phase1_elbo
 from fairall.models.learner import PretrainCurves, ProgressCallback
-from fairall.models.objectives import gaussian_kl, reparameterize
-from fairall.models.phase1_epochs import TorchEpochs
 from fairall.models.vae import MIN_SCALE, ConditionalVAE
-from fairall.nn.fused_decoder import WeightedTargets
-from fairall.nn.native.calls import processor, takes
-from fairall.nn.native.phase1 import NativeEpochs
+from fairall.nn import native
+from fairall.nn.adam import Adam
+from fairall.nn.native.calls import processor
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
@@ -171,8 +168,7 @@ def train_phase1(
     Training of a seed ends early where its validation loss has not improved for `config.patience` epochs and
     is above its best by more than `config.margin`: its selected weights no longer change. A seed whose loss
     was never finite has diverged; its weights are NaN. The weights of a seed are the same to the last bit,
-    whatever other seeds are stacked with it (without numba, to rounding where all features are counts, or all
-    are binary: docs/reliability.md).
+    whatever other seeds are stacked with it (without numba, to rounding: docs/reliability.md).
 
     Args:
         task: people, sizes and training.
@@ -188,13 +184,12 @@ def train_phase1(
     """
     streams, config, pool, validation = task.streams(), task.config, task.pool, task.validation
     vae = task.untrained_vae(streams)
-    training = epochs_of(vae, pool, config)
+    training = phase1_epochs(vae, pool, config)
     best = BestWeights(vae.parameters())
     n_seeds = len(best.loss)
     # The same noise at every validation: epochs are compared with common random numbers.
     validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
     held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
-    loss_of = functools.partial(phase1_loss, vae, beta=config.beta)
     curves: dict[str, list[Any]] = {"epochs": [], "train": [], "validation": []}
     parts: dict[str, Any] = {"vae": vae, "optimiser": training, "streams": streams, "best": best}
 
@@ -217,7 +212,7 @@ def train_phase1(
             loss = training.epoch(order, noise, best.done)
             if epoch % config.validate_every == 0 or epoch == task.epochs:
                 with torch.no_grad():
-                    held_out = loss_of(*held_out_people, validation_noise)
+                    held_out = -phase1_elbo(vae, *held_out_people, validation_noise, beta=config.beta)
                 best.update(epoch, held_out, patience=config.patience, margin=config.margin)
                 curves["epochs"].append(epoch)
                 curves["train"].append(loss)
@@ -235,20 +230,15 @@ def train_phase1(
     return vae, PretrainCurves(torch.tensor(curves["epochs"]), *measured, best.epoch)
 
 
-def epochs_of(vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> TorchEpochs | NativeEpochs:
+def phase1_epochs(
+    vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config
+) -> TorchEpochs | native.Phase1Epochs:
     """Training of `vae` on `pool`, compiled where it can be."""
-    if not takes(pool.x):
-        return TorchEpochs(
-            vae,
-            pool.x,
-            pool.s,
-            batch_size=config.batch_size,
-            learning_rate=config.learning_rate,
-            beta=config.beta,
-        )
-    return NativeEpochs(
-        vae.encoder,
-        vae.decoder,
+    if not native.takes(pool.x):
+        return TorchEpochs(vae, pool, config)
+    return native.Phase1Epochs(
+        vae.encoder.weights_and_biases(),
+        vae.decoder.weights_and_biases(),
         vae.likelihood,
         vae.encoder_input(pool.x.unsqueeze(0), pool.s.unsqueeze(0)),
         pool.x,
@@ -260,21 +250,99 @@ def epochs_of(vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> To
     )
 
 
-def phase1_loss(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
-    """−K = β·KL(q(z | x, s) ‖ N(0, I)) − E_q[log p(x | z, s)], averaged over people (eq. 6).
+class TorchEpochs:
+    """Training of E VAEs by Adam on minibatches.
 
     Args:
-        vae: a VAE without ũ.
-        x: features, shape (E, B, D).
-        s: sensitive attribute, shape (E, B).
-        noise: standard normal ε, L samples per person, shape (E, B, Z, L).
-        beta: weight of the KL term.
-
-    Returns:
-        Shape (E,), in nats per person.
+        vae: a VAE without ũ; its parameters are updated.
+        pool: people to learn from.
+        config: batch size, learning rate and β.
     """
-    loc, scale = vae.encode(x, s)
-    z = reparameterize(loc, scale, noise)
-    weight = torch.full_like(s, 1.0 / s.shape[1])
-    log_likelihood = vae.log_likelihood(z, s, WeightedTargets(x, weight)).sum(-1)
-    return beta * gaussian_kl(loc, scale).mean(-1) - log_likelihood
+
+    def __init__(self, vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> None:
+        self.vae, self.pool, self.config = vae, pool, config
+        self.optimiser = Adam(vae.parameters(), config.learning_rate)
+
+    def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
+        """Update the VAE on every minibatch of an epoch.
+
+        Args:
+            order: indices of all people in the order of the epoch, shape (E, N).
+            noise: standard normal ε, L samples per person in that order, shape (E, N, Z, L).
+            done: seeds that need no update, shape (E,), bool; here they are updated with the others.
+
+        Returns:
+            The mean of the losses before each update, shape (E,), in nats per person.
+        """
+        total = torch.zeros(len(order))
+        size = self.config.batch_size
+        for rows, eps in zip(order.split(size, 1), noise.split(size, 1), strict=True):
+            x, s = self.pool.x[rows], self.pool.s[rows]
+            loss = -phase1_elbo(self.vae, x, s, eps, beta=self.config.beta)
+            self.optimiser.minimise(loss)
+            total += loss.detach() * rows.shape[1]
+        return total / order.shape[1]
+
+    def state_dict(self) -> dict[str, Any]:
+        """State of the optimiser."""
+        return self.optimiser.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self.optimiser.load_state_dict(state)
+
+
+class BestWeights:
+    """The best weights so far of E replicates, selected for each by its own validation loss.
+
+    Args:
+        parameters: parameters of the net that is trained, the axis of replicates first.
+
+    Attributes:
+        loss: least validation loss, shape (E,); infinite before there was a finite one.
+        epoch: epoch of that loss, shape (E,); 0 before there was one.
+        done: seeds whose selected weights no longer change, shape (E,), bool.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        self._parameters = list(parameters)
+        self._best = [parameter.detach().clone() for parameter in self._parameters]
+        n_seeds = self._parameters[0].shape[0]
+        self.loss = torch.full((n_seeds,), float("inf"))
+        self.epoch = torch.zeros(n_seeds, dtype=torch.long)
+        self.done = torch.zeros(n_seeds, dtype=torch.bool)
+
+    def update(self, epoch: int, loss: Tensor, *, patience: int | None, margin: float) -> None:
+        """Select the current weights of the seeds with their least loss so far.
+
+        Args:
+            epoch: number of the current epoch, from 1.
+            loss: its validation loss, shape (E,).
+            patience: a seed is done if its loss has not improved for so many epochs; None: never.
+            margin: and is above its best by more than this.
+        """
+        better = ~self.done & (loss < self.loss)
+        self.loss = torch.where(better, loss, self.loss)
+        self.epoch[better] = epoch
+        for kept, current in zip(self._best, self._parameters, strict=True):
+            kept[better] = current.detach()[better]
+        if patience is not None:
+            self.done |= (epoch - self.epoch >= patience) & (loss > self.loss + margin)
+
+    @torch.no_grad()
+    def restore(self) -> None:
+        """Copy the selected weights into the net; NaN for a seed that never had a finite loss."""
+        diverged = self.epoch == 0
+        for parameter, kept in zip(self._parameters, self._best, strict=True):
+            parameter.copy_(kept)
+            parameter[diverged] = torch.nan
+
+    def state_dict(self) -> dict[str, Any]:
+        """Weights, losses and epochs."""
+        return {"best": self._best, "loss": self.loss, "epoch": self.epoch, "done": self.done}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        self._best, self.loss, self.epoch, self.done = (
+            state[name] for name in ("best", "loss", "epoch", "done")
+        )

@@ -1,245 +1,152 @@
-"""Policies derived from a semi-supervised VAE (section 4.2, appendix D.4)."""
+"""Policies derived from a semi-supervised VAE (section 4.2, appendix D.4).
+
+`clf` is the classifier q(ũ = 1 | x, s), which sees s and has no fairness constraint, `dec` the decoder
+p(ũ = 1 | z, s), which sees s. `z_dec` (the paper's choice), `z_clf` and `z_label` are π^Z, a net of z alone
+that is trained on the applicants of every step.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairall.config.schema import PolicyLoss, PolicyTarget
 from fairall.data.people import Decided
+from fairall.models.elbo import imputation, reparameterize
 from fairall.models.learner import Setting
-from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean, reparameterize
-from fairall.models.semi_supervised import SemiSupervisedVAE
-from fairall.nn.native.calls import takes
-from fairall.nn.native.nets import average_probability
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean
+from fairall.models.vae import SemiSupervisedVAE
+from fairall.nn import native
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
-
-class LatentPolicy(nn.Module, ABC):
-    """Acceptance probability computed from a semi-supervised VAE.
-
-    Args:
-        setting: the problem.
-        latent_size: Z.
-        arch: hidden layers of a policy with a net; the classifier's (appendix D.4).
-        dropout: dropout of that net.
-        streams: draw its initial weights.
-    """
-
-    def __init__(
-        self, setting: Setting, latent_size: int, arch: Sequence[int], dropout: float, streams: SeedStreams
-    ) -> None:
-        super().__init__()
-        self.setting = setting
-
-    @property
-    @abstractmethod
-    def threshold(self) -> float:
-        """Least probability at which a deterministic policy accepts."""
-
-    @abstractmethod
-    def probability(
-        self, model: SemiSupervisedVAE, x: Tensor, s: Tensor, streams: SeedStreams, n_samples: int
-    ) -> Tensor:
-        """Acceptance probability, shape (E, B).
-
-        Args:
-            model: VAE and classifier.
-            x: features, shape (E, B, D).
-            s: sensitive attribute, shape (E, B).
-            streams: draw z; `FixedSamples` for a deployed policy.
-            n_samples: samples of z per person and ũ, for a policy that averages over z; even.
-        """
-
-    def loss(self, model: SemiSupervisedVAE, batch: Decided, streams: SeedStreams) -> Tensor:
-        """Loss of the policy's own parameters on a minibatch, shape (E,); 0 for a policy without any."""
-        return batch.s.new_zeros(len(batch.s))
+NET_POLICIES = ("z_dec", "z_clf", "z_label")
+POLICIES = (*NET_POLICIES, "clf", "dec")
 
 
-class ClassifierPolicy(LatentPolicy):
-    """π_clf: the classifier q(ũ | x, s), which sees s and has no fairness constraint."""
-
-    threshold = 0.5  # the classifier's loss contains c: it gives ½ where p(ũ = 1) = c
-
-    def probability(
-        self, model: SemiSupervisedVAE, x: Tensor, s: Tensor, streams: SeedStreams, n_samples: int
-    ) -> Tensor:
-        """See `LatentPolicy.probability`; draws nothing."""
-        return torch.sigmoid(model.classify(x, s))
-
-
-class DecoderPolicy(LatentPolicy):
-    """π_dec: the decoder p(ũ | z, s), which sees s."""
-
-    @property
-    def threshold(self) -> float:
-        """The cost c, since the decoder estimates p(ũ = 1)."""
-        return self.setting.cost
-
-    def probability(
-        self, model: SemiSupervisedVAE, x: Tensor, s: Tensor, streams: SeedStreams, n_samples: int
-    ) -> Tensor:
-        """See `LatentPolicy.probability`."""
-
-        def averages(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-            return _over_samples(lambda z: model.decoded_utility(z, s), loc, scale, noise)
-
-        return _averaged(averages, model, x, s, streams, n_samples)
-
-
-class NetPolicy(LatentPolicy):
-    """π^Z: a net of z alone, trained on the applicants of every step."""
-
-    def __init__(
-        self, setting: Setting, latent_size: int, arch: Sequence[int], dropout: float, streams: SeedStreams
-    ) -> None:
-        super().__init__(setting, latent_size, arch, dropout, streams)
-        self.net = StackedMLP(latent_size, arch, 1, streams, dropout=dropout, gain=setting.gain)
-
-    @property
-    def threshold(self) -> float:
-        """The cost c where the net estimates p(ũ = 1 | z); ½ where its targets or its loss contain c."""
-        protocol = self.setting.protocol
-        estimates = (
-            protocol.policy_target is PolicyTarget.sampled and protocol.policy_loss is PolicyLoss.plain
-        )
-        return self.setting.cost if estimates else 0.5
-
-    def probability(
-        self, model: SemiSupervisedVAE, x: Tensor, s: Tensor, streams: SeedStreams, n_samples: int
-    ) -> Tensor:
-        """See `LatentPolicy.probability`."""
-
-        def accepts(z: Tensor) -> Tensor:
-            columns = z.transpose(1, 2).flatten(2)
-            return torch.sigmoid(self.net.forward_transposed(columns)).view(len(z), z.shape[1], z.shape[-1])
-
-        def averages(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-            if takes(loc) and not torch.is_grad_enabled():
-                return average_probability(self.net.weights_and_biases(), loc, scale, noise)
-            return _over_samples(accepts, loc, scale, noise)
-
-        return _averaged(averages, model, x, s, streams, n_samples)
-
-    def loss(self, model: SemiSupervisedVAE, batch: Decided, streams: SeedStreams) -> Tensor:
-        """Cross-entropy with `training_targets`, weighted, averaged over their rows."""
-        with torch.no_grad():
-            z = model.draw_latent(batch, streams)
-            target, weight, rows = self.training_targets(model, batch, z, streams)
-        logit = self.net(z, streams).squeeze(-1)
-        if self.setting.protocol.policy_loss is PolicyLoss.cost_sensitive:
-            loss = cost_sensitive_cross_entropy(logit, target, self.setting.cost)
-        else:
-            loss = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
-        return masked_mean(loss * weight, rows)
-
-    @abstractmethod
-    def training_targets(
-        self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Targets of the net for latents z (E, B, Z).
-
-        Returns:
-            Decisions to learn, their weights, and a mask of the rows to learn from, each of shape (E, B).
-        """
-
-    def _targets_of_all(self, p_utility: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor, Tensor]:
-        """Targets of all rows from an estimate `p_utility` (E, B) of p(ũ = 1): thresholded at c, or drawn."""
-        if self.setting.protocol.policy_target is PolicyTarget.hard:
-            target = p_utility >= self.setting.cost
-        else:
-            target = streams.uniform(*p_utility.shape[1:]) < p_utility
-        return target.to(p_utility.dtype), torch.ones_like(p_utility), torch.ones_like(target)
-
-
-class LabelPolicy(NetPolicy):
-    """π^Z_label: trained on the labels of accepted applicants, weighted by 1/π."""
-
-    @property
-    def threshold(self) -> float:
-        """The cost c where the net estimates p(ũ = 1 | z); ½ where its loss contains c."""
-        return self.setting.cost if self.setting.protocol.policy_loss is PolicyLoss.plain else 0.5
-
-    def training_targets(
-        self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `NetPolicy.training_targets`."""
-        weight = ips_weight(batch.propensity, batch.accepted, self.setting.protocol.max_ips_weight)
-        return batch.label, weight, batch.accepted
-
-
-class ClassifierTaughtPolicy(NetPolicy):
-    """π^Z_clf: trained on the classifier's estimates for all applicants."""
-
-    def training_targets(
-        self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `NetPolicy.training_targets`."""
-        # The classifier's loss weighs labels by c and 1 − c; the shift of the logit undoes that.
-        cost = self.setting.cost
-        p_utility = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
-        return self._targets_of_all(p_utility, streams)
-
-
-class DecoderTaughtPolicy(NetPolicy):
-    """π^Z_dec: trained on the decoder's estimates for all applicants; the paper's choice."""
-
-    def training_targets(
-        self, model: SemiSupervisedVAE, batch: Decided, z: Tensor, streams: SeedStreams
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """See `NetPolicy.training_targets`."""
-        return self._targets_of_all(model.decoded_utility(z.unsqueeze(-1), batch.s).squeeze(-1), streams)
-
-
-POLICIES: dict[str, type[LatentPolicy]] = {
-    "z_dec": DecoderTaughtPolicy,
-    "z_clf": ClassifierTaughtPolicy,
-    "z_label": LabelPolicy,
-    "clf": ClassifierPolicy,
-    "dec": DecoderPolicy,
-}
-
-
-def _averaged(
-    averages: Callable[[Tensor, Tensor, Tensor], Tensor],
+def acceptance(
+    policy: str,
     model: SemiSupervisedVAE,
+    net: StackedMLP | None,
     x: Tensor,
     s: Tensor,
     streams: SeedStreams,
     n_samples: int,
 ) -> Tensor:
-    """Expectation of a probability over ũ ~ q(ũ | x, s), exactly, and z ~ q(z | x, s, ũ), by samples.
+    """π(d=1 | x, s) = Σ_ũ q(ũ | x, s)·E_{z ~ q(z | x, s, ũ)}[π(z)], shape (E, B); of `clf` q(ũ = 1 | x, s).
 
     Both values of ũ use the same antithetic ε. Terms odd in ε then cancel, which halves the number of samples
     needed for a given error (docs/protocols.md).
 
     Args:
-        averages: the probability, averaged over z = loc + scale·ε, shape (E, B, 2), of loc and scale
-            (E, B, 2, Z) and ε (E, B, Z, L).
+        policy: one of `POLICIES`.
         model: VAE and classifier.
+        net: π^Z, of a policy that has one.
         x: features, shape (E, B, D).
         s: sensitive attribute, shape (E, B).
-        streams: draw ε.
+        streams: draw ε; `FixedSamples` for a deployed policy.
         n_samples: samples of z per person and ũ; even.
+    """
+    logit = model.classify(x, s)
+    if policy == "clf":
+        return torch.sigmoid(logit)
+    loc, scale = model.posteriors(x, s)
+    noise = streams.normal_samples(x.shape[1], loc.shape[-1], n_samples)
+    if net is None:
+        accepts = model.decoded_utility(_samples(loc, scale, noise), s).unflatten(-1, (2, -1)).mean(-1)
+    else:
+        accepts = average_acceptance(net, loc, scale, noise)
+    q = imputation(logit)
+    return q[..., 0] * accepts[..., 0] + q[..., 1] * accepts[..., 1]
+
+
+def average_acceptance(net: StackedMLP, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+    """E_{z ~ q(z | x, s, ũ)}[π^Z(z)] by samples z = loc + scale·ε.
+
+    Args:
+        net: the logit of π^Z.
+        loc: locations for ũ = 0 and ũ = 1, shape (E, B, 2, Z).
+        scale: scales, same shape.
+        noise: ε, the same for both ũ, shape (E, B, Z, L).
 
     Returns:
-        Shape (E, B).
+        Shape (E, B, 2), in [0, 1].
     """
-    loc, scale = model.posteriors(x, s)
-    by_branch = averages(loc, scale, streams.normal_samples(x.shape[1], loc.shape[-1], n_samples))
-    p_utility = torch.sigmoid(model.classify(x, s))
-    return (1.0 - p_utility) * by_branch[..., 0] + p_utility * by_branch[..., 1]
+    layers = net.weights_and_biases()
+    if not torch.is_grad_enabled() and native.takes(loc, *layers):
+        return native.average_probability(layers, loc, scale, noise)
+    z = _samples(loc, scale, noise)
+    logit = net.forward_transposed(z.transpose(1, 2).flatten(2)).view(len(z), z.shape[1], 2, -1)
+    return torch.sigmoid(logit).mean(-1)
 
 
-def _over_samples(accepts: Callable[[Tensor], Tensor], loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """`accepts` of samples of z (E, B, Z, L), averaged for both values of ũ, shape (E, B, 2)."""
-    z = torch.cat(
-        [reparameterize(loc[:, :, branch], scale[:, :, branch], noise) for branch in (0, 1)], dim=-1
-    )
-    return accepts(z).unflatten(-1, (2, -1)).mean(-1)
+def threshold(policy: str, setting: Setting) -> float:
+    """Least probability at which a deterministic policy accepts.
+
+    The cost c where the policy estimates p(ũ = 1); ½ where its targets or its loss contain c.
+    """
+    plain = setting.protocol.policy_loss is PolicyLoss.plain
+    drawn = setting.protocol.policy_target is PolicyTarget.sampled
+    estimates = {"clf": False, "dec": True, "z_label": plain}.get(policy, plain and drawn)
+    return setting.cost if estimates else 0.5
+
+
+def net_loss(
+    policy: str,
+    model: SemiSupervisedVAE,
+    net: StackedMLP,
+    batch: Decided,
+    streams: SeedStreams,
+    setting: Setting,
+) -> Tensor:
+    """Cross-entropy of π^Z with its targets, weighted, averaged over the rows to learn from, shape (E,)."""
+    with torch.no_grad():
+        z = model.draw_latent(batch, streams)
+        target, weight, rows = net_targets(policy, model, batch, z, streams, setting)
+    logit = net(z, streams).squeeze(-1)
+    if setting.protocol.policy_loss is PolicyLoss.cost_sensitive:
+        loss = cost_sensitive_cross_entropy(logit, target, setting.cost)
+    else:
+        loss = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
+    return masked_mean(loss * weight, rows)
+
+
+def net_targets(
+    policy: str,
+    model: SemiSupervisedVAE,
+    batch: Decided,
+    z: Tensor,
+    streams: SeedStreams,
+    setting: Setting,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What π^Z learns for latents z (E, B, Z).
+
+    `z_label` learns the labels of the accepted, weighted by 1/π; `z_clf` and `z_dec` learn for all applicants
+    from the classifier's or the decoder's estimate of p(ũ = 1), which is thresholded at c, or drawn from.
+
+    Returns:
+        Decisions to learn, their weights, and a mask of the rows to learn from, each of shape (E, B).
+    """
+    protocol, cost = setting.protocol, setting.cost
+    if policy == "z_label":
+        weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
+        return batch.label, weight, batch.accepted
+    if policy == "z_clf":
+        # The classifier's loss weighs labels by c and 1 − c; the shift of the logit undoes that.
+        estimate = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
+    else:
+        estimate = model.decoded_utility(z.unsqueeze(-1), batch.s).squeeze(-1)
+    if protocol.policy_target is PolicyTarget.hard:
+        target = estimate >= cost
+    else:
+        target = streams.uniform(*estimate.shape[1:]) < estimate
+    return target.to(estimate.dtype), torch.ones_like(estimate), torch.ones_like(target)
+
+
+def _samples(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+    """L samples of z for ũ = 0, then for ũ = 1, shape (E, B, Z, 2·L); arguments of `average_acceptance`."""
+    both = zip(loc.unbind(2), scale.unbind(2), strict=True)
+    return torch.cat([reparameterize(m, sigma, noise) for m, sigma in both], dim=-1)

@@ -1,4 +1,8 @@
-"""The conditional VAE of both phases, and the transfer of weights between them (section 4.3)."""
+"""The conditional VAE of both phases, and with a classifier the semi-supervised one of Phase II (section 4).
+
+References:
+    Kingma, Mohamed, Rezende, Welling: Semi-supervised learning with deep generative models, NeurIPS 2014.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,10 @@ from torch import Tensor, nn
 
 from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema
-from fairall.nn.fused_decoder import WeightedTargets, weighted_log_likelihood
-from fairall.nn.likelihoods import MixedLikelihood
-from fairall.nn.stacked import StackedMLP
+from fairall.data.people import Decided
+from fairall.nn import native
+from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
+from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.randomness import SeedStreams
 
 MIN_SCALE = 1e-4  # a posterior of zero width has no density
@@ -58,12 +63,9 @@ class ConditionalVAE(nn.Module):
         self.latent_size = latent_size
         n_utility = int(utility)
         self.inputs = FeatureInputs(schema)
-        self.encoder = StackedMLP(
-            self.inputs.size + 1 + n_utility, hidden, 2 * latent_size, streams, gain=gain, compiled=True
-        )
-        self.decoder = StackedMLP(
-            latent_size + 1, hidden, self.likelihood.n_outputs + n_utility, streams, gain=gain, compiled=True
-        )
+        n_in, n_out = self.inputs.size + 1 + n_utility, self.likelihood.n_outputs + n_utility
+        self.encoder = StackedMLP(n_in, hidden, 2 * latent_size, streams, gain=gain)
+        self.decoder = StackedMLP(latent_size + 1, hidden, n_out, streams, gain=gain)
         if group_blind:
             self.encoder.zero_input_weights(self.inputs.size)
             self.decoder.zero_input_weights(latent_size)
@@ -82,7 +84,7 @@ class ConditionalVAE(nn.Module):
             Two tensors of shape (E, B, Z); the scale is positive.
         """
         given = self.encoder_input(x, s, utility)
-        loc, raw_scale = self.encoder.forward_transposed(given).mT.chunk(2, dim=-1)
+        loc, raw_scale = evaluated(self.encoder, given).mT.chunk(2, dim=-1)
         scale = F.softplus(raw_scale) + MIN_SCALE
         if self._is_in_one_frame():
             return loc, scale
@@ -108,21 +110,42 @@ class ConditionalVAE(nn.Module):
             p(ũ = 1 | z, s, d = 1) last.
         """
         given = self.decoder_input(z, s)
-        return self.decoder.forward_transposed(given.flatten(2)).unflatten(2, given.shape[2:])
+        return evaluated(self.decoder, given.flatten(2)).unflatten(2, given.shape[2:])
 
-    def log_likelihood(self, z: Tensor, s: Tensor, targets: WeightedTargets) -> Tensor:
-        """Weighted log p(x | z, s) and log p(ũ | z, s, d = 1) of each person, averaged over samples of z.
+    def log_likelihood(
+        self,
+        z: Tensor,
+        s: Tensor,
+        x: Tensor,
+        utility: Tensor | None = None,
+        decision: Tensor | None = None,
+        *,
+        gradient: Tensor | None = None,
+    ) -> Tensor:
+        """Log p(x | z, s) + d·log p(ũ | z, s, d = 1), averaged over samples of z.
 
         Args:
             z: samples, shape (E, B, Z, L).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            targets: x and weights, and ũ exactly if the VAE models it.
+            x: features, shape (E, B, D).
+            utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
+            decision: d in {0, 1}, shape (E, B); by default 1, with which every ũ counts.
+            gradient: gradient of the loss in the result, shape (E, B), if it is known beforehand, which saves
+                compiled code a pass of the decoder. With another gradient the result is the same.
 
         Returns:
-            Shape (E, B), in nats; its derivative is subject to `weighted_log_likelihood`.
+            Shape (E, B), in nats; compiled, it is differentiable once, in z and in the decoder's weights.
         """
         layers = self.decoder.weights_and_biases()
-        return weighted_log_likelihood(layers, self.likelihood, self.decoder_input(z, s), targets)
+        if native.takes(z, s, x, utility, decision, gradient, *layers):
+            given = self.decoder_input(z, s)
+            return native.log_likelihood(layers, self.likelihood, given, x, utility, decision, gradient)
+        outputs = self.decode(z, s)
+        log_x = self.likelihood.log_prob(outputs[:, : self.likelihood.n_outputs], x)
+        if utility is None:
+            return log_x
+        log_utility = bernoulli_log_prob(self.utility_logit(outputs), utility.unsqueeze(-1)).mean(-1)
+        return log_x + (log_utility if decision is None else decision * log_utility)
 
     def utility_logit(self, outputs: Tensor) -> Tensor:
         """Logit of p(ũ = 1 | z, s, d = 1), shape (E, B, L), from decoder outputs (E, P + 1, B, L)."""
@@ -153,3 +176,74 @@ class ConditionalVAE(nn.Module):
             known = pretrained[name]
             own[tuple(slice(size) for size in known.shape)] = known
         self.frame.copy_(phase1.frame)
+
+
+class SemiSupervisedVAE(nn.Module):
+    """Conditional VAE of (x, ũ) given s, and the classifier q(ũ | x, s, d = 1) (section 4.1, appendix C.1).
+
+    Args:
+        schema: the features of x.
+        latent_size: Z.
+        vae_arch: hidden layers of encoder and of decoder.
+        clf_arch: hidden layers of the classifier.
+        clf_dropout: dropout of the classifier.
+        streams: draw the initial weights.
+        group_blind: see `ConditionalVAE`.
+        gain: gain of the initial weights, see `StackedMLP`.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        latent_size: int,
+        vae_arch: Sequence[int],
+        clf_arch: Sequence[int],
+        clf_dropout: float,
+        streams: SeedStreams,
+        *,
+        group_blind: bool,
+        gain: float,
+    ) -> None:
+        super().__init__()
+        self.vae = ConditionalVAE(
+            schema, latent_size, vae_arch, streams, utility=True, group_blind=group_blind, gain=gain
+        )
+        self.classifier = StackedMLP(
+            self.vae.inputs.size + 1, clf_arch, 1, streams, dropout=clf_dropout, gain=gain
+        )
+
+    def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+        """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""
+        given = torch.cat([self.vae.inputs(x).mT, s.unsqueeze(1)], dim=1)
+        if dropout_streams is None:
+            return evaluated(self.classifier, given).squeeze(1)
+        return self.classifier.forward_transposed(given, dropout_streams).squeeze(1)
+
+    def posteriors(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        """Locations and scales of q(z | x, s, ũ) for ũ = 0 and ũ = 1, each of shape (E, B, 2, Z)."""
+        branches = torch.tensor([0.0, 1.0]).repeat(x.shape[1]).expand(len(x), -1)
+        loc, scale = self.vae.encode(x.repeat_interleave(2, dim=1), s.repeat_interleave(2, dim=1), branches)
+        return loc.unflatten(1, (-1, 2)), scale.unflatten(1, (-1, 2))
+
+    def latent_mean(self, x: Tensor, s: Tensor) -> Tensor:
+        """E[z | x, s] = Σ_ũ q(ũ | x, s)·E[z | x, s, ũ], shape (E, B, Z)."""
+        loc, _ = self.posteriors(x, s)
+        p_utility = torch.sigmoid(self.classify(x, s)).unsqueeze(-1)
+        return (1.0 - p_utility) * loc[..., 0, :] + p_utility * loc[..., 1, :]
+
+    def draw_latent(self, batch: Decided, streams: SeedStreams) -> Tensor:
+        """One z ~ q(z | x, s, ũ) per applicant, shape (E, B, Z), with ũ ~ q(ũ | x, s) where it is unknown."""
+        estimated = torch.sigmoid(self.classify(batch.x, batch.s))
+        guessed = (streams.uniform(*estimated.shape[1:]) < estimated).to(batch.label.dtype)
+        loc, scale = self.vae.encode(batch.x, batch.s, torch.where(batch.accepted, batch.label, guessed))
+        return loc + scale * streams.normal(*loc.shape[1:])
+
+    def decoded_utility(self, z: Tensor, s: Tensor) -> Tensor:
+        """p(ũ = 1 | z, s, d = 1) for samples z (E, B, Z, L) and s (E, B), shape (E, B, L)."""
+        return torch.sigmoid(self.vae.utility_logit(self.vae.decode(z, s)))
+
+    def reconstruct(self, z: Tensor, s: Tensor) -> Tensor:
+        """Point estimates of the features, shape (E, B, D), for z (E, B, Z) and s (E, B)."""
+        likelihood = self.vae.likelihood
+        outputs = self.vae.decode(z.unsqueeze(-1), s).squeeze(-1)
+        return likelihood.reconstruct(outputs[:, : likelihood.n_outputs])

@@ -7,14 +7,11 @@ References:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.optim.adam import adam
-
-VECTOR = 16  # float32 numbers in the widest vector register of a CPU (AVX-512)
 
 
 class Adam:
@@ -39,6 +36,15 @@ class Adam:
         """Delete the gradients."""
         for parameter in self.parameters:
             parameter.grad = None
+
+    def minimise(self, loss: Tensor) -> None:
+        """Update the parameters by the gradient of the sum of `loss` over replicates, shape (E,).
+
+        Each replicate has the gradient that it has alone, to rounding (docs/reliability.md).
+        """
+        self.zero_grad()
+        loss.sum().backward()
+        self.step()
 
     @torch.no_grad()
     def step(self) -> None:
@@ -74,46 +80,3 @@ class Adam:
         for name, values in self.state_dict().items():
             for own, value in zip(values, state[name], strict=True):
                 own.copy_(value)
-
-
-class PaddedAdam(Adam):
-    """Adam whose update of a replicate is the same, to the last bit, whatever is stacked with it.
-
-    The kernel rounds differently after the last whole vector register of a tensor. Which numbers of a
-    replicate are there would depend on how many replicates are stacked, so tensors that do not fill whole
-    registers are updated in copies padded with zeros.
-
-    Args:
-        parameters: parameters to update; all need a gradient whenever `step` is called.
-        learning_rate: step size.
-    """
-
-    def __init__(self, parameters: Iterable[nn.Parameter], learning_rate: float) -> None:
-        self.unpadded = list(parameters)
-        whole, self.copies = [], []
-        for parameter in self.unpadded:
-            n = parameter.numel()
-            if n % VECTOR == 0:
-                whole.append(parameter)
-                continue
-            padded = nn.Parameter(F.pad(parameter.detach().flatten(), (0, -n % VECTOR)))
-            padded.grad = torch.zeros_like(padded)
-            views = [buffer[:n].view_as(parameter) for buffer in (padded.detach(), padded.grad)]
-            whole.append(padded)
-            self.copies.append((parameter, *views))
-        super().__init__(whole, learning_rate)
-
-    def zero_grad(self) -> None:
-        """See `Adam.zero_grad`."""
-        for parameter in self.unpadded:
-            parameter.grad = None
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """See `Adam.step`."""
-        for parameter, values, gradient in self.copies:
-            values.copy_(parameter)
-            gradient.copy_(cast(Tensor, parameter.grad))
-        super().step()
-        for parameter, values, _ in self.copies:
-            parameter.copy_(values)

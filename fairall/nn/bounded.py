@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-MAKERS: set[Callable[..., Any]] = {
-    torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.eye, torch.arange,
-    torch.linspace, torch.randperm, torch.randint, torch.block_diag,
-}  # fmt: skip
+MAKERS = {torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn} | {
+    torch.eye,
+    torch.arange,
+    torch.linspace,
+    torch.randperm,
+    torch.randint,
+}
 PER_WEIGHT = 4  # numbers that nets may need in addition to their weights, for each of these
 IN_ANY_CASE = 10_000_000
 CALLS_PER_WEIGHT, CALLS_IN_ANY_CASE = 20, 1000
@@ -42,16 +43,12 @@ class Bounded(TorchFunctionMode):
         self.numbers = IN_ANY_CASE + PER_WEIGHT * numbers
         self.calls = CALLS_IN_ANY_CASE + CALLS_PER_WEIGHT * tensors
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call `func`, unless it makes too much."""
         kwargs = kwargs or {}
         if func in MAKERS:
-            meta = {} if func is torch.block_diag else {"device": "meta"}
-            shape = {key: value for key, value in kwargs.items() if key not in ("generator", "out")} | meta
-            made = func(*(one.to("meta") if isinstance(one, Tensor) else one for one in args), **shape)
-            self.numbers -= made.numel()
+            shape = {key: value for key, value in kwargs.items() if key not in ("generator", "out")}
+            self.numbers -= func(*args, **shape | {"device": "meta"}).numel()
             self.calls -= 1
             if min(self.numbers, self.calls) < 0:
                 raise TooLargeError

@@ -1,8 +1,6 @@
 """Likelihood p(x | z, s) of features of mixed kinds, vectorised over the features of a kind.
 
-Every kind is an exponential family, log p = η·T(x) − A(η) + log h(x), with gradient T(x) − E[T(x)] in η.
-Both are computed together from the same intermediate values: autograd over the elementwise operations would
-cost several times as much as the decoder itself.
+Every kind is an exponential family, log p = η·T(x) − A(η) + log h(x).
 """
 
 from __future__ import annotations
@@ -41,16 +39,15 @@ class KindLikelihood(ABC):
         self.columns = torch.tensor(schema.columns(kind), dtype=torch.long)
 
     @abstractmethod
-    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
-        """Log p(x | z, s), summed over features and averaged over samples.
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Log p(x | z, s) − log h(x), summed over features.
 
         Args:
             outputs: the block, shape (E, p, B, L).
             x: the features, shape (E, k, B, 1).
-            score: where to write the gradient of log p in the outputs of each sample, shape (E, p, B, L).
 
         Returns:
-            Shape (E, B), in nats.
+            Shape (E, B, L), in nats.
         """
 
     def log_base(self, x: Tensor) -> Tensor:
@@ -69,27 +66,24 @@ class Gaussian(KindLikelihood):
         super().__init__(schema, Kind.REAL)
         self.n_outputs = 2 * len(self.columns)
 
-    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
-        """See `KindLikelihood.log_prob`; T = (x, x²), E[T] = (μ, μ² + σ²)."""
-        eta1, raw = outputs.chunk(2, dim=1)
-        precision = 2.0 * (F.softplus(raw) + MIN_RATE)  # −2·η2
-        mean = eta1 / precision
-        if score is not None:
-            of_eta1, of_raw = score.chunk(2, dim=1)
-            torch.sub(x, mean, out=of_eta1)
-            torch.mul(mean.square() + 1.0 / precision - x.square(), torch.sigmoid(raw), out=of_raw)
-        log_prob = 0.5 * (torch.log(precision) - precision * (x - mean).square())
-        return _over_samples(log_prob) + self.log_base(x)
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """½·log τ − ½·τ·(x − μ)², with the precision τ = −2·η2 and the mean μ = η1/τ."""
+        mean, precision = self._mean_and_precision(outputs)
+        return 0.5 * (torch.log(precision) - precision * (x - mean).square()).sum(1)
 
     def log_base(self, x: Tensor) -> Tensor:
-        """See `KindLikelihood.log_base`."""
+        """−½·log 2π for each feature."""
         constant = -0.5 * math.log(2.0 * math.pi) * len(self.columns)
         return x.new_full((x.shape[0], x.shape[2]), constant)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
         """The mean."""
+        return self._mean_and_precision(outputs)[0]
+
+    def _mean_and_precision(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         eta1, raw = outputs.chunk(2, dim=1)
-        return eta1 / (2.0 * (F.softplus(raw) + MIN_RATE))
+        precision = 2.0 * (F.softplus(raw) + MIN_RATE)
+        return eta1 / precision, precision
 
 
 class Poisson(KindLikelihood):
@@ -99,15 +93,13 @@ class Poisson(KindLikelihood):
         super().__init__(schema, Kind.COUNT)
         self.n_outputs = len(self.columns)
 
-    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
-        """See `KindLikelihood.log_prob`."""
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """x·log λ − λ, with the rate λ."""
         rate = self.point_estimate(outputs)
-        if score is not None:
-            torch.mul(x / rate - 1.0, torch.sigmoid(outputs), out=score)
-        return _over_samples(x * torch.log(rate) - rate) + self.log_base(x)
+        return (x * torch.log(rate) - rate).sum(1)
 
     def log_base(self, x: Tensor) -> Tensor:
-        """See `KindLikelihood.log_base`."""
+        """−log x! for each feature."""
         return -torch.lgamma(x + 1.0).sum((1, -1))
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
@@ -123,9 +115,9 @@ class Bernoulli(KindLikelihood):
         self.n_outputs = len(self.columns)
         self.codes = torch.tensor([schema[i].codes for i in self.columns]).reshape(-1, 2, 1, 1)
 
-    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
-        """See `KindLikelihood.log_prob`."""
-        return bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype), score)
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """The logit for the second code, less log(1 + e^logit)."""
+        return bernoulli_log_prob(outputs, (x == self.codes[:, 1]).to(outputs.dtype)).sum(1)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
         """The more probable code."""
@@ -137,32 +129,25 @@ class Categorical(KindLikelihood):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema, Kind.CATEGORICAL)
-        # Which logits belong to which feature: as an index of shape (p,), and as an indicator (k, p).
-        self.sizes = [len(schema[i].codes) for i in self.columns]
-        self.owner = torch.arange(len(self.sizes)).repeat_interleave(
-            torch.tensor(self.sizes, dtype=torch.long)
-        )
-        self.membership = torch.block_diag(*(torch.ones(1, size) for size in self.sizes))
-        self.codes = torch.tensor([code for i in self.columns for code in schema[i].codes])
-        self.n_outputs = len(self.codes)
+        self.codes_of = [torch.tensor(schema[i].codes) for i in self.columns]
+        self.sizes = [len(codes) for codes in self.codes_of]
+        self.n_outputs = sum(self.sizes)
 
-    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None) -> Tensor:
-        """See `KindLikelihood.log_prob`; the gradient of a logit beyond `MAX_LOGIT` is that at the bound."""
-        membership = self.membership.to(outputs.dtype)
-        indicator = (x.index_select(1, self.owner) == self.codes.view(-1, 1, 1)).to(outputs.dtype)
-        logits = outputs.clamp(-MAX_LOGIT, MAX_LOGIT)
-        odds = torch.exp(logits).flatten(2)
-        total = torch.matmul(membership, odds)
-        chosen = (logits.mean(-1, keepdim=True) * indicator).sum((1, -1))
-        normaliser = torch.log(total).sum(1).unflatten(-1, outputs.shape[2:]).mean(-1)
-        if score is not None:
-            probability = odds.mul_(torch.matmul(membership.mT, total.reciprocal_())).view_as(outputs)
-            torch.sub(indicator, probability, out=score)
-        return chosen - normaliser
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
+        """Log softmax at the code of x; the gradient of a logit beyond `MAX_LOGIT` is that at the bound."""
+        free = outputs.detach()
+        logits = free.clamp(-MAX_LOGIT, MAX_LOGIT) + (outputs - free)
+        of_features = zip(logits.split(self.sizes, 1), self.codes_of, x.unbind(1), strict=True)
+        return torch.stack(
+            [
+                ((value.unsqueeze(1) == codes.view(-1, 1, 1)) * own).sum(1) - own.logsumexp(1)
+                for own, codes, value in of_features
+            ]
+        ).sum(0)
 
     def point_estimate(self, outputs: Tensor) -> Tensor:
         """The most probable code."""
-        of_features = zip(outputs.split(self.sizes, 1), self.codes.split(self.sizes), strict=True)
+        of_features = zip(outputs.split(self.sizes, 1), self.codes_of, strict=True)
         return torch.stack([codes[logits.argmax(1)] for logits, codes in of_features], 1)
 
 
@@ -215,7 +200,7 @@ class MixedLikelihood:
             len(count.columns),
             len(binary.columns),
             np.array(categorical.sizes, np.int64),
-            torch.cat([binary.codes[:, 1].flatten(), categorical.codes]).numpy(),
+            torch.cat([binary.codes[:, 1].flatten(), *categorical.codes_of]).numpy(),
             np.float32(MIN_RATE),
             np.float32(MAX_LOGIT),
         )
@@ -225,24 +210,20 @@ class MixedLikelihood:
         """P, the number of outputs of the decoder."""
         return sum(self.block_sizes)
 
-    def log_prob(self, outputs: Tensor, x: Tensor, score: Tensor | None = None) -> Tensor:
+    def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
         """Log p(x | z, s), summed over features and averaged over samples of z.
 
         Args:
             outputs: decoder outputs of L samples a person, shape (E, P, B, L).
             x: features with categories as their codes, shape (E, B, D).
-            score: where to write the gradient of log p in the outputs of each sample, shape (E, P, B, L).
 
         Returns:
             Shape (E, B), in nats.
         """
-        blocks = outputs.split(self.block_sizes, 1)
-        scores = [None] * len(blocks) if score is None else score.split(self.block_sizes, 1)
         values = x.mT.unsqueeze(-1)
-        total = outputs.new_zeros(())
-        for kind, block, into in zip(self.kinds, blocks, scores, strict=True):
-            total = total + kind.log_prob(block, values.index_select(1, kind.columns), into)
-        return total
+        blocks = zip(self.kinds, outputs.split(self.block_sizes, 1), strict=True)
+        parts = (kind.log_prob(block, values.index_select(1, kind.columns)) for kind, block in blocks)
+        return functools.reduce(torch.add, parts).mean(-1) + self.log_base(x)
 
     def log_base(self, x: Tensor) -> Tensor:
         """Log h(x), the part of `log_prob` that depends on x alone, shape (E, B), for x (E, B, D)."""
@@ -265,13 +246,6 @@ class MixedLikelihood:
         return x.mT
 
 
-def bernoulli_log_prob(logit: Tensor, value: Tensor, score: Tensor | None = None) -> Tensor:
-    """`KindLikelihood.log_prob` of `value` in {0, 1}, shape (E, k, B, 1), for logits (E, k, B, L)."""
-    if score is not None:
-        torch.sub(value, torch.sigmoid(logit), out=score)
-    return _over_samples(value * logit - F.softplus(logit))
-
-
-def _over_samples(log_prob: Tensor) -> Tensor:
-    """Sum over features and average over samples: (E, k, B, L) to (E, B)."""
-    return log_prob.sum(1).mean(-1)
+def bernoulli_log_prob(logit: Tensor, value: Tensor) -> Tensor:
+    """Log p of `value` in {0, 1} with this logit of 1, shape of both after broadcasting."""
+    return value * logit - F.softplus(logit)

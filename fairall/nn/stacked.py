@@ -13,13 +13,10 @@ import math
 from collections.abc import Sequence
 from typing import cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairall.nn.manual_backward import affine
-from fairall.nn.native.calls import takes
-from fairall.nn.native.nets import apply
+from fairall.nn import native
 from fairall.randomness import SeedStreams
 
 RELU_GAIN = math.sqrt(2.0)  # a ReLU halves the second moment of its input
@@ -50,7 +47,7 @@ class StackedLinear(nn.Module):
 
     def forward_transposed(self, x: Tensor) -> Tensor:
         """Map x (E, in, B) to (E, out, B), people in columns."""
-        return affine(x, self.weight, self.bias)
+        return torch.baddbmm(self.bias.mT, self.weight.mT, x)
 
 
 class StackedMLP(nn.Module):
@@ -63,8 +60,6 @@ class StackedMLP(nn.Module):
         streams: draw the initial weights.
         dropout: probability that a hidden unit is dropped in training.
         gain: factor of the initial weights; `RELU_GAIN` keeps the scale of activations from layer to layer.
-        compiled: compute by `fairall.nn.native` where no gradient is needed; loading numba takes longer than
-            that saves for small nets of few samples.
     """
 
     def __init__(
@@ -76,23 +71,19 @@ class StackedMLP(nn.Module):
         *,
         dropout: float = 0.0,
         gain: float = 1.0,
-        compiled: bool = False,
     ) -> None:
         super().__init__()
-        sizes = [n_in, *hidden, n_out]
         self.layers = nn.ModuleList(
-            StackedLinear(a, b, streams, gain=gain) for a, b in itertools.pairwise(sizes)
+            StackedLinear(a, b, streams, gain=gain) for a, b in itertools.pairwise([n_in, *hidden, n_out])
         )
-        self.sizes = np.array(sizes)
         self.dropout = dropout
-        self.compiled = compiled
 
     def extra_repr(self) -> str:
         """Dropout; the layers give the sizes."""
         return f"dropout={self.dropout}"
 
     def weights_and_biases(self) -> list[Tensor]:
-        """Weight and bias of every layer in turn, as `fairall.nn.manual_backward` takes them."""
+        """Weight (E, in, out) and bias (E, 1, out) of every layer in turn."""
         layers = cast(list[StackedLinear], list(self.layers))
         return [parameter for layer in layers for parameter in (layer.weight, layer.bias)]
 
@@ -113,14 +104,26 @@ class StackedMLP(nn.Module):
 
     def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Map x (E, in, B) to (E, out, B), people in columns, which is contiguous in memory for each unit."""
-        if self.compiled and dropout_streams is None and not torch.is_grad_enabled():
-            layers = self.weights_and_biases()
-            if takes(x, *layers):
-                return apply(layers, x)
-        *hidden, last = cast(list[StackedLinear], list(self.layers))
-        for layer in hidden:
+        return self.last.forward_transposed(self.hidden(x, dropout_streams))
+
+    def hidden(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+        """Units of the last hidden layer, shape (E, units, B), for x (E, in, B)."""
+        for layer in cast(list[StackedLinear], list(self.layers)[:-1]):
             x = layer.forward_transposed(x).relu_()
             if dropout_streams is not None and self.dropout > 0.0:
                 kept = dropout_streams.uniform(*x.shape[1:]) >= self.dropout
                 x = x * (kept / (1.0 - self.dropout))
-        return last.forward_transposed(x)
+        return x
+
+    @property
+    def last(self) -> StackedLinear:
+        """The layer of the outputs."""
+        return cast(StackedLinear, self.layers[-1])
+
+
+def evaluated(net: StackedMLP, x: Tensor) -> Tensor:
+    """`net.forward_transposed(x)` without dropout, by compiled code where no gradient is needed."""
+    layers = net.weights_and_biases()
+    if torch.is_grad_enabled() or not native.takes(x, *layers):
+        return net.forward_transposed(x)
+    return native.outputs(layers, x)

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from fairall.data.people import People
 from fairall.metrics import weighted_mean
+from fairall.models.elbo import reparameterize
 from fairall.models.ips_classifier import IPSClassifier
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
-from fairall.models.objectives import cost_sensitive_cross_entropy, reparameterize
+from fairall.models.objectives import cost_sensitive_cross_entropy
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
@@ -35,7 +36,7 @@ def selection_metrics(
 ) -> dict[str, np.ndarray]:
     """Selection metrics of a method after its last update, by name one value per seed, shape (E,).
 
-    `classification_loss`: cost-sensitive cross-entropy (eq. 4) of the classifier q(ũ = 1 | x, s); of the
+    `classification_loss`: cost-sensitive cross-entropy (eq. 5) of the classifier q(ũ = 1 | x, s); of the
     policy for methods without one. Held-out labels are weighted by `People.label_weight`.
     Methods with a latent have those of `latent_selection_metrics` too.
 

@@ -1,6 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,13 @@ from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
+from fairall.models.fairlab import FairLab
 from fairall.models.learner import PretrainCurves, Setting
-from fairall.models.policy_heads import NetPolicy
+from fairall.models.policy_heads import net_targets
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.likelihoods import MIN_RATE
+from fairall.nn.native import calls
+from fairall.nn.stacked import StackedMLP
 from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, warm_up
@@ -45,17 +49,18 @@ def decided(people: People, accepted: Tensor) -> Decided:
     return Decided.reveal(stacked, torch.full(accepted.shape, 0.5), accepted)
 
 
-def policy_of(learner: FairAll) -> NetPolicy:
-    policy = learner.policy
-    assert isinstance(policy, NetPolicy)
-    return policy
+def net_of(learner: FairAll) -> StackedMLP:
+    assert learner.policy_net is not None
+    return learner.policy_net
 
 
 @torch.no_grad()
 def examples(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor]:
     """The latents and the decisions that the policy learns from; everybody counts, and for one."""
     z = learner.model.draw_latent(batch, learner.streams)
-    target, weight, rows = policy_of(learner).training_targets(learner.model, batch, z, learner.streams)
+    target, weight, rows = net_targets(
+        learner.config.policy, learner.model, batch, z, learner.streams, learner.setting
+    )
     assert (weight == 1).all()
     assert rows.all()
     return z, target
@@ -290,7 +295,7 @@ def test_propensity_weighs_both_branches_exactly_and_repeats(
         for u in (0.0, 1.0):
             loc, scale = learner.model.vae.encode(x, s, torch.full((1, 3), u))
             z = loc.unsqueeze(2) + scale.unsqueeze(2) * torch.randn(1, 3, 4000, 2)
-            accepts = torch.sigmoid(policy_of(learner).net(z.flatten(1, 2)))
+            accepts = torch.sigmoid(net_of(learner)(z.flatten(1, 2)))
             by_branch.append(accepts.reshape(1, 3, 4000).mean(-1))
     expected = (1 - good) * by_branch[0] + good * by_branch[1]
     torch.testing.assert_close(measured, expected, atol=0.02, rtol=0)
@@ -306,7 +311,7 @@ def test_policy_learns_what_the_decoder_says(
         learner._policy_epoch(crowd)
     z, target = examples(learner, crowd)
     with torch.no_grad():
-        guess = (policy_of(learner).net(z).squeeze(-1) > 0).float()
+        guess = (net_of(learner)(z).squeeze(-1) > 0).float()
     assert 0.1 < target.mean() < 0.9
     assert (guess == target).float().mean() > 0.9
 
@@ -336,15 +341,15 @@ def test_policy_target_and_loss_are_the_protocols(
     z, target = examples(learner, batch)
     weight = torch.where(target > 0, 1 - cost, cost) if protocol == "corrected" else torch.ones(1, 400)
     loss = F.binary_cross_entropy_with_logits(
-        policy_of(learner).net(z, learner.streams).squeeze(-1), target, weight=weight
+        net_of(learner)(z, learner.streams).squeeze(-1), target, weight=weight
     )
-    expected = torch.autograd.grad(loss, list(learner.policy.parameters()))
+    expected = torch.autograd.grad(loss, list(net_of(learner).parameters()))
     learner.streams.load_state_dict(one)
     learner.setting = replace(
         learner.setting, schedule=replace(learner.setting.schedule, batches_per_epoch=1)
     )
     learner._policy_epoch(everybody)
-    measured = [parameter.grad for parameter in learner.policy.parameters()]
+    measured = [parameter.grad for parameter in net_of(learner).parameters()]
     torch.testing.assert_close(measured, list(expected))
 
 
@@ -389,10 +394,10 @@ def test_warm_up_trains_the_policy_too(
     config: FairAllConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = FairAll(config, setting([0], "schedule.warm_up_epochs=2"))
-    before = [p.detach().clone() for p in learner.policy.parameters()]
+    before = [p.detach().clone() for p in net_of(learner).parameters()]
     told = warm_up(learner, decided(people(12), torch.ones(1, 12, dtype=torch.bool)))
     assert [set(figures) for figures in told] == [{"loss"}, {"loss"}, set(), set()]
-    assert all((a != b).any() for a, b in zip(before, learner.policy.parameters(), strict=True))
+    assert all((a != b).any() for a, b in zip(before, net_of(learner).parameters(), strict=True))
 
 
 def test_pretraining_hands_its_weights_to_phase2(
@@ -479,9 +484,20 @@ def test_warm_up_and_online_updates_of_a_seed_do_not_depend_on_its_company(
 
 
 @pytest.mark.parametrize("latent_size", [5, 12])
-def test_phase1_of_a_seed_is_the_same_to_the_last_bit_alone_and_among_ten(
-    credit: PreparedData, compose_config: ComposeConfig, tmp_path: Path, latent_size: int
+@pytest.mark.parametrize(("computed", "tolerance"), [("compiled", 0.0), ("torch", 1e-3)])
+def test_phase1_of_a_seed_is_the_same_alone_and_among_ten_if_compiled_to_the_last_bit(
+    computed: str,
+    tolerance: float,
+    latent_size: int,
+    credit: PreparedData,
+    compose_config: ComposeConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if computed == "compiled" and calls.kernels() is None:
+        pytest.skip("numba is not installed, or switched off")
+    if computed == "torch":
+        monkeypatch.setattr(calls, "kernels", lambda: None)
     config = compose_config()
     schedule = replace(config.schedule, phase1_epochs=10)  # 40 updates
     model = replace(config.model, latent_size=latent_size)
@@ -493,7 +509,7 @@ def test_phase1_of_a_seed_is_the_same_to_the_last_bit_alone_and_among_ten(
         assert learned is not None
         weights = [values[k] for values in learner.model.vae.state_dict().values()]
         found[k] = (learned.train[:, k], learned.validation[:, k], *weights)
-    torch.testing.assert_close(found[3], found[0], rtol=0, atol=0)
+    torch.testing.assert_close(found[3], found[0], rtol=tolerance, atol=tolerance)
 
 
 def test_phase2_starts_with_fresh_optimisers(
@@ -505,8 +521,50 @@ def test_phase2_starts_with_fresh_optimisers(
     assert learner.policy_optimiser is not None
     for optimiser in (learner.model_optimiser, learner.policy_optimiser):
         assert all(steps == 0 for steps in optimiser.steps)
-    before = [parameter.clone() for parameter in learner.policy.parameters()]
+    before = [parameter.clone() for parameter in net_of(learner).parameters()]
     learner.update(crowd)
     assert all(
-        not torch.equal(old, new) for old, new in zip(before, learner.policy.parameters(), strict=True)
+        not torch.equal(old, new) for old, new in zip(before, net_of(learner).parameters(), strict=True)
     )
+
+
+@pytest.mark.parametrize("model", ["fairall_I_II", "fairlab_I_II"])
+@pytest.mark.parametrize("protocol", ["corrected", "text", "published_code"])
+def test_loss_and_gradients_are_those_of_torch_by_one_pass_of_the_compiled_decoder(
+    protocol: str,
+    model: str,
+    compose_config: ComposeConfig,
+    setting: MakeSetting,
+    people: MakePeople,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if calls.kernels() is None:
+        pytest.skip("numba is not installed, or switched off")
+    config = replace(compose_config(f"model={model}").model, vae_arch=[8], clf_arch=[8], phase1=None)
+    accepted = torch.tensor([[True, True, False] * 4, [False, True, False] * 4])
+    batch = decided(people(12), accepted)
+    batch = replace(batch, propensity=0.1 + 0.9 * torch.rand(2, 12))
+    decode, passes = calls.kernels().decode, []
+
+    def counted(*arguments: Any) -> None:
+        passes.append(arguments)
+        decode(*arguments)
+
+    monkeypatch.setattr(calls.kernels(), "decode", counted)
+
+    def loss_and_gradients() -> list[Tensor]:
+        learner = {"fairall_I_II": FairAll, "fairlab_I_II": FairLab}[model](
+            config, setting([0, 1], f"protocol={protocol}")
+        )
+        learner.loss(batch).sum().backward()
+        moved = [weight.grad for weight in learner.model.parameters() if weight.grad is not None]
+        learner.streams = SeedStreams([0, 1], "the same noise each time")
+        return [learner.loss(batch).detach(), *moved]
+
+    compiled = loss_and_gradients()
+    assert len(passes) == 2  # one for the loss with its gradient, one for the loss alone
+    monkeypatch.setattr(calls, "kernels", lambda: None)
+    known = loss_and_gradients()
+    assert len(passes) == 2
+    for own, other in zip(compiled, known, strict=True):
+        assert (own - other).abs().sum() <= 1e-4 * other.abs().sum()

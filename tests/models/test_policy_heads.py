@@ -10,15 +10,15 @@ from torch import Tensor
 from fairall.data.people import Decided, People
 from fairall.models.fairall import FairAll, FairAllConfig
 from fairall.models.learner import Setting
-from fairall.models.policy_heads import POLICIES, NetPolicy
-from fairall.models.semi_supervised import SemiSupervisedVAE
+from fairall.models.policy_heads import NET_POLICIES, POLICIES, net_loss, net_targets
+from fairall.models.vae import SemiSupervisedVAE
+from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
 MakeLearner = Callable[..., FairAll]
-WITH_A_NET = [name for name, policy in POLICIES.items() if issubclass(policy, NetPolicy)]
 COST = 0.3
 
 
@@ -59,10 +59,13 @@ def decided(people: People) -> Decided:
     return Decided.reveal(everyone, propensity, accepted)
 
 
-def net_policy(learner: FairAll) -> NetPolicy:
-    policy = learner.policy
-    assert isinstance(policy, NetPolicy)
-    return policy
+def net_of(learner: FairAll) -> StackedMLP:
+    assert learner.policy_net is not None
+    return learner.policy_net
+
+
+def loss_of(learner: FairAll, batch: Decided) -> Tensor:
+    return net_loss(learner.config.policy, learner.model, net_of(learner), batch, streams(), learner.setting)
 
 
 def streams() -> SeedStreams:
@@ -71,10 +74,10 @@ def streams() -> SeedStreams:
 
 @torch.no_grad()
 def training_targets(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Latents, decisions, weights and rows that `loss(..., streams())` learns from."""
+    """Latents, decisions, weights and rows that `loss_of` learns from."""
     draws = streams()
     z = learner.model.draw_latent(batch, draws)
-    return z, *net_policy(learner).training_targets(learner.model, batch, z, draws)
+    return z, *net_targets(learner.config.policy, learner.model, batch, z, draws, learner.setting)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -98,14 +101,14 @@ def test_a_deterministic_policy_says_yes_from_its_threshold_on(
 ) -> None:
     x, s = stacked(people(300))
     sampled, fixed = learner(name), learner(name, decision="deterministic")
-    if name in WITH_A_NET:
+    if name in NET_POLICIES:
         middle = torch.logit(sampled.propensity(x, s, streams()).median(-1).values)
         for own in (sampled, fixed):
             with torch.no_grad():
-                net_policy(own).net.layers[-1].bias -= middle.reshape(2, 1, 1)
+                net_of(own).layers[-1].bias -= middle.reshape(2, 1, 1)
     decisions = fixed.propensity(x, s, streams())
     assert set(decisions.flatten().tolist()) == {0.0, 1.0}
-    assert (decisions == (sampled.propensity(x, s, streams()) >= fixed.policy.threshold).float()).all()
+    assert (decisions == (sampled.propensity(x, s, streams()) >= fixed.decision_threshold).float()).all()
 
 
 @pytest.mark.parametrize(
@@ -139,12 +142,12 @@ def test_threshold_is_the_cost_where_a_policy_estimates_without_it(
     name: str, target: str, loss: str, threshold: float, learner: MakeLearner
 ) -> None:
     own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={loss}")
-    assert own.policy.threshold == threshold
+    assert own.decision_threshold == threshold
 
 
 @pytest.mark.parametrize(
     ("name", "told_apart_by"),
-    [*[(name, "z") for name in WITH_A_NET], ("dec", "z and s"), ("clf", "x and s")],
+    [*[(name, "z") for name in NET_POLICIES], ("dec", "z and s"), ("clf", "x and s")],
 )
 def test_of_people_with_one_latent_only_a_policy_without_a_net_tells_who_is_who(
     name: str,
@@ -165,14 +168,14 @@ def test_of_people_with_one_latent_only_a_policy_without_a_net_tells_who_is_who(
     assert ((spread_of_a_group > 1e-4) == (told_apart_by == "x and s")).all()
 
 
-@pytest.mark.parametrize("name", WITH_A_NET)
+@pytest.mark.parametrize("name", NET_POLICIES)
 def test_a_net_averages_its_opinion_of_z_over_both_branches(
     name: str, learner: MakeLearner, people: MakePeople
 ) -> None:
     own = learner(name, samples=4000)
     x, s = stacked(people(5))
     measured = own.propensity(x, s, streams())
-    net = net_policy(own).net
+    net = net_of(own)
 
     def accepts(z: Tensor, _: Tensor) -> Tensor:
         return torch.sigmoid(net(z)).squeeze(-1)
@@ -230,7 +233,7 @@ def test_z_label_learns_nothing_from_the_rejected(learner: MakeLearner, people: 
     shift = (~batch.accepted).to(batch.x.dtype).unsqueeze(-1)
     gradients = []
     for x in (batch.x, batch.x + 3.0 * shift, batch.x + 3.0 * (1.0 - shift)):
-        loss = own.policy.loss(own.model, replace(batch, x=x), streams())
+        loss = loss_of(own, replace(batch, x=x))
         gradients.append(
             torch.cat([g.flatten() for g in torch.autograd.grad(loss.sum(), policy_weights(own))])
         )
@@ -247,13 +250,13 @@ def test_z_label_without_labels_has_nothing_to_learn(learner: MakeLearner, peopl
         label=torch.zeros_like(batch.label),
         propensity=torch.zeros_like(batch.propensity),
     )
-    loss = own.policy.loss(own.model, nobody, streams())
+    loss = loss_of(own, nobody)
     assert loss.tolist() == [0.0, 0.0]
     assert all((gradient == 0).all() for gradient in torch.autograd.grad(loss.sum(), policy_weights(own)))
 
 
 def policy_weights(learner: FairAll) -> list[Tensor]:
-    return list(learner.policy.parameters())
+    return list(net_of(learner).parameters())
 
 
 @pytest.mark.parametrize(("name", "threshold"), [("z_clf", 0.5), ("z_dec", COST)])
@@ -284,7 +287,7 @@ def test_a_taught_net_learns_from_everybody_what_its_teacher_says(
         torch.testing.assert_close(share, expected, atol=0.08, rtol=0)
 
 
-@pytest.mark.parametrize("name", WITH_A_NET)
+@pytest.mark.parametrize("name", NET_POLICIES)
 @pytest.mark.parametrize("target", ["hard", "sampled"])
 @pytest.mark.parametrize("form", ["cost_sensitive", "plain"])
 def test_loss_is_the_cross_entropy_of_the_lesson(
@@ -292,9 +295,9 @@ def test_loss_is_the_cross_entropy_of_the_lesson(
 ) -> None:
     own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={form}")
     batch = decided(people(40))
-    measured = own.policy.loss(own.model, batch, streams())
+    measured = loss_of(own, batch)
     z, asked, weight, rows = training_targets(own, batch)
-    logit = net_policy(own).net(z).squeeze(-1)
+    logit = net_of(own)(z).squeeze(-1)
     if form == "cost_sensitive":
         weight = weight * torch.where(asked > 0, 1 - COST, COST)
     entropy = F.binary_cross_entropy_with_logits(logit, asked, reduction="none")
@@ -302,14 +305,14 @@ def test_loss_is_the_cross_entropy_of_the_lesson(
     torch.testing.assert_close(measured, torch.stack(expected))
 
 
-@pytest.mark.parametrize("name", WITH_A_NET)
+@pytest.mark.parametrize("name", NET_POLICIES)
 def test_learning_the_policy_leaves_the_model_of_people_alone(
     name: str, learner: MakeLearner, people: MakePeople
 ) -> None:
     own = learner(name)
-    own.policy.loss(own.model, decided(people(40)), streams()).sum().backward()
+    loss_of(own, decided(people(40))).sum().backward()
     assert all(weight.grad is None for weight in own.model.parameters())
-    assert all(weight.grad is not None for weight in own.policy.parameters())
+    assert all(weight.grad is not None for weight in net_of(own).parameters())
 
 
 @pytest.mark.parametrize("name", ["z_clf", "z_dec"])
@@ -325,7 +328,7 @@ def test_a_net_comes_to_agree_with_its_teacher(name: str, learner: MakeLearner, 
     teacher.model.load_state_dict(own.model.state_dict())
     opinion = teacher.propensity(x, s, streams())
     accepted = own.propensity(x, s, streams()) >= 0.5
-    agreement = (accepted == (opinion >= teacher.policy.threshold)).float().mean()
+    agreement = (accepted == (opinion >= teacher.decision_threshold)).float().mean()
     assert agreement > 0.85
 
 
@@ -334,8 +337,9 @@ def test_a_policy_without_a_net_has_nothing_of_its_own_to_learn(
     name: str, learner: MakeLearner, people: MakePeople
 ) -> None:
     own = learner(name)
-    assert not list(own.policy.parameters())
-    assert own.policy.loss(own.model, decided(people(10)), streams()).tolist() == [0.0, 0.0]
+    assert own.policy_net is None
+    assert own.policy_optimiser is None
+    assert own.warm_up_epochs() == own.setting.schedule.warm_up_epochs
 
 
 @pytest.mark.parametrize("name", POLICIES)

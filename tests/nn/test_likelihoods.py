@@ -7,7 +7,7 @@ from torch import Tensor, distributions
 
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import People
-from fairall.nn.likelihoods import MIN_RATE, MixedLikelihood
+from fairall.nn.likelihoods import MAX_LOGIT, MIN_RATE, MixedLikelihood
 
 
 def _gaussian(outputs: Tensor) -> distributions.Distribution:
@@ -78,26 +78,35 @@ def test_samples_are_averaged(schema: Schema, people: Callable[[int], People]) -
     torch.testing.assert_close(likelihood.log_prob(outputs, x), torch.stack(singly).mean(0))
 
 
-def test_score_is_the_gradient_in_each_samples_outputs(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
+def test_gradients_by_finite_differences(schema: Schema, people: Callable[[int], People]) -> None:
     likelihood = MixedLikelihood(schema)
     x = people(6).x.double().view(2, 3, -1)
     outputs = torch.randn(2, likelihood.n_outputs, 3, 4, dtype=torch.double, requires_grad=True)
-    value = likelihood.log_prob(outputs, x)
-    (expected,) = torch.autograd.grad(value.sum(), outputs)
-    score = torch.empty_like(outputs)
-    torch.testing.assert_close(likelihood.log_prob(outputs.detach(), x, score), value.detach())
-    torch.testing.assert_close(score / 4, expected)
+    assert torch.autograd.gradcheck(lambda outputs: likelihood.log_prob(outputs, x), outputs)
 
 
-def test_extreme_outputs_stay_finite(schema: Schema, people: Callable[[int], People]) -> None:
+def test_extreme_outputs_stay_finite_and_so_do_their_gradients(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
     likelihood = MixedLikelihood(schema)
     for size in (-1e4, 1e4):
-        outputs = torch.full((1, likelihood.n_outputs, 5, 2), size)
-        score = torch.empty_like(outputs)
-        assert likelihood.log_prob(outputs, people(5).x.unsqueeze(0), score).isfinite().all()
-        assert score.isfinite().all()
+        outputs = torch.full((1, likelihood.n_outputs, 5, 2), size, requires_grad=True)
+        value = likelihood.log_prob(outputs, people(5).x.unsqueeze(0))
+        (gradient,) = torch.autograd.grad(value.sum(), outputs)
+        assert value.isfinite().all()
+        assert gradient.isfinite().all()
+
+
+def test_the_gradient_of_a_logit_beyond_the_bound_is_that_at_the_bound() -> None:
+    likelihood = MixedLikelihood(Schema([CASES["categorical"][0]]))
+    x = torch.full((1, 1, 1), 4.0)
+
+    def gradient(size: float) -> Tensor:
+        outputs = torch.tensor([size, 0.0, -size]).view(1, 3, 1, 1).requires_grad_()
+        return torch.autograd.grad(likelihood.log_prob(outputs, x).sum(), outputs)[0]
+
+    assert gradient(MAX_LOGIT)[0, 2] == 1.0
+    torch.testing.assert_close(gradient(100.0), gradient(MAX_LOGIT))
 
 
 def test_reconstruction_gives_means_and_modes(schema: Schema) -> None:

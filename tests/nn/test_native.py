@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +14,13 @@ from torch import Tensor
 
 from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, Kind, Schema
-from fairall.models.objectives import mixture_kl
-from fairall.models.phase1 import Phase1Task, Unlabelled, epochs_of, train_phase1
-from fairall.models.phase1_epochs import TorchEpochs
-from fairall.models.policy_heads import _over_samples
-from fairall.nn.fused_decoder import WeightedTargets, value_and_gradients
-from fairall.nn.likelihoods import MixedLikelihood
-from fairall.nn.native import calls, nets
+from fairall.models.elbo import mixture_kl
+from fairall.models.phase1 import Phase1Task, TorchEpochs, Unlabelled, phase1_epochs, train_phase1
+from fairall.models.policy_heads import average_acceptance
+from fairall.models.vae import ConditionalVAE
+from fairall.nn.native import Phase1Epochs, calls
 from fairall.nn.native.calls import use_threads
-from fairall.nn.native.phase1 import NativeEpochs
-from fairall.nn.stacked import StackedMLP
+from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1, no_checkpoint
 
@@ -75,14 +72,14 @@ def task_of(features: list[Feature], n: int, **changes: Any) -> Phase1Task:
     )
 
 
-def both(task: Phase1Task) -> Iterator[tuple[TorchEpochs | NativeEpochs, Any]]:
+def both(task: Phase1Task) -> Iterator[tuple[TorchEpochs | Phase1Epochs, Any]]:
     """Training in torch and compiled, and the VAE of each."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calls, "kernels", lambda: None)
         vae = task.untrained_vae(task.streams())
-        yield epochs_of(vae, task.pool, task.config), vae
+        yield phase1_epochs(vae, task.pool, task.config), vae
     vae = task.untrained_vae(task.streams())
-    yield epochs_of(vae, task.pool, task.config), vae
+    yield phase1_epochs(vae, task.pool, task.config), vae
 
 
 def draws(task: Phase1Task) -> tuple[Tensor, Tensor]:
@@ -99,13 +96,12 @@ def test_the_first_gradient_of_phase_1_is_that_of_torch(
     task = task_of(features, 48, inputs=inputs, elbo_samples=n_samples)
     (oracle, _), (native, _) = both(task)
     assert isinstance(oracle, TorchEpochs)
-    assert isinstance(native, NativeEpochs)
+    assert isinstance(native, Phase1Epochs)
     expected, loss = oracle.epoch(*draws(task), NONE), native.epoch(*draws(task), NONE)
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0.0)
     # After one update Adam's first moment is a tenth of the gradient.
-    gradients = [cast(Tensor, parameter.grad).flatten(1) for parameter in oracle.vae.parameters()]
-    gradient = torch.cat(gradients, 1)
-    assert (10.0 * native.mean - gradient).abs().max() < 1e-4 * gradient.abs().max()
+    mean = torch.cat([mean.flatten(1) for mean in oracle.optimiser.means], 1)
+    assert (native.mean - mean).abs().max() < 1e-4 * mean.abs().max()
 
 
 @pytest.mark.parametrize(
@@ -136,50 +132,117 @@ def test_a_whole_training_ends_within_the_spread_of_seeds() -> None:
     assert known.train[0].mean() - known.kept_loss.mean() > 20 * error  # the training matters
 
 
+def vae_of(features: list[Feature], seeds: list[int], *, utility: bool) -> ConditionalVAE:
+    """A VAE with weights, and biases, that are not close to zero."""
+    vae = ConditionalVAE(
+        Schema(features), 3, [20, 12], SeedStreams(seeds, "vae"), utility=utility, group_blind=False
+    )
+    for parameter in vae.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return vae
+
+
+def decoded(n_people: int, n_samples: int, n_seeds: int = E) -> dict[str, Tensor]:
+    """Latents and people of all seeds, as `ConditionalVAE.log_likelihood` takes them."""
+    people = unlabelled(MIXED, max(1, n_people))
+    return {
+        "z": torch.randn(n_seeds, n_people, 3, n_samples),
+        "s": people.s[:n_people].expand(n_seeds, -1),
+        "x": people.x[:n_people].expand(n_seeds, -1, -1),
+        "utility": torch.randint(2, (n_seeds, n_people)).float(),
+        "decision": torch.randint(2, (n_seeds, n_people)).float(),
+    }
+
+
+def log_likelihood_and_gradients(
+    vae: ConditionalVAE, people: dict[str, Tensor], weight: Tensor, **options: Tensor
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The log likelihood, and gradients of its weighted sum in z and in the decoder's layers."""
+    z = people["z"].clone().requires_grad_()
+    value = vae.log_likelihood(**people | {"z": z}, **options)
+    learnt = [z, *vae.decoder.parameters()]
+    return value.detach(), torch.autograd.grad((weight * value).sum(), learnt)
+
+
+@pytest.fixture
+def calls_of_decode(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each call of the compiled decoder computes gradients."""
+    made: list[bool] = []
+    decode = calls.kernels().decode
+
+    def counted(*arguments: Any) -> None:
+        made.append(arguments[-1])
+        decode(*arguments)
+
+    monkeypatch.setattr(calls.kernels(), "decode", counted)
+    return made
+
+
 @pytest.mark.parametrize("utility", [False, True])
 @pytest.mark.parametrize("shape", [(5, 7), (90, 11), (0, 3)], ids=str)
 def test_the_decoder_has_the_value_and_the_gradients_of_torch(
-    shape: tuple[int, int], utility: bool, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, int], utility: bool, monkeypatch: pytest.MonkeyPatch, calls_of_decode: list[bool]
 ) -> None:
-    n_people, n_samples = shape
-    likelihood = MixedLikelihood(Schema(MIXED))
-    decoder = StackedMLP(4, [20, 12], likelihood.n_outputs + utility, SeedStreams(range(E), "decoder"))
-    layers = [layer.detach() for layer in decoder.weights_and_biases()]
-    given = torch.randn(E, 4, n_people, n_samples)
-    people = unlabelled(MIXED, max(1, E * n_people)).x[: E * n_people].view(E, n_people, len(MIXED))
-    weight, label = torch.rand(2, E, n_people)
-    targets = WeightedTargets(people, weight, *((label.round(), weight) if utility else ()))
-    value, gradients = value_and_gradients(layers, likelihood, given, targets)
+    vae, people = vae_of(MIXED, list(range(E)), utility=utility), decoded(*shape)
+    if not utility:
+        del people["utility"], people["decision"]
+    weight = torch.randn(E, shape[0])  # any weights, of either sign
+    value, gradients = log_likelihood_and_gradients(vae, people, weight)
+    known_before = log_likelihood_and_gradients(vae, people, weight, gradient=weight)
+    assert calls_of_decode == [False, True, True]
+    with torch.no_grad():
+        assert torch.equal(vae.log_likelihood(**people), value)
+    for own, same in zip((value, *gradients), (known_before[0], *known_before[1]), strict=True):
+        assert torch.equal(own, same)
     monkeypatch.setattr(calls, "kernels", lambda: None)
-    expected, known = value_and_gradients(layers, likelihood, given, targets)
-    torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-6)
-    of_layers = [*zip(gradients.layers, known.layers, strict=True)]
-    for own, other in [(gradients.given, known.given), *of_layers]:
+    expected, known = log_likelihood_and_gradients(vae, people, weight)
+    torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-4)
+    for own, other in zip(gradients, known, strict=True):
         assert (own - other).abs().sum() <= 1e-5 * other.abs().sum()
-    torch.testing.assert_close(gradients.weight, known.weight, rtol=1e-5, atol=1e-4)
-    torch.testing.assert_close(gradients.utility_weight, known.utility_weight, rtol=1e-5, atol=1e-5)
+
+
+def test_a_gradient_that_turns_out_otherwise_is_the_right_one(calls_of_decode: list[bool]) -> None:
+    vae, people = vae_of(MIXED, list(range(E)), utility=True), decoded(6, 4)
+    weight = torch.rand(E, 6)
+    _, expected = log_likelihood_and_gradients(vae, people, weight)
+    calls_of_decode.clear()
+    _, gradients = log_likelihood_and_gradients(vae, people, weight, gradient=2.0 * weight)
+    assert calls_of_decode == [True, True]
+    for own, known in zip(gradients, expected, strict=True):
+        assert torch.equal(own, known)
+
+
+def test_a_seed_that_diverged_costs_the_others_no_second_pass(calls_of_decode: list[bool]) -> None:
+    vae, people = vae_of(MIXED, list(range(E)), utility=True), decoded(6, 4)
+    weight = torch.rand(E, 6)
+    weight[1] = torch.nan
+    _, gradients = log_likelihood_and_gradients(vae, people, weight, gradient=weight)
+    assert calls_of_decode == [True]
+    assert gradients[0][[0, 2]].isfinite().all()
 
 
 def test_shapes_of_other_nets_and_people_are_refused() -> None:
-    net = StackedMLP(3, [4], 2, SeedStreams(range(E), "net"), compiled=True)
+    net = StackedMLP(3, [4], 2, SeedStreams(range(E), "net"))
     for shape in [(E, 1, 5), (1, 3, 5), (E + 1, 3, 5)]:
         with torch.no_grad(), pytest.raises(ValueError, match="inputs of the nets have shape"):
-            net.forward_transposed(torch.ones(shape))
+            evaluated(net, torch.ones(shape))
 
-    likelihood = MixedLikelihood(Schema(MIXED))
-    decoder = StackedMLP(4, [5], likelihood.n_outputs + 1, SeedStreams(range(E), "decoder"))
-    layers = [layer.detach() for layer in decoder.weights_and_biases()]
-    given, x, ones = torch.ones(E, 4, 6, 2), torch.ones(E, 6, len(MIXED)), torch.ones(E, 6)
-    value_and_gradients(layers, likelihood, given, WeightedTargets(x, ones, ones, ones))
-    for wrong in (
-        WeightedTargets(x, ones),
-        WeightedTargets(x, ones, ones),
-        WeightedTargets(x[:1], ones, ones, ones),
-        WeightedTargets(x, ones[:, :1], ones, ones),
-        WeightedTargets(x, ones, ones, ones[:, :1]),
-    ):
-        with pytest.raises(ValueError, match=r"have shape|are missing"):
-            value_and_gradients(layers, likelihood, given, wrong)
+    vae, people = vae_of(MIXED, list(range(E)), utility=True), decoded(6, 2)
+    vae.log_likelihood(**people)
+    wrong: list[dict[str, Any]] = [
+        {"utility": None, "decision": None},
+        {"x": people["x"][:1]},
+        {"utility": people["utility"][:, :1]},
+        {"decision": people["decision"][:, :1]},
+        {"gradient": torch.ones(E, 1)},
+    ]
+    for change in wrong:
+        with pytest.raises(ValueError, match="have shape"):
+            vae.log_likelihood(**people | change)
+    with pytest.raises(ValueError, match="scales have shape"):
+        mixture_kl(
+            torch.zeros(E, 5), torch.zeros(E, 5, 2, 4), torch.ones(E, 1, 2, 4), torch.ones(1, 5, 2, 4, 9)
+        )
 
 
 def test_a_divergence_with_noise_that_replicates_share_is_that_of_torch() -> None:
@@ -191,17 +254,17 @@ def test_a_divergence_with_noise_that_replicates_share_is_that_of_torch() -> Non
 
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 1e4])
 def test_extreme_outputs_are_as_in_torch(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    likelihood = MixedLikelihood(Schema(MIXED))
-    layers = [torch.zeros(1, 2, likelihood.n_outputs), scale * torch.randn(1, 1, likelihood.n_outputs)]
-    given, targets = (
-        torch.zeros(1, 2, 40, 1),
-        WeightedTargets(unlabelled(MIXED, 40).x[None], torch.ones(1, 40)),
-    )
-    value, gradients = value_and_gradients(layers, likelihood, given, targets)
+    vae, people = vae_of(MIXED, [0], utility=True), decoded(40, 1, n_seeds=1)
+    with torch.no_grad():
+        for parameter in vae.decoder.parameters():
+            parameter.zero_()
+        vae.decoder.last.bias.normal_(std=scale)
+    weight = torch.ones(1, 40)
+    value, gradients = log_likelihood_and_gradients(vae, people, weight)
     monkeypatch.setattr(calls, "kernels", lambda: None)
-    expected, known = value_and_gradients(layers, likelihood, given, targets)
+    expected, known = log_likelihood_and_gradients(vae, people, weight)
     torch.testing.assert_close(value, expected, rtol=2e-5, atol=1e-5)
-    torch.testing.assert_close(gradients.layers[1], known.layers[1], rtol=2e-5, atol=1e-4)
+    torch.testing.assert_close(gradients[-1], known[-1], rtol=2e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
@@ -209,11 +272,11 @@ def test_extreme_outputs_are_as_in_torch(scale: float, monkeypatch: pytest.Monke
 def test_a_parameter_that_is_not_finite_makes_its_seed_diverge_alone(layer: int, value: float) -> None:
     task = task_of(MIXED, 100)
     sound = task.untrained_vae(task.streams())
-    known = epochs_of(sound, task.pool, task.config).epoch(*draws(task), NONE)
+    known = phase1_epochs(sound, task.pool, task.config).epoch(*draws(task), NONE)
     vae = task.untrained_vae(task.streams())
     with torch.no_grad():
         list(vae.parameters())[layer][1] = value
-    training = epochs_of(vae, task.pool, task.config)
+    training = phase1_epochs(vae, task.pool, task.config)
     loss = training.epoch(*draws(task), NONE)
     assert torch.equal(loss[[0, 2]], known[[0, 2]])
     loss = training.epoch(*draws(task), NONE)
@@ -221,19 +284,13 @@ def test_a_parameter_that_is_not_finite_makes_its_seed_diverge_alone(layer: int,
 
 
 def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = StackedMLP(3, [20, 12], 1, SeedStreams(range(E), "net"), compiled=True)
+    net = StackedMLP(3, [20, 12], 1, SeedStreams(range(E), "net"))
     x, loc, scale = torch.randn(E, 3, 301), torch.randn(E, 301, 2, 3), torch.rand(E, 301, 2, 3)
     noise = torch.randn(E, 301, 3, 8)
     with torch.no_grad():
-        outputs = net.forward_transposed(x)
-        average = nets.average_probability(net.weights_and_biases(), loc, scale, noise)
+        outputs, average = evaluated(net, x), average_acceptance(net, loc, scale, noise)
         monkeypatch.setattr(calls, "kernels", lambda: None)
-        expected = net.forward_transposed(x)
-
-        def accepts(z: Tensor) -> Tensor:
-            return torch.sigmoid(net(z.transpose(2, 3).flatten(1, 2))).view(E, 301, -1)
-
-        known = _over_samples(accepts, loc, scale, noise)
+        expected, known = evaluated(net, x), average_acceptance(net, loc, scale, noise)
     torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(average, known, rtol=1e-5, atol=1e-6)
     assert average.std() > 0.01
@@ -259,15 +316,14 @@ def test_the_divergence_of_a_mixture_and_its_gradients_are_those_of_torch(
 
 
 def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
-    def trained(seeds: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def trained(seeds: list[int]) -> tuple[Tensor, ...]:
         task = task_of(MIXED, 300, seeds=seeds)
         vae = task.untrained_vae(task.streams())
-        loss = epochs_of(vae, task.pool, task.config).epoch(*draws(task), NONE)
-        layers = vae.decoder.weights_and_biases()
-        given = SeedStreams(seeds, "given").normal(4, 30, 5)
-        targets = WeightedTargets(task.pool.x[:30].expand(len(seeds), -1, -1), torch.ones(len(seeds), 30))
-        value, gradients = value_and_gradients(layers, vae.likelihood, given, targets)
-        return loss, value, torch.cat([layer.flatten(1) for layer in gradients.layers], 1)
+        loss = phase1_epochs(vae, task.pool, task.config).epoch(*draws(task), NONE)
+        people = decoded(30, 5, len(seeds)) | {"z": SeedStreams(seeds, "z").normal(30, 3, 5)}
+        del people["utility"], people["decision"]
+        value, gradients = log_likelihood_and_gradients(vae, people, torch.ones(len(seeds), 30))
+        return loss, value, *gradients
 
     one = trained([0, 1, 2, 3])
     try:
@@ -285,7 +341,7 @@ def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
 def test_a_seed_that_is_done_is_not_updated(threads: int) -> None:
     task = task_of(MIXED, 100)
     known, vae = (task.untrained_vae(task.streams()) for _ in range(2))
-    all_go_on, training = (epochs_of(each, task.pool, task.config) for each in (known, vae))
+    all_go_on, training = (phase1_epochs(each, task.pool, task.config) for each in (known, vae))
     first = training.epoch(*draws(task), NONE)
     all_go_on.epoch(*draws(task), NONE)
     kept = [parameter[1].clone() for parameter in vae.parameters()]

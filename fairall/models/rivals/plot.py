@@ -25,7 +25,6 @@ from fairall.models.memory import Memory
 from fairall.models.objectives import masked_mean
 from fairall.models.rivals.remembering import Remembering, RememberingConfig, accepted_cross_entropy
 from fairall.nn.adam import Adam
-from fairall.nn.manual_backward import forward_pass
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
@@ -183,7 +182,8 @@ class AdOpt(Plot):
         columns = self.columns(
             torch.cat([batch.x, batch.seen_x], dim=1), torch.cat([batch.s, batch.seen_s], dim=1)
         )
-        *_, hidden, logit = forward_pass(columns, self.classifier.weights_and_biases())
+        hidden = self.classifier.hidden(columns)
+        logit = self.classifier.last.forward_transposed(hidden)
         reversed_hidden: Tensor = Reversed.apply(hidden, self.config.adversary_weight)
         guess = self.adversary.forward_transposed(reversed_hidden).squeeze(1)
         of_batch = batch.s.shape[1]

@@ -1,5 +1,18 @@
-"""Phase I and the decoder of Phase II compiled by numba; the same mathematics in torch is elsewhere in `nn`.
+"""Slow terms compiled by numba, each beside its definition in torch and compared with it in tests.
 
-Nothing else depends on this room: where numba is missing or switched off (NUMBA_DISABLE_JIT=1), everything is
-computed in torch, in two to four times the time.
+`takes` is the switch. Five functions ask it and compute in torch otherwise: `evaluated` of
+`fairall.nn.stacked`, and in `fairall.models` `ConditionalVAE.log_likelihood`, `elbo.mixture_kl`,
+`phase1.phase1_epochs` and `policy_heads.average_acceptance`. Where numba is missing or switched off
+(NUMBA_DISABLE_JIT=1) they give the same to rounding, in about four times the time.
 """
+
+from fairall.nn.native.calls import takes
+from fairall.nn.native.functions import (
+    Phase1Epochs,
+    average_probability,
+    log_likelihood,
+    mixture_kl,
+    outputs,
+)
+
+__all__ = ["Phase1Epochs", "average_probability", "log_likelihood", "mixture_kl", "outputs", "takes"]

@@ -1,9 +1,9 @@
 """Compiled functions: nets, likelihoods and Adam of a few replicates, one after the other, in float32.
 
-The formulas are those of `likelihoods`, `manual_backward` and `adam` in `fairall.nn` and of `phase1_epochs`
-and `objectives` in `fairall.models`, which the tests compare them with. A net is one vector, `theta`, of
-weight (in, out) and bias (out) of its layers in turn; values of its units have people in columns, shape
-(units, n), and those of all layers lie one after the other in one buffer.
+The formulas are those of `likelihoods` and `adam` in `fairall.nn` and of `elbo` in `fairall.models`, which
+the tests compare them with. A net is one vector, `theta`, of weight (in, out) and bias (out) of its layers in
+turn; values of its units have people in columns, shape (units, n), and those of all layers lie one after the
+other in one buffer.
 
 All compiled functions are in this one file, since numba renews its cache of a function when the function's
 own file has changed, but not when that of a function it calls has. Loops over people stand in small
@@ -400,7 +400,7 @@ def loss_and_gradient(
     theta, rows, noise, share, given, x, log_base, layout, encoder, decoder, beta, min_scale, inner, buffers,
     slopes, target, per_column, of_theta,
 ):  # fmt: skip
-    """Loss of Phase I, summed over people with weight `share`, and its gradient; see `phase1_gradients`.
+    """Loss of Phase I, summed over people with weight `share`, and its gradient, −K.
 
     `inner`, `buffers`, `slopes`, `target` and `per_column` are working space.
     """
@@ -483,43 +483,42 @@ def gaussian_kl(loc, scale, slope, min_scale):
 
 @compiled
 def decode(
-    theta, of_theta, sizes_of_layers, given, of_given, x, layout, weight, utility, utility_weight,
-    log_x, log_utility, n_samples, columns, learning,
+    theta, of_theta, sizes, layout, given, of_given, x, weight, utility, decision, value,
+    n_samples, columns, learning,
 ):  # fmt: skip
-    """Weighted log likelihood of a few replicates and its gradients; see `fused_decoder.value_and_gradients`.
+    """Log likelihood of people and its gradients; see `fairall.nn.native.functions.log_likelihood`.
 
     Args:
         theta: parameters of the decoder, shape (E, n).
         of_theta: where to write their gradients, shape (E, n).
-        sizes_of_layers: of the decoder.
-        given: its inputs, shape (E, Z + 1, B·L).
+        sizes: of the decoder's layers.
+        layout: of the features, `fairall.nn.likelihoods.Layout`.
+        given: the decoder's inputs, shape (E, Z + 1, B·L).
         of_given: where to write their gradients, same shape.
         x: features by kind, shape (E, B, D).
-        layout: of the features, `fairall.nn.likelihoods.Layout`.
-        weight: of people, shape (E, B).
+        weight: of people in the gradients, shape (E, B).
         utility: ũ, shape (E, B), or (E, 0) where it is not modelled.
-        utility_weight: its weights, same shape.
-        log_x: where to write log p(x | z, s) without log h(x), averaged over samples, shape (E, B).
-        log_utility: the same of ũ.
+        decision: d, same shape.
+        value: where to write log p(x | z, s) + d·log p(ũ | z, s, d = 1) without log h(x), averaged over
+            samples, shape (E, B).
         n_samples: L.
         columns: of B·L that are computed at once.
         learning: whether to compute gradients of `theta` and `given`.
     """
-    n_inputs, n_outputs = sizes_of_layers[0], sizes_of_layers[-1]
+    n_inputs, n_outputs = sizes[0], sizes[-1]
     n_features = x.shape[2]
     models_utility = utility.shape[1] > 0
     n_x = n_outputs - 1 if models_utility else n_outputs
     columns = max(1, min(columns, given.shape[2]))
-    values = np.empty(sizes_of_layers.sum() * columns, F)
-    widest = sizes_of_layers.max() * columns
+    values = np.empty(sizes.sum() * columns, F)
+    widest = sizes.max() * columns
     gradient, spare = np.empty(widest, F), np.empty(widest, F)
     part = np.empty(theta.shape[1], F)
     target = np.empty(n_features * columns, F)
     per_column = np.empty((6, columns), F)
     second = ONE
     of_theta[:] = ZERO
-    log_x[:] = ZERO
-    log_utility[:] = ZERO
+    value[:] = ZERO
     per_sample = ONE / F(n_samples)
     for e in range(len(theta)):
         for first in range(0, given.shape[2], columns):
@@ -535,11 +534,11 @@ def decode(
                 for k in range(n_features):
                     features[k, i:end] = x[e, person, k]
                 if models_utility:
-                    of_u[i:end] = utility_weight[e, person] * per_sample
+                    of_u[i:end] = decision[e, person] * weight[e, person] * per_sample
                     u[i:end] = utility[e, person]
                 i = end
             values[: n_inputs * n].reshape(n_inputs, n)[:] = given[e, :, first : first + n]
-            end = forward(theta[e], sizes_of_layers, values, n)
+            end = forward(theta[e], sizes, values, n)
             outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
             score = gradient[: n_outputs * n].reshape(n_outputs, n)
             log_prob(outputs[:n_x], features, layout, own, score[:n_x], space, each)
@@ -550,18 +549,19 @@ def decode(
             while i < n:
                 person = (first + i) // n_samples
                 end = min(n, (person + 1) * n_samples - first)
-                log_x[e, person] += total(each[i:end]) * per_sample
-                log_utility[e, person] += total(each_u[i:end]) * per_sample
+                value[e, person] += total(each[i:end]) * per_sample
+                if models_utility:
+                    value[e, person] += decision[e, person] * total(each_u[i:end]) * per_sample
                 i = end
             if learning:
-                of_input, _ = backward(theta[e], sizes_of_layers, values, n, gradient, spare, part, True)
+                of_input, _ = backward(theta[e], sizes, values, n, gradient, spare, part, True)
                 of_given[e, :, first : first + n] = of_input[: n_inputs * n].reshape(n_inputs, n)
                 add_all(of_theta[e], part)
 
 
 @compiled
 def mixture_kl(logit, loc, scale, noise, value, of_logit, of_loc, of_scale):
-    """KL of mixtures of two Gaussians to N(0, I) and its gradients, as `mixture_kl` of `objectives`.
+    """KL of mixtures of two Gaussians to N(0, I) and its gradients, as `mixture_kl` of `fairall.models.elbo`.
 
     With the densities p₀ and p₁ of the components times their weights w, a sample of component c adds
     log p_c + softplus(log p_o − log p_c) − log N(0, I), o the other component.

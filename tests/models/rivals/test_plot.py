@@ -11,7 +11,6 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig, Reversed, adversary_loss
-from fairall.nn.manual_backward import forward_pass
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
 from tests.models.rivals.conftest import BAD, MISJUDGED, first_decided, leaves, online_step, regional, same
@@ -206,7 +205,7 @@ def test_the_adversary_descends_and_the_representation_ascends(
     def separation() -> Tensor:
         """The adversary's loss without reversal."""
         columns = torch.cat([learner.columns(batch.x, batch.s), learner.columns(seen_x, seen_s)], dim=-1)
-        *_, hidden, _ = forward_pass(columns, learner.classifier.weights_and_biases())
+        hidden = learner.classifier.hidden(columns)
         guess = learner.adversary.forward_transposed(hidden).squeeze(1)
         of_batch = batch.s.shape[1]
         return adversary_loss(guess[:, :of_batch], guess[:, of_batch:], batch.accepted)

@@ -1,0 +1,124 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+from torch import distributions
+
+from fairall.models.elbo import cdf_mixture_kl, gaussian_kl, mixture_kl
+
+MIXTURES = [
+    (0.3, [[-1.0], [2.0]], [[0.5], [0.8]]),
+    (0.5, [[0.0], [0.0]], [[1.0], [1.0]]),
+    (0.9, [[0.5], [0.4]], [[0.2], [1.5]]),
+    (0.6, [[-1.0, 0.5], [1.0, -0.5]], [[0.6, 0.9], [0.7, 0.4]]),
+]
+"""q(ũ = 1), locations and scales of both components."""
+
+
+@pytest.mark.parametrize(("good", "loc", "scale"), MIXTURES)
+def test_mixture_kl_is_the_quadrature(good: float, loc: list, scale: list) -> None:
+    locations, axis = np.array(loc), np.linspace(-8, 8, 801)
+    z = np.stack(np.meshgrid(*[axis] * locations.shape[1], indexing="ij"), axis=-1)
+    parts = [stats.norm.pdf(z, *of_one).prod(-1) for of_one in zip(loc, scale, strict=True)]
+    density = (1 - good) * parts[0] + good * parts[1] + 1e-300
+    ratio = np.log(density / stats.norm.pdf(z).prod(-1))
+    exact = (density * ratio).sum() * (axis[1] - axis[0]) ** locations.shape[1]
+    noise = torch.randn(2, locations.shape[1], 200_000, generator=torch.Generator().manual_seed(0))
+    logit = torch.logit(torch.tensor(good))
+    estimate = mixture_kl(logit, torch.tensor(loc), torch.tensor(scale), noise)
+    assert estimate.item() == pytest.approx(exact, abs=0.01)
+
+
+def test_mixture_kl_of_equal_components_is_gaussian() -> None:
+    loc, scale = torch.randn(3, 1, 4).expand(3, 2, 4), torch.rand(3, 1, 4).expand(3, 2, 4) + 0.5
+    noise = torch.randn(3, 2, 4, 100_000, generator=torch.Generator().manual_seed(0))
+    estimate = mixture_kl(torch.zeros(3), loc, scale, noise)
+    torch.testing.assert_close(estimate, gaussian_kl(loc[:, 0], scale[:, 0]), atol=0.03, rtol=0)
+
+
+def test_mixture_kl_survives_a_certain_classifier() -> None:
+    logit = torch.tensor([-200.0, 200.0], requires_grad=True)
+    value = mixture_kl(logit, torch.randn(2, 2, 3), torch.rand(2, 2, 3) + 0.1, torch.randn(2, 2, 3, 5))
+    (gradient,) = torch.autograd.grad(value.sum(), logit)
+    assert value.isfinite().all()
+    assert gradient.isfinite().all()
+
+
+def _cdf_integrand(good: float, loc: np.ndarray, scale: np.ndarray) -> Callable[[float], float]:
+    """Of one latent axis: the mixture's density times what stands in for log density ratio."""
+    shares = np.array([1 - good, good])
+
+    def integrand(z: float) -> float:
+        below = shares * stats.norm.cdf(z, loc, scale)
+        density = shares @ stats.norm.pdf(z, loc, scale)
+        return density * (np.log(np.exp(below).sum()) - stats.norm.logpdf(z))
+
+    return integrand
+
+
+@pytest.mark.parametrize(("good", "loc", "scale"), MIXTURES)
+def test_cdf_mixture_kl_is_its_quadrature(good: float, loc: list, scale: list) -> None:
+    axes = zip(np.array(loc).T, np.array(scale).T, strict=True)
+    exact = sum(integrate.quad(_cdf_integrand(good, *axis), -12, 12, limit=200)[0] for axis in axes)
+    noise = torch.randn(2, len(loc[0]), 200_000, generator=torch.Generator().manual_seed(0))
+    estimate = cdf_mixture_kl(torch.logit(torch.tensor(good)), torch.tensor(loc), torch.tensor(scale), noise)
+    assert estimate.item() == pytest.approx(exact, abs=0.01)
+
+
+def test_cdf_mixture_kl_is_its_sum_over_the_samples_of_each_person() -> None:
+    logit, loc, scale = torch.randn(3), torch.randn(3, 2, 4), torch.rand(3, 2, 4) + 0.1
+    noise = torch.randn(3, 2, 4, 5)
+    expected = np.zeros(3)
+    for person, u, k, j in np.ndindex(3, 2, 5, 4):
+        good = 1 / (1 + np.exp(-logit[person].item()))
+        shares = np.array([1 - good, good])
+        z = (loc[person, u, j] + scale[person, u, j] * noise[person, u, j, k]).item()
+        below = shares * stats.norm.cdf(z, loc[person, :, j].numpy(), scale[person, :, j].numpy())
+        expected[person] += shares[u] / 5 * (np.log(np.exp(below).sum()) - stats.norm.logpdf(z))
+    np.testing.assert_allclose(cdf_mixture_kl(logit, loc, scale, noise), expected, rtol=1e-4)
+
+
+def test_cdf_mixture_kl_falls_as_the_posterior_narrows_and_the_divergence_grows() -> None:
+    logit, loc = torch.tensor(0.4), torch.tensor([[0.5, -1.0], [0.5, -1.0]])
+    noise = torch.randn(2, 2, 1000)
+    widths = (1.0, 0.3, 0.1, 0.03)
+    by_cdf, by_density = (
+        [kl(logit, loc, torch.full((2, 2), width), noise).item() for width in widths]
+        for kl in (cdf_mixture_kl, mixture_kl)
+    )
+    assert by_cdf == sorted(by_cdf, reverse=True)
+    assert by_density == sorted(by_density)
+    assert min(-np.diff(by_cdf)) > 1e-4
+    assert min(np.diff(by_density)) > 1
+
+
+def test_cdf_mixture_kl_stays_finite_where_the_posterior_is_a_point() -> None:
+    logit = torch.tensor([-200.0, 0.0, 200.0], requires_grad=True)
+    loc = torch.tensor([[-3.0], [4.0]]).repeat(3, 1, 1).requires_grad_()
+    scale = torch.full((3, 2, 1), 1e-6, requires_grad=True)
+    value = cdf_mixture_kl(logit, loc, scale, torch.randn(3, 2, 1, 5))
+    assert value.isfinite().all()
+    assert all(
+        gradient.isfinite().all() for gradient in torch.autograd.grad(value.sum(), (logit, loc, scale))
+    )
+
+
+def test_gaussian_kl_is_that_of_torch_distributions() -> None:
+    loc, scale = torch.randn(5, 3), torch.rand(5, 3) + 0.1
+    expected = distributions.kl_divergence(
+        distributions.Normal(loc, scale), distributions.Normal(torch.zeros(3), torch.ones(3))
+    ).sum(-1)
+    torch.testing.assert_close(gaussian_kl(loc, scale), expected)
+
+
+def test_gradients_of_divergences_by_finite_differences() -> None:
+    generator = torch.Generator().manual_seed(1)
+    logit = torch.randn(3, generator=generator)
+    loc, scale = torch.randn(3, 2, 4, generator=generator), torch.rand(3, 2, 4, generator=generator) + 0.3
+    noise = torch.randn(3, 2, 4, 6, generator=generator, dtype=torch.double)
+    parameters = [values.double().requires_grad_() for values in (logit, loc, scale)]
+    for kl in (mixture_kl, cdf_mixture_kl):
+        assert torch.autograd.gradcheck(lambda *given, kl=kl: kl(*given, noise), parameters)
+    assert torch.autograd.gradcheck(gaussian_kl, parameters[1:])
