@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,6 @@ from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
 from fairall.nn.native.calls import takes
 from fairall.nn.native.divergence import NativeMixtureKL
-from fairall.randomness import SeedStreams
 
 
 @dataclass(frozen=True)
@@ -222,27 +221,19 @@ MIXTURE_KL = {KL.density: mixture_kl, KL.cdf: cdf_mixture_kl}
 """The KL term of U by `protocol.kl`."""
 
 
-def one_epoch(
-    loss_of: Callable[[Decided], Tensor],
-    optimiser: Adam,
-    decided: Decided,
-    n_batches: int,
-    streams: SeedStreams,
-) -> float:
-    """Train for one pass over all applicants, in minibatches shuffled per replicate.
+def train_on(batches: Iterable[Decided], loss_of: Callable[[Decided], Tensor], optimiser: Adam) -> float:
+    """Make a step of gradient descent on each minibatch.
 
     Args:
+        batches: at least one.
         loss_of: loss of a minibatch, shape (E,). Its sum over replicates is minimised, which gives each the
             gradient that it has alone, to rounding (docs/reliability.md).
         optimiser: of the parameters that the loss depends on.
-        decided: applicants, B rows.
-        n_batches: number of minibatches.
-        streams: shuffles the applicants.
 
     Returns:
         Loss of the last minibatch, averaged over replicates.
     """
-    for batch in decided.minibatches(n_batches, streams):
+    for batch in batches:
         optimiser.zero_grad()
         loss = loss_of(batch)
         loss.sum().backward()

@@ -132,10 +132,10 @@ def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step:
     if free is None:  # no policy asks for scores
         return lambda x, s: s
     if not world.moves:
-        return free.score
+        return free.log_odds
 
     def score(x: Tensor, s: Tensor) -> Tensor:
-        return world.probability(free.score(x, s).sigmoid(), s, time_step).logit(eps=SURE)
+        return world.probability(free.log_odds(x, s).sigmoid(), s, time_step).logit(eps=SURE)
 
     train = world.evaluated(training.data.train, time_step)
     policies["oracle_fair"].choose_thresholds(score(train.x, train.s), train.s)

@@ -318,7 +318,7 @@ def test_a_method_that_is_none_is_one_line(
         "from fairall.models.learner import Learner\n"
         "class Lacking(Learner):\n"
         "    def warm_up_epoch(self, decided, epoch): ...\n"
-        "    def propensity(self, x, s, streams): ...\n"
+        "    def score(self, x, s, streams): ...\n"
         "class Untyped(Lacking):\n"
         "    config_type = dict\n"
         "    def update(self, decided): ...\n"

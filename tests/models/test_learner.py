@@ -42,7 +42,7 @@ class Small(Learner):
             loss.backward()
             optimiser.step()  # type: ignore[union-attr]
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return torch.full_like(s, 0.5)
 
 

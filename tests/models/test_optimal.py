@@ -11,7 +11,7 @@ from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
-from fairall.models.optimal import Optimal
+from fairall.models.oracle import Optimal
 from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
 from tests.conftest import no_cache

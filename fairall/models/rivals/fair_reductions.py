@@ -138,13 +138,10 @@ class FairReductions(Learner):
         """T^(2α), the number of applicants who are all accepted."""
         return math.ceil(self.horizon ** (2.0 * self.config.alpha))
 
-    def warm_up_epochs(self) -> int:
-        """One, which remembers the people of the warm-up."""
-        return 1
-
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Remember the people; nothing is learned before everybody was accepted for a while."""
-        self.remember(decided, first=False)
+        """Remember the people, in the first one; nothing is learned before all were accepted for a while."""
+        if epoch == 0:
+            self.remember(decided, first=False)
         return {}
 
     def update(self, decided: Decided) -> None:
@@ -194,10 +191,10 @@ class FairReductions(Learner):
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
-        return torch.cat([self.inputs(x), s.unsqueeze(-1), torch.ones_like(s).unsqueeze(-1)], dim=-1)
+        return torch.cat([self.inputs.with_s(x, s), torch.ones_like(s).unsqueeze(-1)], dim=-1)
 
     @torch.no_grad()
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """(1 − 2μ)·Σ Q_π·π + μ, and 1 in the phase that accepts everybody; draws nothing."""
         if int(self.seen) < self.first_people:
             return torch.ones_like(s)

@@ -86,7 +86,7 @@ class Fixed(Learner):
     def update(self, decided: Any) -> None:
         pass
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         raw = x.numpy() * self.scaler.scale + self.scaler.mean
         return torch.tensor(policy(raw[..., 0], raw[..., 1]))
 
