@@ -17,12 +17,12 @@ from torch import Tensor
 
 from fairall.config.checks import at_least, copies, hidden_sizes, not_negative, one_of, positive, require
 from fairall.data.people import Decided
-from fairall.models.classifier import ClassifierNet, Remembering, RememberingConfig
+from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import ips_weight, masked_mean, train_on
 from fairall.nn.adam import Adam
-from fairall.nn.stacked import StackedLinear
+from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
 
 FAIRNESS = ("tpr", "accuracy")
@@ -65,14 +65,14 @@ class PastPolicies:
         seeds: the E seeds.
     """
 
-    def __init__(self, net: ClassifierNet, seeds: list[int]) -> None:
+    def __init__(self, net: StackedMLP, seeds: list[int]) -> None:
         self.net = net.requires_grad_(False)
         self.streams = SeedStreams(seeds, "past policies")
         self.added = 0
         # A policy that is not there yet accepts nobody.
         cast(StackedLinear, net.layers[-1]).bias.fill_(-torch.inf)
 
-    def add(self, policy: ClassifierNet) -> None:
+    def add(self, policy: StackedMLP) -> None:
         """Add a policy of every seed, which may replace another or be left out."""
         n_seeds = len(self.streams)
         most = len(self.net.weights_and_biases()[0]) // n_seeds

@@ -61,11 +61,10 @@ def linear(net: StackedMLP, slope: float, intercept: float = 0.0) -> None:
 def without_hidden_layers(learner: SellfOneStep) -> SellfOneStep:
     """The learner with linear nets."""
     seeds = list(learner.setting.seeds)
-    n_in, n_past = learner.classifier.inputs.size + 1, learner.config.past_policies
-    learner.policy = StackedMLP(n_in, [], 1, SeedStreams(seeds, "linear policy"))
-    learner.classifier = StackedMLP(n_in, [], 1, SeedStreams(seeds, "linear predictor"))
-    copies = SeedStreams([seed for seed in seeds for _ in range(n_past)], "linear past")
-    learner.past = PastPolicies(StackedMLP(n_in, [], 1, copies), seeds)
+    learner.policy = learner.net([], SeedStreams(seeds, "linear policy"))
+    learner.classifier = learner.net([], SeedStreams(seeds, "linear predictor"))
+    copies = SeedStreams([seed for seed in seeds for _ in range(learner.config.past_policies)], "linear past")
+    learner.past = PastPolicies(learner.net([], copies), seeds)
     learner.optimiser = Adam(learner.classifier.parameters(), learner.config.learning_rate)
     learner.policy_optimiser = Adam(learner.policy.parameters(), learner.config.policy_learning_rate)
     return learner
