@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairall.config.choices import shown
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.models.oracle import Oracle, oracles
@@ -20,14 +21,7 @@ from fairall.results.summary import measure_table, summarise
 from fairall.worlds.world import World
 
 # Policies that every run is compared with, as tables and figures name them.
-REFERENCES = {
-    "accept_all": "accept everybody",
-    "reject_all": "accept nobody",
-    "oracle": "knows every label",
-    "oracle_fair": "knows every label, with parity",
-}
-
-
+REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 
 
