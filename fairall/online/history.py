@@ -13,6 +13,7 @@ from fairall.data.people import Decisions, People
 from fairall.storage.spool import Spool
 
 MEASURE, OBSERVED = "measure ", "observed "  # prefixes of names in a record
+PLAIN = ("largest_weight", "longest_rejection", "_rejections", "_at_first")  # attributes of the state
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,11 @@ class History:
 
     Args:
         n_seeds: E.
-        keep_propensity: whether to record `propensity`.
+        keep_propensity: whether to record the propensities of the decisions taken.
 
     Attributes:
-        steps: a record per time step from 1.
+        steps: a record per time step from 1: `s` and `label` of the applicants (E, N), `accepted` and further
+            decisions, `propensity` if it is kept, values of the world and measures of the policy.
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
         longest_rejection: the most steps in a row in which a seed accepted nobody, shape (E,).
     """
@@ -65,16 +67,6 @@ class History:
         }
 
     @property
-    def s(self) -> Tensor:
-        """Sensitive attribute of the applicants, shape (T, E, N)."""
-        return self.steps.read()["s"]
-
-    @property
-    def label(self) -> Tensor:
-        """Proxy labels of the applicants, revealed or not, shape (T, E, N)."""
-        return self.steps.read()["label"]
-
-    @property
     def accepted(self) -> Tensor:
         """The decisions taken, shape (T, E, N), bool."""
         return self.steps.read()["accepted"]
@@ -86,11 +78,6 @@ class History:
         `accepted`, or, where `protocol.effective` is `decided_again`, those of the updated policy.
         """
         return self.steps.read().get("counted", self.accepted)
-
-    @property
-    def propensity(self) -> Tensor:
-        """π(d=1 | x, s) of the decisions taken, if they are kept, shape (T, E, N)."""
-        return self.steps.read()["propensity"]
 
     @property
     def observed(self) -> dict[str, Tensor]:
@@ -161,14 +148,8 @@ class History:
 
     def state_dict(self) -> dict[str, Any]:
         """All that is recorded, or where it is (`Spool.state_dict`), as plain containers of tensors."""
-        return {
-            "steps_done": self.steps_done,
-            "steps": self.steps.state_dict(),
-            "at_first": self._at_first,
-            "largest_weight": self.largest_weight,
-            "longest_rejection": self.longest_rejection,
-            "rejections": self._rejections,
-        }
+        plain = {name: getattr(self, name) for name in PLAIN}
+        return plain | {"steps_done": self.steps_done, "steps": self.steps.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned.
@@ -177,7 +158,5 @@ class History:
             DamagedFileError: if the steps are damaged; nothing is changed then.
         """
         self.steps.load_state_dict(state["steps"])
-        self._at_first = state["at_first"]
-        self.largest_weight = state["largest_weight"]
-        self.longest_rejection = state["longest_rejection"]
-        self._rejections = state["rejections"]
+        for name in PLAIN:
+            setattr(self, name, state[name])

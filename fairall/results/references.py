@@ -147,7 +147,7 @@ def _measure(
     evaluation = training.evaluation
     evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
     for name, p in CONSTANT.items():
-        series[name].measures.append(evaluation.measure_constant(p))
+        series[name].measures.append(evaluation.measure_by(lambda x, s, p=p: torch.full_like(s, p)))
     for name, policy in policies.items():
         series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
 

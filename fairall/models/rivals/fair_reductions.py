@@ -59,7 +59,7 @@ class FairReductionsConfig(ModelConfig):
 
 
 @dataclass(frozen=True)
-class Logged(Decided):
+class Phased(Decided):
     """Decided people, and whether they are of the phase that accepts everybody, shape (E, B), bool."""
 
     first: Tensor
@@ -122,7 +122,7 @@ class FairReductions(Learner):
     def __init__(self, config: FairReductionsConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.inputs = FeatureInputs(setting.schema)
-        self.memory = Memory("all", of=Logged)
+        self.memory = Memory("all", of=Phased)
         n_seeds, n_classifiers = len(setting.seeds), 2 * (config.rounds + 1)
         self.register_buffer("seen", torch.tensor(0))
         self.register_buffer("classifiers", torch.zeros(n_seeds, n_classifiers, self.inputs.size + 2))
@@ -175,7 +175,7 @@ class FairReductions(Learner):
     def problem(self) -> Problem:
         """The people remembered, with losses and the constraint."""
         known = self.memory.rows()
-        assert isinstance(known, Logged)
+        assert isinstance(known, Phased)
         weight = ips_weight(known.propensity, known.accepted, self.setting.protocol.max_ips_weight)
         weight = weight * known.accepted
         total = weight.sum(-1, keepdim=True).clamp(min=1.0)
@@ -204,7 +204,7 @@ class FairReductions(Learner):
 
     def remember(self, decided: Decided, *, first: bool) -> None:
         """Remember people, who are of the phase that accepts everybody if `first`."""
-        self.memory.add(Logged(**vars(decided), first=torch.full_like(decided.accepted, first)))
+        self.memory.add(Phased(**vars(decided), first=torch.full_like(decided.accepted, first)))
 
 
 def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
@@ -250,8 +250,8 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     Returns:
         Two classifiers for each of `rounds` + 1 policies.
     """
-    oracle = Oracle(problem, iterations)
-    best = oracle(problem.loss)
+    best_response = ExponentiatedGradient(problem, iterations)
+    best = best_response(problem.loss)
     least = (problem.accepted(best) * problem.loss).sum(-1)
     n_seeds, n = problem.loss.shape
     chosen: list[Found] = []
@@ -260,7 +260,7 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
         accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
         yes = (1.0 - 2.0 * mu) * accepts + mu
         no = (1.0 - 2.0 * mu) * (q.sum(-1, keepdim=True) - accepts) + mu
-        found = oracle(problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n)
+        found = best_response(problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n)
         own = problem.accepted(found)
         v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
         regret = ((own * problem.loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
@@ -280,7 +280,7 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     )
 
 
-class Oracle:
+class ExponentiatedGradient:
     """Finds a randomised linear classifier of least cost among those that respect the constraint.
 
     The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best

@@ -13,9 +13,9 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Setting
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
+    ExponentiatedGradient,
     FairReductions,
     FairReductionsConfig,
-    Oracle,
     Problem,
     best_mixture,
     distribution,
@@ -119,7 +119,7 @@ def test_the_oracle_finds_the_best_fair_policy_of_few_kinds_of_people(slack: flo
     problem = Problem(
         columns, (shares * (0.5 - worth)).unsqueeze(0), largest_deviation(shares.unsqueeze(0), s), slack
     )
-    accepts = problem.accepted(Oracle(problem, 50)(problem.loss))
+    accepts = problem.accepted(ExponentiatedGradient(problem, 50)(problem.loss))
     gaps = problem.gap[0].double().numpy()
     best = linprog(problem.loss[0].numpy(), A_ub=[gaps, -gaps], b_ub=[slack] * 2, bounds=(0, 1))
     assert (accepts * problem.loss).sum().item() == pytest.approx(best.fun, abs=3e-3)
@@ -137,17 +137,17 @@ def test_the_oracle_is_as_good_as_fairlearn() -> None:
     other.fit(x, label, sensitive_features=x[:, 1])
     mixed = zip(other.weights_, other.predictors_, strict=True)
     theirs = torch.tensor(sum(weight * one.predict(x) for weight, one in mixed)).float()
-    ours = problem.accepted(Oracle(problem, 50)(problem.loss))[0]
+    ours = problem.accepted(ExponentiatedGradient(problem, 50)(problem.loss))[0]
     assert (ours * problem.loss).sum() <= (theirs * problem.loss).sum() + 0.005
     assert (ours * problem.gap).sum().abs() <= problem.slack + 1e-5
     # Without the constraint the gap would be far from it.
-    free = problem.accepted(Oracle(replace(problem, slack=1.0), 50)(problem.loss))[0]
+    free = problem.accepted(ExponentiatedGradient(replace(problem, slack=1.0), 50)(problem.loss))[0]
     assert (free * problem.gap).sum() > 3 * problem.slack
 
 
 def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> None:
     problem, mu, psi = population(3), 0.1, 20.0
-    best = problem.accepted(Oracle(problem, 30)(problem.loss))
+    best = problem.accepted(ExponentiatedGradient(problem, 30)(problem.loss))
     least = (best * problem.loss).sum(-1)
     found = distribution(problem, iterations=30, rounds=8, mu=mu, psi=psi)
     torch.testing.assert_close(found.probability.sum(-1), torch.ones(3))
