@@ -35,11 +35,10 @@ class History:
 
     Args:
         n_seeds: E.
-        keep_propensity: whether to record the propensities of the decisions taken.
+        keep_propensity: whether to record `propensity`.
 
     Attributes:
-        steps: a record per time step from 1: `s` and `label` of the applicants (E, N), `accepted` and further
-            decisions, `propensity` if it is kept, values of the world and measures of the policy.
+        steps: a record per time step from 1.
         largest_weight: largest 1/π of the applicants accepted so far, shape (E,).
         longest_rejection: the most steps in a row in which a seed accepted nobody, shape (E,).
     """
@@ -67,6 +66,16 @@ class History:
         }
 
     @property
+    def s(self) -> Tensor:
+        """Sensitive attribute of the applicants, shape (T, E, N)."""
+        return self.steps.read()["s"]
+
+    @property
+    def label(self) -> Tensor:
+        """Proxy labels of the applicants, revealed or not, shape (T, E, N)."""
+        return self.steps.read()["label"]
+
+    @property
     def accepted(self) -> Tensor:
         """The decisions taken, shape (T, E, N), bool."""
         return self.steps.read()["accepted"]
@@ -78,6 +87,11 @@ class History:
         `accepted`, or, where `protocol.effective` is `decided_again`, those of the updated policy.
         """
         return self.steps.read().get("counted", self.accepted)
+
+    @property
+    def propensity(self) -> Tensor:
+        """π(d=1 | x, s) of the decisions taken, if they are kept, shape (T, E, N)."""
+        return self.steps.read()["propensity"]
 
     @property
     def observed(self) -> dict[str, Tensor]:

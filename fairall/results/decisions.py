@@ -114,18 +114,18 @@ def _table(
     whole: Mapping[str, bool] | None,
 ) -> pd.DataFrame:
     """The rows of some seeds and time steps; `whole` is that of the run where they are not all."""
-    data, names = training.data, column_names(training.data)
-    kept, observed = training.history.steps.read(), training.history.observed
+    data, history = training.data, training.history
+    names, observed = column_names(data), history.observed
 
     def in_rows(values: Tensor) -> np.ndarray:
         return _in_rows(values[steps, seeds])
 
-    accepted = in_rows(kept["accepted"])
+    accepted = in_rows(history.accepted)
     known = accepted & ~in_rows(observed["censored"]) if "censored" in observed else accepted
-    label = pd.array(in_rows(observed.get("revealed_label", kept["label"])), dtype="Int8")
+    label = pd.array(in_rows(observed.get("revealed_label", history.label)), dtype="Int8")
     label[~known] = pd.NA
     of_seeds = training.evaluation.seeds[seeds]
-    time_steps = np.repeat(np.arange(steps.start + 1, steps.stop + 1), kept["s"].shape[2])
+    time_steps = np.repeat(np.arange(steps.start + 1, steps.stop + 1), history.accepted.shape[2])
     if whole is not None:
         features = {
             name: values.astype(float) if values.dtype.kind == "i" and not whole[name] else values
@@ -135,8 +135,8 @@ def _table(
         names["seed"]: np.repeat(np.array(of_seeds), len(time_steps)),
         names["time_step"]: np.tile(time_steps, len(of_seeds)),
         **features,
-        **_group_column(in_rows(kept["s"]), data),
-        names["propensity"]: in_rows(kept["propensity"]).astype(np.float32),
+        **_group_column(in_rows(history.s), data),
+        names["propensity"]: in_rows(history.propensity).astype(np.float32),
         names["decision"]: accepted.astype(np.int8),
         names["label"]: label,
     }

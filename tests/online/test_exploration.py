@@ -267,7 +267,7 @@ def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_confi
     resumed.load_state_dict(torch.load(buffer, weights_only=True))
     run(resumed, 9)
     assert_same_history(undisturbed.history, resumed.history)
-    propensity = undisturbed.history.steps.read()["propensity"][2:]
+    propensity = undisturbed.history.propensity[2:]
     assert {0.0, 0.25, 1.0} == set(propensity.unique().tolist())
 
 
@@ -276,7 +276,7 @@ def test_a_method_of_deterministic_decisions_explores(
 ) -> None:
     own = process("fairlog", credit, compose_config, EPSILON, "model.decision=deterministic")
     history = run(own, 6)
-    propensity, accepted = history.steps.read()["propensity"], history.accepted
+    propensity, accepted = history.propensity, history.accepted
     assert set(propensity.unique().tolist()) == {0.25, 1.0}
     assert accepted[propensity == 1].all()
     assert accepted[propensity < 1].float().mean().item() == pytest.approx(0.25, abs=0.08)

@@ -113,7 +113,7 @@ def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: P
 def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(credit: PreparedData) -> None:
     learner = Coin(0.3)
     history = run(online(learner, credit, [0, 1, 2]), 30)
-    accepted, label = history.accepted, history.steps.read()["label"]
+    accepted, label = history.accepted, history.label
     assert abs(accepted.float().mean() - 0.3) < 0.02
     for t, decided in enumerate(learner.seen):
         assert (decided.label[~decided.accepted] == 0).all()
@@ -210,7 +210,7 @@ def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
     # By common random numbers as many flip as the propensities differ: no more.
     assert end["effective_cfu"].mean() == pytest.approx(end["cfu"].mean(), abs=0.03)
     # Within a group the other attribute moves everybody the same way.
-    s = history.steps.read()["s"]
+    s = history.s
     assert ((accepted >= other) | (s < 0)).all()
 
 
@@ -304,10 +304,10 @@ def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: Prepared
     learner, explores = Rarer(0.0), stuck(after=2, propensity=0.2)
     guards = {"decide_again": True, "exploration": explores}
     history = run(online(learner, credit, [0, 1], keep_propensity=True, **guards), 40)
-    assert len(history.steps.read()["propensity"]) == 40
-    for kept, decided in zip(history.steps.read()["propensity"], learner.seen, strict=True):
+    assert len(history.propensity) == 40
+    for kept, decided in zip(history.propensity, learner.seen, strict=True):
         assert torch.equal(kept, decided.propensity)
-    raised = history.steps.read()["propensity"][20:]
+    raised = history.propensity[20:]
     assert (raised == torch.tensor(0.2)).any()
     again = run(online(Rarer(0.0), credit, [0, 1], **guards), 40)
     assert "propensity" not in again.steps.read()
@@ -374,7 +374,7 @@ class Alternating(Coin):
 def test_effective_measures_count_what_is_decided_at_first_or_again(again: bool) -> None:
     data, seeds, learner = load_dataset("synthetic").prepare(), [0, 1], Alternating(0.0)
     history = run(online(learner, data, seeds, decide_again=again), 5)
-    s, label = history.steps.read()["s"], history.steps.read()["label"]
+    s, label = history.s, history.label
     first_choice = (s * torch.tensor([1.0, -1, 1, -1, 1])[:, None, None]) > 0
     counted = ~first_choice if again else first_choice
     assert torch.equal(history.accepted, first_choice)

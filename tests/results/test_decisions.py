@@ -136,8 +136,8 @@ def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
     revealed, truth, accepted, lost, propensity, s = (
         values.transpose(0, 1).flatten().numpy()
         for values in (
-            history.observed["revealed_label"], history.steps.read()["label"], history.accepted,
-            history.observed["censored"], history.steps.read()["propensity"], history.steps.read()["s"],
+            history.observed["revealed_label"], history.label, history.accepted,
+            history.observed["censored"], history.propensity, history.s,
         )
     )  # fmt: skip
     told = table["label"].notna().to_numpy()
@@ -162,9 +162,9 @@ def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
     assert torch.equal(s, torch.stack([step.s for step in people], 1).flatten())
     names = column_names(training.data)
     propensity = text[names["propensity"]].astype(np.float32).to_numpy()
-    assert (propensity == history.steps.read()["propensity"].transpose(0, 1).flatten().numpy()).all()
+    assert (propensity == history.propensity.transpose(0, 1).flatten().numpy()).all()
     accepted = history.accepted.transpose(0, 1).flatten().numpy()
-    label = history.steps.read()["label"].transpose(0, 1).flatten().numpy()
+    label = history.label.transpose(0, 1).flatten().numpy()
     assert (text[names["decision"]] == np.where(accepted, "1", "0")).all()
     assert (text[names["label"]] == np.where(accepted, np.where(label == 1, "1", "0"), "")).all()
     return text
@@ -267,7 +267,7 @@ def test_whole_numbers_and_words() -> None:
 def test_a_diverged_seed_has_no_propensities(tmp_path: Path) -> None:
     training = trained(tmp_path)
     history = training.history
-    history.steps.read()["propensity"].fill_(torch.nan)
+    history.propensity.fill_(torch.nan)
     history.accepted.zero_()
     RunFolder(tmp_path).write_decisions(decision_tables(training))
     text = pd.read_csv(tmp_path / "decisions.csv", dtype=str, keep_default_na=False)
