@@ -147,9 +147,13 @@ def _measure(
     evaluation = training.evaluation
     evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
     for name, p in CONSTANT.items():
-        series[name].measures.append(evaluation.measure_by(lambda x, s, p=p: torch.full_like(s, p)))
+        series[name].measures.append(evaluation.measure_by(partial(_same_for_all, p)))
     for name, policy in policies.items():
         series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
+
+
+def _same_for_all(p: float, x: Tensor, s: Tensor) -> Tensor:
+    return torch.full_like(s, p)
 
 
 def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
