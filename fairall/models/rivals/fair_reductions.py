@@ -83,11 +83,6 @@ class Problem:
     gap: Tensor
     slack: float
 
-    def accepted(self, found: Found) -> Tensor:
-        """Acceptance probabilities of a randomised classifier for everybody, shape (E, N)."""
-        decides = (self.columns @ found.classifiers.mT > 0).to(self.columns.dtype)
-        return (decides @ found.probability.unsqueeze(-1)).squeeze(-1)
-
 
 @dataclass(frozen=True)
 class Found:
@@ -95,6 +90,11 @@ class Found:
 
     classifiers: Tensor
     probability: Tensor
+
+    def accepted(self, columns: Tensor) -> Tensor:
+        """Acceptance probabilities of people of given inputs (E, N, D), shape (E, N)."""
+        decides = (columns @ self.classifiers.mT > 0).to(columns.dtype)
+        return (decides @ self.probability.unsqueeze(-1)).squeeze(-1)
 
 
 class FairReductions(Learner):
@@ -198,8 +198,7 @@ class FairReductions(Learner):
         """(1 − 2μ)·Σ Q_π·π + μ, and 1 in the phase that accepts everybody; draws nothing."""
         if int(self.seen) < self.first_people:
             return torch.ones_like(s)
-        decides = (self.columns(x, s) @ self.classifiers.mT > 0).to(x.dtype)
-        accepted = (decides @ self.probability.unsqueeze(-1)).squeeze(-1).clamp(0.0, 1.0)
+        accepted = Found(self.classifiers, self.probability).accepted(self.columns(x, s)).clamp(0.0, 1.0)
         return (1.0 - 2.0 * self.config.mu) * accepted + self.config.mu
 
     def remember(self, decided: Decided, *, first: bool) -> None:
@@ -252,7 +251,7 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     """
     best_response = ExponentiatedGradient(problem, iterations)
     best = best_response(problem.loss)
-    least = (problem.accepted(best) * problem.loss).sum(-1)
+    least = (best.accepted(problem.columns) * problem.loss).sum(-1)
     n_seeds, n = problem.loss.shape
     chosen: list[Found] = []
     pi, q, b = torch.zeros(n_seeds, n, 0), torch.zeros(n_seeds, 0), torch.zeros(n_seeds, 0)
@@ -261,7 +260,7 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
         yes = (1.0 - 2.0 * mu) * accepts + mu
         no = (1.0 - 2.0 * mu) * (q.sum(-1, keepdim=True) - accepts) + mu
         found = best_response(problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n)
-        own = problem.accepted(found)
+        own = found.accepted(problem.columns)
         v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
         regret = ((own * problem.loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
         d = v - regret - 4.0
