@@ -54,8 +54,8 @@ class SemiSupervisedVAE(nn.Module):
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""
-        given = torch.cat([self.vae.inputs(x).mT, s.unsqueeze(1)], dim=1)
-        return self.classifier.forward_transposed(given, dropout_streams).squeeze(1)
+        columns = self.vae.inputs.columns_with_s(x, s)
+        return self.classifier.forward_transposed(columns, dropout_streams).squeeze(1)
 
     def posteriors(self, x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
         """Locations and scales of q(z | x, s, ũ) for ũ = 0 and ũ = 1, each of shape (E, B, 2, Z)."""

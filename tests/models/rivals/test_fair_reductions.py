@@ -170,12 +170,8 @@ def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> N
     assert (pi.min(-1).values > 0.05).all()
     assert (pi.max(-1).values < 0.95).all()
     # Greater ψμ discounts regret less, and the distribution earns more where regret counts.
-    loss = [
-        (
-            accepted(problem, distribution(problem, iterations=30, rounds=8, mu=mu, psi=psi)) * problem.loss
-        ).sum(-1)
-        for psi in (0.2, 200.0)
-    ]
+    mixtures = [distribution(problem, iterations=30, rounds=8, mu=mu, psi=psi) for psi in (0.2, 200.0)]
+    loss = [(accepted(problem, found) * problem.loss).sum(-1) for found in mixtures]
     assert (loss[0] < loss[1]).all()
 
 
