@@ -1,4 +1,6 @@
-"""Hook of MkDocs that adds the README, notebooks, and files outside docs/ to which a page links, to the site.
+"""Hooks of MkDocs: files outside docs/ on the site, and the pages of methods in the navigation.
+
+The README, notebooks, and files outside docs/ to which a page links are added.
 
 A file of docs/ has its path in docs/ on the site, another file its path in the checkout. A notebook becomes a
 page of its cells and their stored outputs.
@@ -22,7 +24,16 @@ if TYPE_CHECKING:
 
 CHECKOUT = Path(__file__).parents[1]
 RELATIVE_LINK = re.compile(r"(?<=\]\()(?![\w+.-]+:)[^()\s#]+")  # its path, without an anchor
+METHOD = re.compile(r"(?<=\]\()methods/\w+\.md")
 WIDTH = 86  # characters of a line of output
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of methods behind that of all methods, in the order of its table; see MkDocs."""
+    (methods,) = (pages for part in config.nav for pages in part.values() if "methods.md" in pages)
+    links = METHOD.findall((CHECKOUT / "docs" / "methods.md").read_text())
+    methods[1:1] = dict.fromkeys(links)
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -30,15 +30,12 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
 from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
-from fairall.randomness import FixedSamples, normal_points
+from fairall.randomness import FixedSamples
 from fairall.storage.files import atomic, damaged, why_no_file, write_sums
 
 FORMAT = 5  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
-# Points instead of draws of z, others for each seed: the root mean square error of π is at most 0.004 for
-# trained policies with latents of 3 to 20, and that of the mean over ten seeds 0.001 (docs/protocols.md).
-POINTS = 128
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
 MOST_BYTES = {SUMS: 10_000, FEATURES: 8 * 1024**2}  # before a file is read
 MOST_SHOWN = 500  # characters of a message about them
@@ -78,9 +75,7 @@ class Policy:
     @classmethod
     def of(cls, learner: Learner, data: PreparedData) -> Policy:
         """The policy of a learner trained on `data`."""
-        size = learner.noise_size()
-        points = torch.stack([normal_points(size, POINTS, seed) for seed in learner.setting.seeds])
-        return cls(learner, PeopleReader.of(data), points)
+        return cls(learner, PeopleReader.of(data), _points_of(learner))
 
     def save(self, folder: Path, config: dict[str, Any]) -> None:
         """Write config.yaml, features.json, weights.safetensors and, last, SUMS.
@@ -130,9 +125,12 @@ class Policy:
             raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
         learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)
         learner = _built(config, reader, learner_tensors, folder)
-        if not _alike(learner.state_dict(), learner_tensors) or points.shape[1] != learner.noise_size():
+        fits = _alike(learner.state_dict(), learner_tensors)
+        if fits:
+            learner.load_state_dict(learner_tensors)
+            fits = points.shape[1] == _points_of(learner).shape[1]
+        if not fits:
             raise FairAllError(f"{folder / WEIGHTS} does not fit {config.model._target_}: run it anew")
-        learner.load_state_dict(learner_tensors)
         return cls(learner, reader, points, stored, tuple(modules))
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
@@ -224,10 +222,11 @@ class Policy:
     def threshold(self) -> float:
         """Least probability of acceptance at which a decision that is not drawn is positive.
 
-        The learner's `decision_threshold`; ½ where policies are deterministic, of which the probability is
-        the share of seeds that accept.
+        That of the learner's rule; ½ where its π is 0 or 1, of which the probability is the share of seeds
+        that accept.
         """
-        return 0.5 if self.learner.deterministic else self.learner.decision_threshold
+        rule = self.learner.rule
+        return rule.threshold if rule.drawn else 0.5
 
     @cached_property
     def diverged(self) -> list[int]:
@@ -283,6 +282,15 @@ class Policy:
         if int(number) in self.diverged:
             raise FairAllError(f"policy {policy} has diverged: choose another, or the mean of the others")
         return [self.seeds.index(int(number))]
+
+
+def _points_of(learner: Learner) -> Tensor:
+    """Points of the size that the learner asks for, see `FixedSamples`."""
+    seeds, schema = learner.setting.seeds, learner.setting.schema
+    somebody = torch.tensor([feature.codes[0] if feature.codes else 0.0 for feature in schema])
+    streams = FixedSamples(seeds)
+    learner.propensity(somebody.expand(len(seeds), 1, -1), torch.ones(len(seeds), 1), streams)
+    return streams.points
 
 
 def load_reader(folder: Path) -> PeopleReader:

@@ -131,7 +131,7 @@ def assert_same_history(a: History, b: History) -> None:
 
 def warm_up(learner: Learner, decided: Decided) -> list[dict[str, float]]:
     """All of a learner's warm-up; the figures of its epochs."""
-    return [learner.warm_up_epoch(decided, epoch) for epoch in range(learner.warm_up_epochs())]
+    return [learner.warm_up_epoch(decided, epoch) for epoch in range(learner.setting.schedule.warm_up_epochs)]
 
 
 @pytest.fixture(scope="session")

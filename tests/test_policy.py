@@ -31,8 +31,8 @@ from fairall.models.fairall import FairAll
 from fairall.models.learner import Setting
 from fairall.models.policy_heads import POLICIES
 from fairall.nn.chunks import in_chunks
-from fairall.policy import POINTS, SUMS, Policy
-from fairall.randomness import FixedSamples, SeedStreams, normal_points
+from fairall.policy import SUMS, Policy
+from fairall.randomness import POINTS, FixedSamples, SeedStreams, normal_points
 from fairall.storage.files import write_sums
 
 TOWNS = ["Bath", "Hull", "York"]
@@ -178,23 +178,19 @@ def test_points_are_finite_standard_normal_and_always_the_same() -> None:
     torch.testing.assert_close(points.mean(1), torch.zeros(20), atol=0.03, rtol=0)
     torch.testing.assert_close(points.std(1), torch.ones(20), atol=0.05, rtol=0)
     assert torch.equal(points, normal_points(20, POINTS, 0))
-    assert normal_points(0, POINTS, 0).shape == (0, POINTS)
 
 
 class Drawing(FairAll):
     """A method that draws in a way of its own."""
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return streams.uniform(x.shape[1])
 
 
 class Averaging(FairAll):
     """A method that averages over a normal variable of its own."""
 
-    def noise_size(self) -> int:
-        return 3
-
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         noise = streams.normal_samples(x.shape[1], 3, 8)
         return torch.sigmoid(x[..., :1] + 5 * noise.sum(-2)).mean(-1)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fairall.config.paths import configuration_root, sweeps_folder
 
@@ -18,6 +19,7 @@ LISTS = {
     "presets": "preset", "sweeps": "sweeps", "runs": "runs", "studies": "studies",
 }  # fmt: skip
 PACKAGE = "# @package"  # how a line begins that is for Hydra
+SHOWN = "# Shown: "  # how the second line of a method begins
 
 
 def choices(own: str | None = None) -> dict[str, dict[str, Path]]:
@@ -48,6 +50,24 @@ def description(path: Path) -> str:
     with path.open(encoding="utf-8", errors="replace") as file:
         first = next((line for line in file if not line.startswith(PACKAGE)), "")
     return first.removeprefix("#").strip() if first.startswith("#") else ""
+
+
+@functools.cache
+def shown(method: str) -> dict[str, str]:
+    """How tables, figures and model cards show a method of this package; empty for a user's own.
+
+    Returns:
+        What follows `SHOWN` in conf/model/<method>.yaml: `label`, and where it has them `page` in
+        docs/methods/, `colour` and `mark`.
+    """
+    path = configuration_root() / "conf" / "model" / f"{method}.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    found = [line.removeprefix(SHOWN) for line in lines if line.startswith(SHOWN)]
+    if not found:
+        return {}
+    import yaml
+
+    return cast(dict[str, str], yaml.load(found[0], Loader=yaml_loader()))
 
 
 def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> list[str]:

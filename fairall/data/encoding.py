@@ -43,3 +43,11 @@ class FeatureInputs:
         if self.ordinal:
             return (x - self.origin) / self.scale
         return torch.cat([x[..., self.numeric], (x[..., self.columns] == self.codes).to(x.dtype)], dim=-1)
+
+    def with_s(self, x: Tensor, s: Tensor) -> Tensor:
+        """Inputs of features (..., D), and s (...) in the last column, shape (..., size + 1)."""
+        return torch.cat([self(x), s.unsqueeze(-1)], dim=-1)
+
+    def columns_with_s(self, x: Tensor, s: Tensor) -> Tensor:
+        """The same with people in columns, shape (E, size + 1, B), for x (E, B, D) and s (E, B)."""
+        return torch.cat([self(x).mT, s.unsqueeze(1)], dim=1)

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from fairall.config.checks import require
 from fairall.config.schema import ModelConfig
-from fairall.data.people import Decided
-from fairall.models.learner import Learner
+from fairall.models.learner import DecisionRule, FixedPolicy, Setting
 from fairall.randomness import SeedStreams
 
 
@@ -27,25 +26,16 @@ class ConstantPolicyConfig(ModelConfig):
         require(0 <= p <= 1, "model.acceptance_probability", p, "from 0 to 1")
 
 
-class ConstantPolicy(Learner):
-    """Policy that accepts everybody with the same probability and learns nothing."""
+class ConstantPolicy(FixedPolicy):
+    """Policy that accepts everybody with the same probability."""
 
     config: ConstantPolicyConfig
     config_type = ConstantPolicyConfig
-    learns = False
 
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Do nothing."""
-        return {}
+    def __init__(self, config: ConstantPolicyConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.rule = DecisionRule(drawn=config.acceptance_probability not in (0.0, 1.0))
 
-    def update(self, decided: Decided) -> None:
-        """Do nothing."""
-
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`; draws nothing."""
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """The probability, shape (E, B); draws nothing."""
         return torch.full_like(s, self.config.acceptance_probability)
-
-    @property
-    def deterministic(self) -> bool:
-        """See `Learner.deterministic`."""
-        return self.config.acceptance_probability in (0.0, 1.0)

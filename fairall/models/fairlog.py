@@ -17,7 +17,7 @@ from torch import Tensor
 from fairall.config.checks import not_negative
 from fairall.config.schema import FairLogMinibatches, FairLogPenalty
 from fairall.data.people import Decided
-from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
+from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.objectives import classification_risk, masked_mean
 
 
@@ -26,7 +26,7 @@ class UnfairLog(IPSClassifier):
 
     def loss(self, batch: Decided) -> Tensor:
         """R (eq. 5), shape (E,)."""
-        return classification_risk(self.classify(batch.x, batch.s, self.streams), batch, self.setting)
+        return classification_risk(self.classifier.logit(batch.x, batch.s, self.streams), batch, self.setting)
 
 
 @dataclass
@@ -50,7 +50,7 @@ class FairLog(IPSClassifier):
     def loss(self, batch: Decided) -> Tensor:
         """R + penalty(λ, DPU) (eq. 19), shape (E,), with the DPU of all applicants of the minibatch."""
         protocol = self.setting.protocol
-        logit = self.classify(batch.x, batch.s, self.streams)
+        logit = self.classifier.logit(batch.x, batch.s, self.streams)
         advantaged = batch.s > 0
         accepts = torch.sigmoid(logit)
         gap = (masked_mean(accepts, advantaged) - masked_mean(accepts, ~advantaged)).abs()

@@ -16,8 +16,15 @@ from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.errors import count
 from fairall.models.alignment import matching_frame
-from fairall.models.learner import DECISIONS, Learner, PretrainCurves, ProgressCallback, Setting, as_decided
-from fairall.models.objectives import one_epoch
+from fairall.models.learner import (
+    DECISIONS,
+    DecisionRule,
+    Learner,
+    PretrainCurves,
+    ProgressCallback,
+    Setting,
+)
+from fairall.models.objectives import train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
 from fairall.models.vae import SemiSupervisedVAE
@@ -97,6 +104,7 @@ class LatentLearner(Learner):
                 dropout=config.clf_dropout,
                 gain=setting.gain,
             )
+        self.rule = DecisionRule(threshold(config.policy, setting), drawn=config.decision == "sample")
         self._start_optimisers()
 
     @abstractmethod
@@ -154,50 +162,29 @@ class LatentLearner(Learner):
         self.model.vae.transfer_from(vae)
         return PretrainCurves(**trained["curves"])
 
-    def warm_up_epochs(self) -> int:
-        """Number of epochs: the schedule's for VAE and classifier, and as many for a policy with a net."""
-        return super().warm_up_epochs() * (1 if self.policy_optimiser is None else 2)
-
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Train VAE and classifier in the first half, the policy in the second."""
-        losses = {}
-        if epoch < self.setting.schedule.warm_up_epochs:
-            losses["loss"] = self._model_epoch(decided)
-        else:
-            self._policy_epoch(decided)
-        if epoch == self.warm_up_epochs() - 1:
+        """Train VAE and classifier for one epoch; after the last one, the policy for as many epochs."""
+        epochs, loss = self.setting.schedule.warm_up_epochs, self._model_epoch(decided)
+        if epoch == epochs - 1:
+            for _ in range(epochs):
+                self._policy_epoch(decided)
             # Where the initial policy accepts only people with label 1, gradients end close to zero. With the
             # second moments of those, Adam's first steps in Phase II would be large enough to kill ReLUs.
             self._start_optimisers()
-        return losses
+        return {"loss": loss}
 
     def update(self, decided: Decided) -> None:
         """Train VAE and classifier for one epoch, then the policy for one."""
         self._model_epoch(decided)
         self._policy_epoch(decided)
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`."""
-        return as_decided(
-            self.decision_score(x, s, streams), self.config.decision, threshold=self.decision_threshold
-        )
-
     @torch.no_grad()
-    def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.decision_score`."""
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """Probability that the policy computes, see `policy_heads.acceptance`."""
         policy, n_samples = self.config.policy, self.config.propensity_samples
         return in_chunks(
             lambda x, s: acceptance(policy, self.model, self.policy_net, x, s, streams, n_samples), x, s
         )
-
-    @property
-    def decision_threshold(self) -> float:
-        """See `Learner.decision_score`."""
-        return threshold(self.config.policy, self.setting)
-
-    def noise_size(self) -> int:
-        """Size of the latent, over which policies average."""
-        return self.config.latent_size
 
     @torch.no_grad()
     def representation(self, x: Tensor, s: Tensor) -> Tensor:
@@ -215,13 +202,13 @@ class LatentLearner(Learner):
         self.policy_optimiser = None if self.policy_net is None else Adam(self.policy_net.parameters(), rate)
 
     def _model_epoch(self, decided: Decided) -> float:
-        n_batches = self.setting.schedule.batches_per_epoch
-        return one_epoch(self.loss, self.model_optimiser, decided, n_batches, self.streams)
+        batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
+        return train_on(batches, self.loss, self.model_optimiser)
 
     def _policy_epoch(self, decided: Decided) -> None:
         if self.policy_optimiser is not None:
-            n_batches = self.setting.schedule.batches_per_epoch
-            one_epoch(self._policy_loss, self.policy_optimiser, decided, n_batches, self.streams)
+            batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
+            train_on(batches, self._policy_loss, self.policy_optimiser)
 
     def _policy_loss(self, batch: Decided) -> Tensor:
         assert self.policy_net is not None

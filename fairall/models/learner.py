@@ -6,7 +6,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 import torch
@@ -36,7 +36,7 @@ ProgressCallback = Callable[..., None]
 `resumed=n` alone reports n units that an earlier process has done, which do not count for the speed.
 """
 
-DECISIONS = ("sample", "deterministic")  # see `as_decided`
+DECISIONS = ("sample", "deterministic")  # `model.decision`: π is the score, or 0 or 1 by a threshold
 
 
 @dataclass(frozen=True)
@@ -77,22 +77,47 @@ class Setting:
         return cls(schema.seen_as(inputs), config.cost.value, list(seeds), config.schedule, config.protocol)
 
 
+@dataclass(frozen=True)
+class DecisionRule:
+    """How scores become acceptance probabilities π.
+
+    Attributes:
+        threshold: score from which on it pays to accept.
+        drawn: whether π is the score itself; otherwise π is 1 from `threshold` on, and 0 below.
+    """
+
+    threshold: float = 0.5
+    drawn: bool = True
+
+    def propensity(self, score: Tensor) -> Tensor:
+        """π of scores in [0, 1], any shape.
+
+        >>> DecisionRule(0.3).propensity(torch.tensor([0.2, 0.7]))
+        tensor([0.2000, 0.7000])
+        >>> DecisionRule(0.3, drawn=False).propensity(torch.tensor([0.2, 0.7]))
+        tensor([0., 1.])
+        """
+        return score if self.drawn else (score >= self.threshold).to(score.dtype)
+
+
 class Learner(nn.Module, ABC):
     """A policy that learns online from the decisions it takes; E replicates at once.
 
     A new method subclasses it, takes its own configuration node and a `Setting`, and is chosen by `_target_`.
     Modules, optimisers and streams that are attributes are part of checkpoints; see `training_state`.
 
+    It defines `score`, `warm_up_epoch` and `update`. It may also set the attributes below and override
+    `explore`, `pretrain`, `pretrain_units`, `notes`, `representation` and `reconstruction`, and nothing else.
+
     Attributes:
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
         net_inputs: how its nets see counts and categories with `protocol.inputs=by_method`.
-        learns: whether it learns from decisions. For one that does not, exploration, warnings about a
-            collapsed policy and the note on hyperparameters are omitted.
+        rule: how its score becomes π; by default π is the score.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
     net_inputs: ClassVar[NetInputs] = NetInputs.codes
-    learns: ClassVar[bool] = True
+    rule: DecisionRule = DecisionRule()
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()
@@ -109,29 +134,35 @@ class Learner(nn.Module, ABC):
 
         Args:
             decided: labelled and unlabelled people, B rows; the same in all epochs.
-            epoch: 0 .. `warm_up_epochs()` − 1.
+            epoch: 0 .. `setting.schedule.warm_up_epochs` − 1.
 
         Returns:
             Values to display, by name.
         """
 
-    def warm_up_epochs(self) -> int:
-        """Number of warm-up epochs."""
-        return self.setting.schedule.warm_up_epochs
+    @abstractmethod
+    def update(self, decided: Decided) -> None:
+        """Train on the B applicants of one time step and the decisions taken on them."""
 
     @abstractmethod
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """π(d=1 | x, s) of the current policy.
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """How much speaks for accepting, in [0, 1]: what `rule` turns into π(d=1 | x, s).
 
         Args:
             x: features, shape (E, B, D).
             s: sensitive attribute in {−1, +1}, shape (E, B).
-            streams: draw the samples that the policy averages over; equal streams give common random numbers.
-                A deployed policy gets `FixedSamples`, see `noise_size`.
+            streams: draw the samples that the score is averaged over, by `normal_samples`; equal streams give
+                common random numbers. A deployed policy gets `FixedSamples`.
 
         Returns:
             Shape (E, B), in [0, 1].
         """
+
+    @final
+    @torch.no_grad()
+    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """π(d=1 | x, s) of the current policy, shape (E, B), in [0, 1]; arguments as for `score`."""
+        return self.rule.propensity(self.score(x, s, streams))
 
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
         """Acceptance probabilities with which applicants are decided on; those of the policy by default.
@@ -143,47 +174,14 @@ class Learner(nn.Module, ABC):
             x: features, shape (E, N, D).
             s: sensitive attribute in {−1, +1}, shape (E, N).
             propensity: of the policy, shape (E, N).
-            uniform: random numbers in [0, 1) of the decisions, shape (E, N): who has one below what is
-                returned is accepted. A method that draws candidates compares these with their probability.
+            uniform: random numbers in [0, 1) of the decisions, shape (E, N): applicants whose number is below
+                what is returned are accepted. A method that draws candidates compares these with their
+                probability.
 
         Returns:
             Shape (E, N), in [0, 1].
         """
         return propensity
-
-    @property
-    def draws(self) -> bool:
-        """Whether decisions on applicants are drawn, from π or by an `explore` of the method's own."""
-        return not self.deterministic or type(self).explore is not Learner.explore
-
-    def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """Probability that a deterministic policy accepts from `decision_threshold` on, shape (E, B).
-
-        By default π(d=1 | x, s), see `propensity` for arguments; draws nothing but what that draws.
-        """
-        return self.propensity(x, s, streams)
-
-    @property
-    def decision_threshold(self) -> float:
-        """See `decision_score`."""
-        return 0.5
-
-    @property
-    def deterministic(self) -> bool:
-        """Whether π is 0 or 1, the decision itself; by default if `model.decision` says so."""
-        return getattr(self.config, "decision", None) == "deterministic"
-
-    def noise_size(self) -> int:
-        """Dimensions of the samples that `propensity` draws with `streams.normal_samples`; 0 without any.
-
-        A deployed policy has fixed points of that size. Anything drawn in another way depends on a person's
-        row.
-        """
-        return 0
-
-    @abstractmethod
-    def update(self, decided: Decided) -> None:
-        """Train on the B applicants of one time step and the decisions taken on them."""
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Train offline before the warm-up; does nothing by default.
@@ -196,7 +194,7 @@ class Learner(nn.Module, ABC):
         return None
 
     def pretrain_units(self, data: PreparedData) -> int:
-        """Largest number of calls of `progress` in `pretrain`."""
+        """Largest number of calls of `progress` in `pretrain`, which is not called where it is 0."""
         return 0
 
     def notes(self, data: PreparedData) -> list[str]:
@@ -211,6 +209,13 @@ class Learner(nn.Module, ABC):
         """X (E, B, D) decoded from the latent mean, of methods with a decoder."""
         return None
 
+    @property
+    @final
+    def learns(self) -> bool:
+        """Whether it is no `FixedPolicy`."""
+        return not isinstance(self, FixedPolicy)
+
+    @final
     def training_state(self) -> dict[str, Any]:
         """Everything that determines how training continues, as plain containers of tensors.
 
@@ -224,6 +229,7 @@ class Learner(nn.Module, ABC):
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         return {"modules": self.state_dict(), "parts": parts}
 
+    @final
     def load_training_state(self, state: dict[str, Any]) -> None:
         """Restore what `training_state` returned.
 
@@ -258,6 +264,21 @@ class Learner(nn.Module, ABC):
         return dict(sorted(parts.items()))
 
 
+class FixedPolicy(Learner):
+    """A reference policy, which learns nothing online.
+
+    Runs with it have no exploration, no warning about a policy that accepts everybody or nobody, and no note
+    on hyperparameters.
+    """
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Do nothing."""
+        return {}
+
+    def update(self, decided: Decided) -> None:
+        """Do nothing."""
+
+
 @dataclass(frozen=True)
 class PretrainCurves:
     """Losses of Phase I.
@@ -279,23 +300,6 @@ class PretrainCurves:
         """Validation loss at `best_epoch`, shape (E,); after its early stop a seed may have had less."""
         rows = torch.searchsorted(self.epochs, self.best_epoch)
         return self.validation.gather(0, rows.unsqueeze(0)).squeeze(0)
-
-
-def as_decided(probability: Tensor, decision: str, *, threshold: float) -> Tensor:
-    """π(d=1 | x, s) of a policy, given the probability that its model estimates.
-
-    Args:
-        probability: estimate of the model, in [0, 1], any shape.
-        decision: one of `DECISIONS`: `sample` accepts with that probability, `deterministic` where it is at
-            least `threshold`.
-        threshold: of a deterministic policy.
-
-    Returns:
-        Same shape, in [0, 1].
-    """
-    if decision == "sample":
-        return probability
-    return (probability >= threshold).to(probability.dtype)
 
 
 def _has_state(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -12,7 +12,6 @@ from torch import Tensor
 from fairall.data.people import Decided
 from fairall.models.learner import Setting
 from fairall.nn.adam import Adam
-from fairall.randomness import SeedStreams
 
 
 @dataclass(frozen=True)
@@ -144,26 +143,18 @@ def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Te
     )
 
 
-def one_epoch(
-    loss_of: Callable[[Decided], Tensor],
-    optimiser: Adam,
-    decided: Decided,
-    n_batches: int,
-    streams: SeedStreams,
-) -> float:
-    """Train for one pass over all applicants, in minibatches shuffled per replicate.
+def train_on(batches: Iterable[Decided], loss_of: Callable[[Decided], Tensor], optimiser: Adam) -> float:
+    """Make a step of gradient descent on each minibatch.
 
     Args:
+        batches: at least one.
         loss_of: loss of a minibatch, shape (E,).
         optimiser: of the parameters that the loss depends on.
-        decided: applicants, B rows.
-        n_batches: number of minibatches.
-        streams: shuffles the applicants.
 
     Returns:
         Loss of the last minibatch, averaged over replicates.
     """
-    for batch in decided.minibatches(n_batches, streams):
+    for batch in batches:
         loss = loss_of(batch)
         optimiser.minimise(loss)
     return loss.detach().mean().item()

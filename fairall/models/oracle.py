@@ -1,4 +1,4 @@
-"""A classifier fitted to every label: what can be earned, without and with equal acceptance rates."""
+"""Reference policies fitted to everybody's label: `Optimal` (appendix C.3) and `Oracle`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
+from fairall.config.checks import at_least, one_of
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.encoding import FeatureInputs
-from fairall.data.people import Decided, People
+from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.models.learner import Learner, PretrainCurves, ProgressCallback, Setting
+from fairall.models.learner import (
+    DECISIONS,
+    DecisionRule,
+    FixedPolicy,
+    PretrainCurves,
+    ProgressCallback,
+    Setting,
+)
+from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
@@ -26,30 +35,103 @@ TIED = 1e-9  # log odds no further apart are equal; rounding differs with the nu
 
 
 @dataclass
+class OptimalConfig(ModelConfig):
+    """Features, decisions and sample size of `Optimal`."""
+
+    reads: list[str] | None = MISSING
+    sees_sensitive: bool = MISSING
+    decision: str = MISSING
+    fit_rows: int = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        one_of("model.decision", self.decision, DECISIONS)
+        at_least("model.fit_rows", self.fit_rows, 100)
+
+
+class Optimal(FixedPolicy):
+    """Logistic model of p(ỹ | x) or p(ỹ | x, s), fitted for each seed on other people.
+
+    OPT-UNFAIR reads x and s; OPT-FAIR reads K alone, which has to be the only feature
+    (`dataset.observed=[K]`). It accepts where p ≥ c, or with probability p.
+
+    Raises:
+        FairAllError: if the features are not those that the reference reads, or, in `pretrain`, if all labels
+            are the same.
+    """
+
+    config: OptimalConfig
+    config_type = OptimalConfig
+
+    def __init__(self, config: OptimalConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        if config.reads is not None and setting.schema.names != config.reads:
+            reads, features = ", ".join(config.reads), ", ".join(setting.schema.names)
+            raise FairAllError(
+                f"model={config.name} reads {reads}, and the data set has {features}; it is for "
+                f"dataset=synthetic with dataset.observed=[{reads}]"
+            )
+        self.rule = DecisionRule(setting.cost, drawn=config.decision == "sample")
+        self.inputs = FeatureInputs(setting.schema)
+        n_in = self.inputs.size + int(config.sees_sensitive)
+        self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
+
+    def pretrain_units(self, data: PreparedData) -> int:
+        """Number of fits, one per seed."""
+        return len(self.setting.seeds)
+
+    def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
+        """Fit each seed's model on `fit_rows` applicants, all of whose labels are known."""
+        people = data.applicants(self.config.fit_rows, self.setting.seeds, "optimal").next()
+        if (people.label.min(1).values == people.label.max(1).values).any():
+            raise FairAllError(f"model={self.config.name}: everybody has the same label: nothing to fit")
+        from sklearn.linear_model import LogisticRegression  # slow, as in `cross_validated`
+
+        inputs = self._inputs(people.x, people.s)
+        for k in range(len(self.setting.seeds)):
+            # Without a penalty, which would bias the estimate of p.
+            fit = LogisticRegression(C=float("inf"), max_iter=10_000)
+            fit.fit(inputs[k].double().numpy(), people.label[k].numpy())
+            with torch.no_grad():
+                self.logistic.weight[k] = torch.from_numpy(fit.coef_.T)
+                self.logistic.bias[k] = float(fit.intercept_[0])
+            progress()
+        return None
+
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """p, shape (E, B); draws nothing."""
+        return torch.sigmoid(self.logistic(self._inputs(x, s))).squeeze(-1)
+
+    def _inputs(self, x: Tensor, s: Tensor) -> Tensor:
+        return self.inputs.with_s(x, s) if self.config.sees_sensitive else self.inputs(x)
+
+
+@dataclass
 class OracleConfig(ModelConfig):
     """Whether both groups have the same acceptance rate."""
 
     parity: bool = MISSING
 
 
-class Oracle(Learner):
+class Oracle(FixedPolicy):
     """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows, at most the first `ENOUGH`.
 
-    One fit serves all seeds, and nothing is learnt online. Without parity it accepts where p ≥ c, which
-    maximises the utility if p is true. With parity it accepts the people of highest p in each group, at the
-    same rate in both, which is the one of greatest Σ (p − c) over the training rows. People tied at a group's
-    threshold are accepted with the probability that makes the rates of the training rows equal.
+    One fit serves all seeds. Without parity it accepts where p ≥ c, which maximises the utility if p is true.
+    With parity it accepts the people of highest p in each group, at the same rate in both, which is the one
+    of greatest Σ (p − c) over the training rows. People tied at a group's threshold are accepted with the
+    probability that makes the rates of the training rows equal.
     """
 
     config: OracleConfig
     config_type = OracleConfig
-    learns = False
     weight: Tensor
     threshold: Tensor
     tied_share: Tensor
 
     def __init__(self, config: OracleConfig, setting: Setting) -> None:
         super().__init__(config, setting)
+        # With parity, people tied at a threshold have a probability.
+        self.rule = DecisionRule(drawn=config.parity)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         # Of the inputs, of s, and the intercept.
         self.register_buffer("weight", torch.zeros(self.inputs.size + 2, dtype=torch.float64))
@@ -84,10 +166,10 @@ class Oracle(Learner):
         if people.label.min() == people.label.max():
             raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
         self.weight = cross_validated(self._columns(people.x, people.s).numpy(), people.label.numpy())
-        self.choose_thresholds(self.score(people.x, people.s), people.s)
+        self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
-    def choose_thresholds(self, score: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of parity from people of given score and s (N,); without it they stay at c.
+    def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
+        """Choose the thresholds of parity from people of given log odds and s (N,); else they stay at c.
 
         Raises:
             FairAllError: if there is parity and a group is absent.
@@ -99,40 +181,28 @@ class Oracle(Learner):
                 f"model={self.config.name}: all training rows have s = {s[0]:+.0f}: no second group "
                 "whose acceptance rate could be the same"
             )
-        groups = [score[s < 0], score[s > 0]]
+        groups = [log_odds[s < 0], log_odds[s > 0]]
         rate = best_common_rate([own.sigmoid() for own in groups], self.setting.cost)
         thresholds, shares = zip(*(threshold_of(own, rate) for own in groups), strict=True)
         self.threshold = self.threshold.new_tensor(thresholds)
         self.tied_share = self.tied_share.new_tensor(shares)
 
-    def score(self, x: Tensor, s: Tensor) -> Tensor:
+    def log_odds(self, x: Tensor, s: Tensor) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
         return self._columns(x, s) @ self.weight[:-1] + self.weight[-1]
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`; draws nothing."""
-        return self.accepted(self.score(x, s), s).to(x.dtype)
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """The acceptance probability, shape (E, B); draws nothing."""
+        return self.accepted(self.log_odds(x, s), s).to(x.dtype)
 
-    @property
-    def deterministic(self) -> bool:
-        """See `Learner.deterministic`; with parity, people tied at a threshold have a probability."""
-        return not self.config.parity
-
-    def accepted(self, score: Tensor, s: Tensor) -> Tensor:
-        """Acceptance probability of people of given score and s, shapes (...), float64."""
+    def accepted(self, log_odds: Tensor, s: Tensor) -> Tensor:
+        """Acceptance probability of people of given log odds and s, shapes (...), float64."""
         group = (s > 0).long()
-        beyond = score - self.threshold[group]
+        beyond = log_odds - self.threshold[group]
         return torch.where(beyond.abs() <= TIED, self.tied_share[group], (beyond > 0).double())
 
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Do nothing."""
-        return {}
-
-    def update(self, decided: Decided) -> None:
-        """Do nothing."""
-
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
-        return torch.cat([self.inputs(x), s.unsqueeze(-1)], dim=-1).double()
+        return self.inputs.with_s(x, s).double()
 
 
 def cross_validated(x: np.ndarray, label: np.ndarray) -> Tensor:
@@ -170,7 +240,7 @@ def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
     equal = Oracle(OracleConfig(name="oracle_fair", parity=True), setting)
     free.fit(people)
     equal.load_state_dict(free.state_dict())
-    equal.choose_thresholds(equal.score(people.x, people.s), people.s)
+    equal.choose_thresholds(equal.log_odds(people.x, people.s), people.s)
     return {"oracle": free, "oracle_fair": equal}
 
 

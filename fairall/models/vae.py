@@ -214,7 +214,7 @@ class SemiSupervisedVAE(nn.Module):
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""
-        given = torch.cat([self.vae.inputs(x).mT, s.unsqueeze(1)], dim=1)
+        given = self.vae.inputs.columns_with_s(x, s)
         if dropout_streams is None:
             return evaluated(self.classifier, given).squeeze(1)
         return self.classifier.forward_transposed(given, dropout_streams).squeeze(1)

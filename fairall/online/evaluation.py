@@ -65,20 +65,15 @@ class Evaluation:
             return self._measures(propensity, None)
         return self._measures(propensity, policy(stacked.counterfactual_x, -stacked.s))
 
-    def measure_constant(self, propensity: float) -> dict[str, Tensor]:
-        """The same of a policy that accepts everybody with one probability."""
-        constant = torch.full_like(self.stacked.s, propensity)
-        return self._measures(constant, None if self.people.counterfactual_x is None else constant)
-
     def _measures(self, propensity: Tensor, counterfactual: Tensor | None) -> dict[str, Tensor]:
         people, measured = self.people, {}
         data = {"label": people.label, "weight": people.label_weight, "s": people.s, "cost": self.cost}
         if people.ground_truth is not None:
             data["ground_truth"] = people.ground_truth
-        for suffix, as_decided in (("", _unchanged), ("_sampled", self._sample)):
-            data["propensity"] = as_decided(propensity)
+        for suffix in ("", "_sampled"):
+            data["propensity"] = self._sample(propensity) if suffix else propensity
             if counterfactual is not None:
-                data["counterfactual"] = as_decided(counterfactual)
+                data["counterfactual"] = self._sample(counterfactual) if suffix else counterfactual
             for measure in self.measures:
                 values = measure(data) if measure.of == "policy" else None
                 if values is not None:
@@ -95,7 +90,3 @@ class Evaluation:
 
     def _sample(self, propensity: Tensor) -> Tensor:
         return (self.decision_noise < propensity).to(propensity.dtype)
-
-
-def _unchanged(propensity: Tensor) -> Tensor:
-    return propensity

@@ -40,6 +40,7 @@ class Exploration:
         if self.config.rule is ExplorationRule.bounded:
             self.memory.add(decided)
 
+    @torch.no_grad()
     def explored(
         self, learner: Learner, x: Tensor, s: Tensor, propensity: Tensor, history: History
     ) -> Tensor:
@@ -67,9 +68,9 @@ class Exploration:
         raised = propensity + (1.0 - propensity) * rate
         if rule is ExplorationRule.epsilon:
             return raised
-        score = learner.decision_score(x, s, self.streams.copy())
+        score = learner.score(x, s, self.streams.copy())
         bound = torch.where(s > 0, *self._lower_bounds(learner))
-        return torch.where((bound <= score) & (score < learner.decision_threshold), raised, propensity)
+        return torch.where((bound <= score) & (score < learner.rule.threshold), raised, propensity)
 
     def _lower_bounds(self, learner: Learner) -> tuple[Tensor, Tensor]:
         """The lower bounds of S = +1 and S = −1, shape (E, 1) each; 0 before anybody is observed.
@@ -81,10 +82,10 @@ class Exploration:
             nothing = torch.zeros(len(self.streams), 1)
             return nothing, nothing
         known = self.memory.rows()
-        score = learner.decision_score(known.x, known.s, self.streams.copy())
+        score = learner.score(known.x, known.s, self.streams.copy())
         negative = 1.0 - torch.where(known.accepted, known.label, score)
         advantaged, disadvantaged = (
-            lower_bound(score, torch.where(group, negative, 0.0), learner.decision_threshold)
+            lower_bound(score, torch.where(group, negative, 0.0), learner.rule.threshold)
             for group in (known.s > 0, known.s < 0)
         )
         return advantaged, disadvantaged

@@ -13,6 +13,7 @@ from fairall.data.people import Decisions, People
 from fairall.storage.spool import Spool
 
 MEASURE, OBSERVED = "measure ", "observed "  # prefixes of names in a record
+PLAIN = ("largest_weight", "longest_rejection", "_rejections", "_at_first")  # attributes of the state
 
 
 @dataclass(frozen=True)
@@ -161,14 +162,8 @@ class History:
 
     def state_dict(self) -> dict[str, Any]:
         """All that is recorded, or where it is (`Spool.state_dict`), as plain containers of tensors."""
-        return {
-            "steps_done": self.steps_done,
-            "steps": self.steps.state_dict(),
-            "at_first": self._at_first,
-            "largest_weight": self.largest_weight,
-            "longest_rejection": self.longest_rejection,
-            "rejections": self._rejections,
-        }
+        plain = {name: getattr(self, name) for name in PLAIN}
+        return plain | {"steps_done": self.steps_done, "steps": self.steps.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned.
@@ -177,7 +172,5 @@ class History:
             DamagedFileError: if the steps are damaged; nothing is changed then.
         """
         self.steps.load_state_dict(state["steps"])
-        self._at_first = state["at_first"]
-        self.largest_weight = state["largest_weight"]
-        self.longest_rejection = state["longest_rejection"]
-        self._rejections = state["rejections"]
+        for name in PLAIN:
+            setattr(self, name, state[name])

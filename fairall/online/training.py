@@ -105,7 +105,8 @@ class Training:
         """Whether the method and its exploration leave decisions to chance."""
         # `stuck` leaves propensities of 0 and 1 while somebody is accepted.
         explores = self._online.exploration.config.rule in (ExplorationRule.epsilon, ExplorationRule.bounded)
-        return self.learner.draws or explores
+        explores |= type(self.learner).explore is not Learner.explore
+        return self.learner.rule.drawn or explores
 
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""
@@ -130,7 +131,7 @@ class Training:
             Stopped: where the process was asked to stop, after the state has been saved.
         """
         learner, schedule = self.learner, self.config.schedule
-        epochs = learner.warm_up_epochs()
+        epochs = schedule.warm_up_epochs
         phases = {
             "Phase I": learner.pretrain_units(self.data),
             "Warm-up": epochs,

@@ -14,13 +14,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.config.choices import shown
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import grouped
 from fairall.report.plan import Planned, missing_runs
 from fairall.report.tables import reference_measure
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, has_level, principal
+from fairall.results.figures import BLUE, GREY, has_level, principal
 from fairall.results.finished import Run
 from fairall.results.page import PageFigure, legend_below
 from fairall.results.paper import synthetic_readings
@@ -28,26 +29,17 @@ from fairall.results.references import REFERENCES
 
 COLUMN = 3.4  # inches, width of a column of the paper
 TITLE = 42  # bold characters in a line of that width
-VERMILION, SKY = "#D55E00", "#56B4E9"
-# Palette of Okabe and Ito for the paper's methods, Tol's muted one for others; distinct lines and marks for
-# readers who see no colours.
-COLOURS = {
-    "fairall_I_II": BLUE, "fairall_II": SKY, "fairlab_I_II": GREEN, "fairlog": ORANGE, "unfairlog": VERMILION,
-    "greedy": "#332288", "epsilon_greedy": "#999933", "ensemble": "#44AA99", "consequential": "#CC6677",
-    "plot": "#882255", "adopt": "#AA4499", "fair_reductions": "#117733", "sellf_one_step": "#DDCC77",
-    "explore_exploit": "#88CCEE",
-    "opt_fair": GREY, "opt_unfair": GREY,
-    "z_dec": BLUE,  # the default policy of FairAll (I+II)
-}  # fmt: skip
+# conf/model/ has colours, from the palette of Okabe and Ito for the paper's methods and Tol's muted one for
+# others, and marks; distinct lines and marks are for readers who see no colours.
 LINES = {
-    "fairall_I_II": "-", "fairall_II": "--", "fairlab_I_II": "-.", "fairlog": (0, (4, 1, 1, 1, 1, 1)),
-    "unfairlog": ":", "opt_fair": (0, (6, 2)), "opt_unfair": (0, (1, 2)),
-}  # fmt: skip
-MARKS = {"fairall_I_II": "o", "fairall_II": "s", "fairlab_I_II": "^", "fairlog": "D", "unfairlog": "X"}
-MARKS |= {
-    "greedy": "v", "epsilon_greedy": "<", "ensemble": ">", "consequential": "p", "plot": "h", "adopt": "*",
-    "fair_reductions": "d", "sellf_one_step": "8", "explore_exploit": "P",
-}  # fmt: skip
+    "fairall_I_II": "-",
+    "fairall_II": "--",
+    "fairlab_I_II": "-.",
+    "fairlog": (0, (4, 1, 1, 1, 1, 1)),
+    "unfairlog": ":",
+    "opt_fair": (0, (6, 2)),
+    "opt_unfair": (0, (1, 2)),
+}
 REFERENCE_LINES = {"accept_all": (0, (3, 3)), "oracle": "-", "oracle_fair": (0, (5, 1, 1, 1))}
 ORACLES = {"oracle": "*", "oracle_fair": "P"}
 # Tol's muted palette, equally safe, for all that is no method.
@@ -60,6 +52,7 @@ LEVELS = (
     "label, without and with equal acceptance rates."
 )
 CURVES = f"Measured on test people from acceptance probabilities. {BAND} {LEVELS}"
+DEFAULT_POLICY = "z_dec"  # of FairAll (I+II), in its colour
 SMOOTH = 10  # time steps of the moving average over applicants' acceptance, which 64 people make noisy
 BOTH = "Utility by the proxy label and demographic-parity unfairness"
 UTILITY_AND_DPU = labels.measures("utility", "dpu")
@@ -356,7 +349,7 @@ def draw_plane(by_dataset: Mapping[str, Mapping[str, Run]]) -> Figure:
             dpu, utility = (run.summary["aggregate"][f"mean_{measure}"] for measure in ("dpu", "utility"))
             x, y = 100 * dpu["mean"], 100 * utility["mean"]
             points.append((x, y))
-            look: dict[str, Any] = {"color": COLOURS[name], "marker": MARKS[name], "ms": 4, "ls": "none"}
+            look: dict[str, Any] = {**look_of(name), "ms": 4, "ls": "none"}
             handles[labels.method(name)] = axes.errorbar(
                 x, y, xerr=_reach(dpu), yerr=_reach(utility), capsize=1.5, lw=0.9, **look
             )
@@ -441,9 +434,15 @@ def draw_latents(spaces: Mapping[str, Space]) -> Figure:
 
 def _look(name: str, i: int, named: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
     if named is None:
-        return labels.method(name), {"color": COLOURS[name], "ls": LINES[name]}
-    colour = COLOURS.get(name, OTHERS[i % len(OTHERS)])
+        return labels.method(name), {"color": shown(name)["colour"], "ls": LINES[name]}
+    colour = BLUE if name == DEFAULT_POLICY else OTHERS[i % len(OTHERS)]
     return named[name], {"color": colour, "ls": STYLES[i % len(STYLES)]}
+
+
+def look_of(method: str) -> dict[str, str]:
+    """Colour and mark of a method's point."""
+    known = shown(method)
+    return {"color": known["colour"], "marker": known["mark"]}
 
 
 def _reach(spread: Mapping[str, Any]) -> list[list[float]]:

@@ -2,29 +2,11 @@
 
 from __future__ import annotations
 
+from fairall.config.choices import shown
 from fairall.metrics import STANDARD, Quantity, curves, summaries
-from fairall.results.references import REFERENCES
 
-METHODS = {
-    "fairall_I_II": "FairAll (I+II)",
-    "fairall_II": "FairAll (II)",
-    "fairlab_I_II": "FairLab (I+II)",
-    "fairlog": "FairLog",
-    "unfairlog": "UnfairLog",
-}
-RIVALS = {
-    "greedy": "Greedy",
-    "epsilon_greedy": "ε-greedy",
-    "ensemble": "Ensemble",
-    "consequential": "Consequential",
-    "plot": "PLOT",
-    "adopt": "AdOpt",
-    "fair_reductions": "Fair reductions",
-    "sellf_one_step": "SELLF (one step)",
-    "explore_exploit": "Explore–exploit",
-}
-OPTIMAL = {"opt_fair": "OPT-FAIR", "opt_unfair": "OPT-UNFAIR"}
-FURTHER = REFERENCES | {"random": "accept at random"}
+METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")  # of the paper
+OPTIMAL = ("opt_fair", "opt_unfair")
 DATASETS = {"compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic"}
 FURTHER_DATASETS = {"adult": "Adult", "law": "Law school", "fico": "FICO scores"}
 REAL = ("compas", "credit", "meps")
@@ -44,7 +26,7 @@ SYNTHETIC = measures("utility", "ground_truth_utility", "dpu", "cfu")
 
 def method(name: str) -> str:
     """Name of a method as in its paper; unchanged for a user's own."""
-    return (METHODS | RIVALS | OPTIMAL | FURTHER).get(name, name)
+    return shown(name).get("label", name)
 
 
 def dataset(name: str) -> str:

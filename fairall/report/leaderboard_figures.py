@@ -15,7 +15,7 @@ from fairall.metrics import Quantity, Spread
 from fairall.report import labels
 from fairall.report.aggregates import Estimate
 from fairall.report.board import BASELINE, DPU, SHOWN, TEST_UTILITY, UTILITY, Board, Task
-from fairall.report.figures import COLOURS, COLUMN, MARKS, ORACLES, pareto
+from fairall.report.figures import COLUMN, ORACLES, look_of, pareto
 from fairall.report.plan import missing_runs
 from fairall.results.figures import GREY
 from fairall.results.page import PageFigure, legend_below
@@ -111,16 +111,16 @@ def draw_aggregates(own: Board) -> Figure:
 def _interval(axes: Axes, height: int, estimate: Estimate, method: str) -> None:
     """Draw an interval as a bar, and the mark of the method at the aggregate."""
     value, low, high = (100 * of for of in estimate)
-    axes.barh(height, high - low, 0.5, low, color=COLOURS[method], alpha=0.5, lw=0)
+    axes.barh(height, high - low, 0.5, low, color=look_of(method)["color"], alpha=0.5, lw=0)
     axes.plot(value, height, clip_on=False, **_mark(method))
 
 
 def _mark(method: str) -> dict[str, Any]:
     """Look of a method's point."""
-    mark = MARKS[method]
+    look = look_of(method)
     # Marks with thin arms look smaller.
-    size = 7.0 if mark in "*P" else 5.0
-    return {"color": COLOURS[method], "marker": mark, "ms": size, "mew": 0.3, "mec": "white"}
+    size = 7.0 if look["marker"] in "*P" else 5.0
+    return {**look, "ms": size, "mew": 0.3, "mec": "white"}
 
 
 def draw_planes(tasks: Sequence[Task]) -> Figure:
@@ -141,7 +141,8 @@ def draw_planes(tasks: Sequence[Task]) -> Figure:
     for axes in panels[-1]:
         axes.set_xlabel("DPU (×100), less is fairer")
     # In the order of the methods, whichever panel is the first to have one.
-    order = [*map(labels.method, COLOURS), *map(labels.method, SHOWN), FRONT]
+    methods = [name for task in tasks for name in task.planned]
+    order = [*map(labels.method, (*methods, *SHOWN)), FRONT]
     legend_below(figure, {name: handles[name] for name in order if name in handles}, 6)
     return figure
 

@@ -10,11 +10,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fairall.config.choices import shown
 from fairall.config.compose import places
 from fairall.config.world import world_parts
 from fairall.report import labels
 from fairall.report.build import copy_figures, made, refuse_page
-from fairall.report.figures import COLOURS, COLUMN, LINES, MARKS, REFERENCE_LINES, handles_of
+from fairall.report.figures import COLUMN, LINES, REFERENCE_LINES, handles_of
 from fairall.report.plan import Planned, missing_runs, plan, with_runs
 from fairall.report.reproduce import reproduce
 from fairall.results.figures import GREY
@@ -205,9 +206,7 @@ def _draw(runs: Mapping[str, Sequence[Run]]) -> Figure:
 def _look(run: Run) -> dict[str, Any]:
     """Colour and label of a policy."""
     name = run.name("model")
-    if name in COLOURS:
-        return {"color": COLOURS[name], "label": labels.method(name)}
-    return {"color": GREY, "label": labels.method(name)}
+    return {"color": shown(name).get("colour", GREY), "label": labels.method(name)}
 
 
 def _against(axes: Axes, study: Study, runs: Sequence[Run]) -> None:
@@ -217,7 +216,7 @@ def _against(axes: Axes, study: Study, runs: Sequence[Run]) -> None:
         values = [100 * run.per_seed("effective_utility") for run in own]
         axes.errorbar(
             [study.value(run) for run in own], [one.mean() for one in values], [one.std() for one in values],
-            capsize=1.5, marker=MARKS[name], ms=3, ls=LINES[name], **_look(own[0]),
+            capsize=1.5, marker=shown(name)["mark"], ms=3, ls=LINES[name], **_look(own[0]),
         )  # fmt: skip
     for policy in SHOWN:
         levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import fairall
-from fairall.config.choices import description
+from fairall.config.choices import description, shown
 from fairall.config.paths import configuration_root
 from fairall.config.world import world_parts
 from fairall.data.table import group_name
@@ -21,12 +21,6 @@ from fairall.results.table import Markdown, code, markdown_rows, without_empty
 from fairall.results.terminal import noise, shown_measures
 from fairall.results.title import run_title
 
-# Pages of docs/methods/ for methods that share one; those of WITHOUT_PAGE are in docs/methods.md only.
-PAGES = {
-    "fairall_I_II": "fairall", "fairall_II": "fairall", "fairlab_I_II": "fairlab", "unfairlog": "fairlog",
-    "epsilon_greedy": "greedy", "oracle_fair": "oracle",
-}  # fmt: skip
-WITHOUT_PAGE = ("accept_all", "reject_all", "random", "opt_fair", "opt_unfair")
 # Source and terms of a data set, and what its users have to know.
 TERMS = {
     "credit": "H. Hofmann, Statlog (German Credit Data), UCI Machine Learning Repository, "
@@ -221,11 +215,11 @@ def described(group: str, name: str) -> str | None:
 
 
 def page_of(method: str) -> str | None:
-    """The page of a method of this package in docs/."""
-    if method in WITHOUT_PAGE:
-        return "docs/methods.md"
-    known = (configuration_root() / "conf" / "model" / f"{method}.yaml").is_file()
-    return f"docs/methods/{PAGES.get(method, method)}.md" if known else None
+    """The page of a method of this package in docs/; that of all methods where it has none of its own."""
+    known = shown(method)
+    if not known:
+        return None
+    return f"docs/methods/{known['page']}.md" if "page" in known else "docs/methods.md"
 
 
 def _words(config: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fairall.config.choices import shown
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.models.oracle import Oracle, oracles
@@ -20,14 +21,7 @@ from fairall.results.summary import measure_table, summarise
 from fairall.worlds.world import World
 
 # Policies that every run is compared with, as tables and figures name them.
-REFERENCES = {
-    "accept_all": "accept everybody",
-    "reject_all": "accept nobody",
-    "oracle": "knows every label",
-    "oracle_fair": "knows every label, with parity",
-}
-
-
+REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 
 
@@ -132,10 +126,10 @@ def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step:
     if free is None:  # no policy asks for scores
         return lambda x, s: s
     if not world.moves:
-        return free.score
+        return free.log_odds
 
     def score(x: Tensor, s: Tensor) -> Tensor:
-        return world.probability(free.score(x, s).sigmoid(), s, time_step).logit(eps=SURE)
+        return world.probability(free.log_odds(x, s).sigmoid(), s, time_step).logit(eps=SURE)
 
     train = world.evaluated(training.data.train, time_step)
     policies["oracle_fair"].choose_thresholds(score(train.x, train.s), train.s)
@@ -153,9 +147,13 @@ def _measure(
     evaluation = training.evaluation
     evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
     for name, p in CONSTANT.items():
-        series[name].measures.append(evaluation.measure_constant(p))
+        series[name].measures.append(evaluation.measure_by(partial(_same_for_all, p)))
     for name, policy in policies.items():
         series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
+
+
+def _same_for_all(p: float, x: Tensor, s: Tensor) -> Tensor:
+    return torch.full_like(s, p)
 
 
 def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:

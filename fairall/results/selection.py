@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fairall.data.people import People
 from fairall.metrics import weighted_mean
+from fairall.models.classifier import IPSClassifier
 from fairall.models.elbo import reparameterize
-from fairall.models.ips_classifier import IPSClassifier
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner
 from fairall.models.objectives import cost_sensitive_cross_entropy
@@ -113,7 +113,7 @@ def classifier_logit(learner: Learner, x: Tensor, s: Tensor) -> Tensor:
 
 @classifier_logit.register
 def _(learner: IPSClassifier, x: Tensor, s: Tensor) -> Tensor:
-    return learner.classify(x, s)
+    return learner.classifier.logit(x, s)
 
 
 @classifier_logit.register

@@ -135,7 +135,7 @@ def test_impossible_values_are_named(override: str, key: str, compose_config: Co
 
 
 IMPOSSIBLE = {
-    "fairlog": ["lambda_=-1", "decision=maybe", "clf_dropout=1", "clf_arch=[]", "learning_rate=0"],
+    "fairlog": ["lambda_=-1", "decision=maybe", "clf_dropout=1", "clf_arch=[0]", "learning_rate=0"],
     "unfairlog": ["decision=stochastic", "clf_dropout=-0.1", "clf_arch=[64,0]", "learning_rate=-1"],
     "fairlab_I_II": [
         "policy=z_foo",
@@ -318,7 +318,7 @@ def test_a_method_that_is_none_is_one_line(
         "from fairall.models.learner import Learner\n"
         "class Lacking(Learner):\n"
         "    def warm_up_epoch(self, decided, epoch): ...\n"
-        "    def propensity(self, x, s, streams): ...\n"
+        "    def score(self, x, s, streams): ...\n"
         "class Untyped(Lacking):\n"
         "    config_type = dict\n"
         "    def update(self, decided): ...\n"

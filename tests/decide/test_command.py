@@ -128,7 +128,7 @@ def test_deterministic_policies_decide_by_their_majority(tmp_path: Path) -> None
     assert set(votes.flatten()) == {0.0, 1.0}
     assert voting.predict(people).tolist() == (votes.sum(axis=0) >= 2).astype(int).tolist()
     greedy = built(tmp_path, "model=greedy", "cost.value=0.3")
-    assert (greedy.learner.decision_threshold, greedy.threshold) == (0.3, 0.5)
+    assert (greedy.learner.rule.threshold, greedy.threshold) == (0.3, 0.5)
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,7 @@ class Additive(FairAll):
     weight = torch.tensor([0.02, -0.01, 0.03, 0.005, -0.04])
     of_group = 0.06
 
-    def noise_size(self) -> int:
-        return 0
-
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         size = torch.arange(1.0, 1.0 + len(x)).reshape(-1, 1)
         return 0.5 + (x @ self.weight + self.of_group * s) / size
 
@@ -46,7 +43,7 @@ class Additive(FairAll):
 class Interacting(Additive):
     """Products of two and of three features."""
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return 0.5 + 0.1 * torch.tanh(x[..., 0] * x[..., 1]) + 0.1 * torch.tanh(x[..., 0] * x[..., 2] * s)
 
 

@@ -11,8 +11,8 @@ from fairall.config.schema import FairLogPenalty
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.metrics import dpu
+from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.fairlog import PENALTIES, FairLog, FairLogConfig, UnfairLog
-from fairall.models.ips_classifier import IPSClassifier, IPSClassifierConfig
 from fairall.models.learner import Setting
 from fairall.models.objectives import classification_risk
 from fairall.randomness import SeedStreams
@@ -111,7 +111,7 @@ def test_loss_is_the_risk_and_the_penalty_on_the_gap_of_all_rows(
     learner = FairLog(config, two_features(setting([0, 1], f"protocol.fairlog_penalty={form}")))
     batch = decided(unequal_groups, 2)
     with torch.no_grad():
-        logit = learner.classify(batch.x, batch.s)
+        logit = learner.classifier.logit(batch.x, batch.s)
         measured = learner.loss(batch) - classification_risk(logit, batch, learner.setting)
     gap = dpu(torch.sigmoid(logit), batch.s)
     share = (batch.s > 0).float().mean(-1)
@@ -146,7 +146,7 @@ def test_a_minibatch_without_one_of_the_groups_has_no_penalty(
     batch = decided(people(20), 2)
     batch = replace(batch, s=torch.stack([torch.full((20,), present), batch.s[1]]))
     loss = learner.loss(batch)
-    risk = classification_risk(learner.classify(batch.x, batch.s), batch, learner.setting)
+    risk = classification_risk(learner.classifier.logit(batch.x, batch.s), batch, learner.setting)
     assert loss[0] == risk[0]
     assert loss[1] > risk[1]
     weights = list(learner.parameters())
@@ -167,7 +167,7 @@ def test_a_minibatch_without_labels_has_a_penalty_unless_only_labelled_ones_have
     batch = decided(people(20), 2)
     batch = replace(batch, accepted=torch.stack([torch.zeros(20, dtype=torch.bool), batch.accepted[1]]))
     loss = learner.loss(batch)
-    risk = classification_risk(learner.classify(batch.x, batch.s), batch, learner.setting)
+    risk = classification_risk(learner.classifier.logit(batch.x, batch.s), batch, learner.setting)
     assert (loss[0] > risk[0]) == (minibatches == "all")
     assert loss[1] > risk[1]
 
@@ -182,7 +182,7 @@ def test_risk_is_its_closed_form(
     batch = decided(people(30), 2)
     with torch.no_grad():
         measured = learner.loss(batch)
-        logits = learner.classify(batch.x, batch.s).double()
+        logits = learner.classifier.logit(batch.x, batch.s).double()
     for k in range(2):
         terms = []
         for row in np.flatnonzero(batch.accepted[k]):

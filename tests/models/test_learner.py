@@ -42,7 +42,7 @@ class Small(Learner):
             loss.backward()
             optimiser.step()  # type: ignore[union-attr]
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return torch.full_like(s, 0.5)
 
 
@@ -84,6 +84,17 @@ def test_state_that_would_be_lost_is_refused(hidden: Callable[[Small], object], 
     learner.hidden = hidden(learner)  # type: ignore[assignment]
     with pytest.raises(FairAllError, match=r"Small\.hidden would not be part of a checkpoint"):
         learner.training_state()
+
+
+def test_twelve_members_may_be_overridden() -> None:
+    def may_be(member: object) -> bool:
+        return not getattr(getattr(member, "fget", member), "__final__", False)
+
+    own = {name for name, member in vars(Learner).items() if not name.startswith("_") and may_be(member)}
+    assert own - {"extra_repr"} == {
+        "config_type", "net_inputs", "rule", "warm_up_epoch", "update", "score", "explore", "pretrain",
+        "pretrain_units", "notes", "representation", "reconstruction",
+    }  # fmt: skip
 
 
 def test_printing_shows_sizes_seeds_and_features(setting: MakeSetting) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from fairall.config.choices import shown
 from fairall.config.paths import configuration_root
 
 PACKAGE = Path(__file__).parents[2] / "fairall"
@@ -26,6 +27,15 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
     return modules
+
+
+@pytest.mark.parametrize(
+    "choice",
+    ["consequential", "ensemble", "epsilon_greedy", "explore_exploit", "fair_reductions", "sellf_one_step"],
+)
+def test_no_code_names_a_method_of_another_paper(choice: str) -> None:
+    assert [path for path in PACKAGE.rglob("*.py") if f'"{choice}"' in path.read_text()] == []
+    assert {"label", "page", "colour", "mark"} == shown(choice).keys()
 
 
 @pytest.mark.parametrize("choice", CHOICES)

@@ -5,16 +5,16 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from fairall.config.compose import typed_config
-from fairall.config.schema import Config
+from fairall.config.schema import Config, ExplorationRule
 from fairall.data.dataset import dataset
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
-from fairall.models.optimal import Optimal
+from fairall.models.oracle import Optimal
 from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
-from tests.conftest import no_cache
+from tests.conftest import no_cache, training_of
 
 SEEDS = [0, 1, 2, 3, 4]
 
@@ -49,6 +49,12 @@ def test_the_mean_of_five_fits_is_the_papers_optimum(
     assert np.mean(measures, axis=0) == pytest.approx(expected, abs=0.015)
     # The state of conf/dataset/synthetic.yaml.
     assert measures[3] == pytest.approx(expected, abs=0.015)
+
+
+def test_a_reference_learns_nothing_online_and_is_not_explored_for() -> None:
+    training = training_of("model=opt_unfair", "dataset=synthetic", "exploration=epsilon")
+    assert not training.learner.learns
+    assert training._online.exploration.config.rule is ExplorationRule.none
 
 
 def test_a_label_that_is_the_same_for_all_is_one_line() -> None:

@@ -58,7 +58,7 @@ def fitted(*words: str) -> tuple[Config, Oracle, PreparedData]:
 def test_it_earns_what_can_be_earned(cost: float) -> None:
     people, p = logistic_people(20_000)
     free, equal = oracles(people, setting(cost)).values()
-    np.testing.assert_allclose(free.score(people.x, people.s).sigmoid(), p, atol=0.03)
+    np.testing.assert_allclose(free.log_odds(people.x, people.s).sigmoid(), p, atol=0.03)
     best = np.maximum(p - cost, 0).mean()
     earned = (accepted(free, people).numpy() * (p - cost)).mean()
     assert earned == pytest.approx(best, abs=0.002)
@@ -76,7 +76,7 @@ def test_with_parity_the_rates_are_equal_and_no_other_common_rate_earns_more(
     equal = oracles(people, setting(cost))["oracle_fair"]
     decided = accepted(equal, people)
     assert dpu(decided.double().unsqueeze(0), people.s).item() < 1e-7
-    p = equal.score(people.x, people.s).sigmoid().numpy()
+    p = equal.log_odds(people.x, people.s).sigmoid().numpy()
     earned = (decided.numpy() * (p - cost)).sum()
     # The best people of each group at any other rate; a person may be accepted in part.
     others = []

@@ -86,7 +86,7 @@ def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise(tmp
     config = checked_dataset(compose_config(*population(tmp_path, selective=False)))
     data = dataset(config).prepare()
     for people in (data.validation, data.test):
-        measured = Evaluation(people, COST, [0, 1]).measure_constant(1.0)
+        measured = Evaluation(people, COST, [0, 1]).measure_by(lambda x, s: torch.ones_like(s))
         assert measured[UTILITY_ERROR].tolist() == [0.0, 0.0]
         assert measured["utility"][0].item() == pytest.approx(float(data.train.label.mean()) - COST, abs=0.01)
 
@@ -94,5 +94,5 @@ def test_a_split_by_label_and_group_leaves_accepting_everybody_without_noise(tmp
 def test_a_stratum_of_one_person_counts_with_its_distance_from_the_mean() -> None:
     label, stratum = torch.tensor([1.0, 1.0, 0.0]), torch.tensor([1, 1, 0])
     people = People(torch.zeros(3, 1), torch.tensor([1.0, -1.0, 1.0]), label, stratum=stratum)
-    error = Evaluation(people, COST, [0]).measure_constant(1.0)[UTILITY_ERROR]
+    error = Evaluation(people, COST, [0]).measure_by(lambda x, s: torch.ones_like(s))[UTILITY_ERROR]
     assert error.item() == pytest.approx((2 / 3) / 3)  # −½, of the mean 1/6

@@ -14,7 +14,7 @@ from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.fairlog import FairLog
-from fairall.models.learner import Learner, Setting
+from fairall.models.learner import DecisionRule, Learner, Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.online.evaluation import Evaluation
 from fairall.online.exploration import Exploration, lower_bound
@@ -32,7 +32,7 @@ EPSILON = ExplorationConfig(ExplorationRule.epsilon, propensity=0.25)
 class Scores(Learner):
     """Accepts where the first feature is at least `THRESHOLD`, and keeps what it was shown."""
 
-    decision_threshold = THRESHOLD
+    rule = DecisionRule(THRESHOLD, drawn=False)
 
     def __init__(self) -> None:
         super().__init__(ModelConfig(), None)  # type: ignore[arg-type]
@@ -41,11 +41,8 @@ class Scores(Learner):
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         raise NotImplementedError
 
-    def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return x[..., 0]
-
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        return (x[..., 0] >= THRESHOLD).float()
 
     def update(self, decided: Decided) -> None:
         self.seen.append(decided)

@@ -37,7 +37,7 @@ class Coin(Learner):
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         raise NotImplementedError
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return torch.full(s.shape, self.probability)
 
     def update(self, decided: Decided) -> None:
@@ -183,7 +183,7 @@ def test_evaluations_share_their_random_numbers(credit: PreparedData) -> None:
 class Thresholds(Coin):
     """Accepts by the first feature, so that a person and their counterfactual differ."""
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         noise = streams.uniform(x.shape[1])
         return torch.sigmoid(x[..., 0] + 8.0 * (noise - 0.5))
 
@@ -217,7 +217,7 @@ def test_effective_measures_of_ground_truth_and_counterfactuals() -> None:
 class ByGroup(Coin):
     """Accepts by the sensitive attribute alone."""
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return torch.sigmoid(s)
 
 
@@ -260,7 +260,7 @@ class PerSeed(Coin):
         super().__init__(0.0)
         self.register_buffer("probabilities", torch.tensor(probabilities))
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return self.probabilities.unsqueeze(-1).expand(s.shape)
 
 
@@ -317,7 +317,7 @@ def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: Prepared
 class Waking(Coin):
     """Accepts nobody for two steps, and then one group."""
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return 0.7 * (s > 0) * float(len(self.seen) >= 2)
 
 
@@ -366,7 +366,7 @@ def test_without_exploration_a_policy_that_accepts_nobody_stays_so(credit: Prepa
 class Alternating(Coin):
     """Accepts the advantaged, after one update the others, after the next the advantaged again."""
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return (s * (-1) ** len(self.seen) > 0).float()
 
 
@@ -434,7 +434,7 @@ def test_largest_weight_is_with_exploration_and_1_where_nobody_is_accepted(credi
 class Rarer(Coin):
     """Accepts half as often after every update."""
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return torch.full(s.shape, 0.5 ** len(self.seen))
 
 

@@ -28,7 +28,7 @@ from fairall.report.board import (
 )
 from fairall.report.comparable import UNTESTED
 from fairall.report.durations import Durations
-from fairall.report.figures import COLOURS, MARKS
+from fairall.report.figures import look_of
 from fairall.report.leaderboard_figures import board_figures
 from fairall.report.leaderboard_tables import (
     care_table,
@@ -107,8 +107,8 @@ def made(levels: Mapping[str, tuple[float, float]], **more: Any) -> Board:
 def test_every_method_of_the_sweeps_has_a_name_a_colour_and_a_mark() -> None:
     assert len(set(METHODS)) == 14
     assert {labels.method(name) for name in METHODS}.isdisjoint(METHODS)
-    looks = [(COLOURS[name], MARKS[name]) for name in METHODS]
-    assert len({colour for colour, _ in looks}) == len({mark for _, mark in looks}) == 14
+    looks = [look_of(name) for name in METHODS]
+    assert len({look["color"] for look in looks}) == len({look["marker"] for look in looks}) == 14
     datasets = _grid(LEADERBOARD[0]).dataset
     assert datasets == _grid(LEADERBOARD[1]).dataset
     assert {labels.dataset(name) for name in datasets.split(",")}.isdisjoint(datasets.split(","))

@@ -155,7 +155,7 @@ class Known(Learner):
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         raise NotImplementedError
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         raise NotImplementedError
 
     def update(self, decided: Decided) -> None:

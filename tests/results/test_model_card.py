@@ -11,13 +11,14 @@ import pandas as pd
 import pytest
 from omegaconf import OmegaConf
 
+from fairall.config.choices import shown
 from fairall.config.paths import configuration_root
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
 from fairall.results.finished import read_run
 from fairall.results.groups import groups
 from fairall.results.interpretable import CAUTION
-from fairall.results.model_card import CAVEATS, TERMS, WITHOUT_PAGE, described, model_card, page_of, share
+from fairall.results.model_card import CAVEATS, TERMS, described, model_card, page_of, share
 from fairall.storage.run_folder import CARD, RunFolder
 from fairall.tracking.client import Store
 from fairall.tracking.outbox import Outbox
@@ -146,7 +147,7 @@ def test_every_method_has_a_page_and_every_data_set_terms_and_caveats() -> None:
         page = page_of(path.stem)
         assert page is not None
         assert (CHECKOUT / page).is_file(), path
-        assert (page == "docs/methods.md") == (path.stem in WITHOUT_PAGE)
+        assert shown(path.stem)["label"]
         assert (described("model", path.stem) or "").endswith("."), path
     shipped = {path.stem for path in (configuration_root() / "conf" / "dataset").glob("*.yaml")} - {"csv"}
     assert TERMS.keys() == CAVEATS.keys() == shipped

@@ -281,7 +281,7 @@ def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None
         assert len(recorded.applicants["counterfactually_accepted"]) == 40
     oracle = first_day(training)["oracle"]
     for t, (_, people) in enumerate(training.replayed()):
-        score = oracle.score(people.x, people.s)
+        score = oracle.log_odds(people.x, people.s)
         wanted = score > oracle.threshold[0]
         chosen = histories["oracle"].applicants["accepted"][t]
         for k in range(3):

@@ -36,7 +36,7 @@ class Fixed(Learner):
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         raise NotImplementedError
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return 0.5 + 0.3 * torch.sin(3.0 * x.sum(-1) + s)
 
     def update(self, decided: Decided) -> None:

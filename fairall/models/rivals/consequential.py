@@ -16,15 +16,33 @@ from torch import Tensor
 
 from fairall.config.checks import even, not_negative, one_of
 from fairall.data.people import Decided
-from fairall.models.learner import Setting
+from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight
-from fairall.models.rivals.remembering import Remembering, RememberingConfig
-from fairall.randomness import SeedStreams
 
-POLICIES = "logistic", "semi_logistic", "threshold"
 DATA = "recent", "all"
 FAIRNESS = "none", "demographic_parity", "equal_opportunity"
+
+
+class SemiLogistic(DecisionRule):
+    """Accepts surely from the threshold on, and below it with the score as probability.
+
+    >>> SemiLogistic().propensity(torch.tensor([0.2, 0.7]))
+    tensor([0.2000, 1.0000])
+    """
+
+    def propensity(self, score: Tensor) -> Tensor:
+        """See `DecisionRule.propensity`; there is no gradient where it accepts surely."""
+        return torch.where(score >= self.threshold, torch.ones_like(score), score)
+
+
+# Classes of policies (Kilbertus et al. 2020, section 5); the objective contains the cost, so that ½ decides.
+POLICIES = {
+    "logistic": DecisionRule(),
+    "semi_logistic": SemiLogistic(),
+    "threshold": DecisionRule(drawn=False),
+}
 
 
 @dataclass
@@ -40,7 +58,7 @@ class ConsequentialConfig(RememberingConfig):
         """See `ModelConfig.validate`."""
         super().validate()
         even("model.batch_size", self.batch_size)  # see `Consequential.penalty`
-        one_of("model.policy", self.policy, POLICIES)
+        one_of("model.policy", self.policy, tuple(POLICIES))
         one_of("model.data", self.data, DATA)
         one_of("model.fairness", self.fairness, FAIRNESS)
         not_negative("model.lambda_", self.lambda_)
@@ -64,6 +82,7 @@ class Consequential(Remembering):
 
     def __init__(self, config: ConsequentialConfig, setting: Setting) -> None:
         super().__init__(config, setting)
+        self.rule = POLICIES[config.policy]
         self.register_buffer("total", torch.zeros(len(setting.seeds), 2))
 
     def update(self, decided: Decided) -> None:
@@ -81,13 +100,13 @@ class Consequential(Remembering):
     def loss(self, batch: Decided) -> Tensor:
         """Minus the objective, or the cross-entropy of the model of a threshold rule, shape (E,)."""
         setting = self.setting
-        logit = self.logit(batch.x, batch.s)
+        logit = self.classifier.logit(batch.x, batch.s)
         share = self.memory.counts / self.total.sum(-1).clamp(min=1.0)
         weight = (self.weight(batch, -1.0) + self.weight(batch, 1.0)) * share.unsqueeze(-1)
         if self.config.policy == "threshold":
             entropy = cost_sensitive_cross_entropy(logit, batch.label, setting.cost)
             return (weight * entropy).mean(-1)
-        acceptance = accepts(torch.sigmoid(logit), self.config.policy)
+        acceptance = self.rule.propensity(torch.sigmoid(logit))
         utility = (weight * acceptance * (batch.label - setting.cost)).mean(-1)
         return self.penalty(acceptance, batch) - utility
 
@@ -112,40 +131,3 @@ class Consequential(Remembering):
         """1/propensity of the accepted of a group, at most `protocol.max_ips_weight`; 0 of others, (E, B)."""
         own = decided.accepted & (decided.s == group)
         return own * ips_weight(decided.propensity, own, self.setting.protocol.max_ips_weight)
-
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`; draws nothing."""
-        return accepts(self.decision_score(x, s, streams), self.config.policy)
-
-    @property
-    def decision_threshold(self) -> float:
-        """One half: the objective contains the cost."""
-        return 0.5
-
-    @property
-    def deterministic(self) -> bool:
-        """See `Learner.deterministic`."""
-        return self.config.policy == "threshold"
-
-
-def accepts(probability: Tensor, policy: str) -> Tensor:
-    """π(d=1 | x, s) of a class of policies (Kilbertus et al. 2020, section 5).
-
-    >>> accepts(torch.tensor([0.2, 0.7]), "logistic")
-    tensor([0.2000, 0.7000])
-    >>> accepts(torch.tensor([0.2, 0.7]), "semi_logistic")
-    tensor([0.2000, 1.0000])
-    >>> accepts(torch.tensor([0.2, 0.7]), "threshold")
-    tensor([0., 1.])
-
-    Args:
-        probability: σ(logit), any shape.
-        policy: one of `POLICIES`; `semi_logistic` has no gradient where it accepts surely.
-
-    Returns:
-        Same shape, in [0, 1].
-    """
-    if policy == "logistic":
-        return probability
-    below = probability if policy == "semi_logistic" else torch.zeros_like(probability)
-    return torch.where(probability >= 0.5, torch.ones_like(probability), below)

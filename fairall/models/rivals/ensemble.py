@@ -15,10 +15,10 @@ from torch import Tensor
 
 from fairall.config.checks import copies, open_unit
 from fairall.data.people import Decided
+from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import masked_mean
-from fairall.models.rivals.remembering import Remembering, RememberingConfig
 from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
@@ -64,7 +64,7 @@ class Ensemble(Remembering):
         for k, generator in enumerate(members.generators):
             generator.manual_seed(generator.initial_seed() + k % config.members)
         self.memory = Memory("accepted", of=Resampled)
-        self.classifier = self.net(1, members)
+        self.classifier = self.net(config.clf_arch, members)
         self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
@@ -86,11 +86,11 @@ class Ensemble(Remembering):
 
     def member_logits(self, x: Tensor, s: Tensor) -> Tensor:
         """Logits of all members, shape (E, K, B)."""
-        columns = self.columns(x, s).repeat_interleave(self.config.members, dim=0)
+        columns = self.classifier.columns(x, s).repeat_interleave(self.config.members, dim=0)
         return self.classifier.forward_transposed(columns).squeeze(1).unflatten(0, (len(s), -1))
 
     @torch.no_grad()
-    def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The quantile of the members' p(ỹ = 1 | x, s), shape (E, B)."""
         return in_chunks(self._quantile, x, s, rows=ROWS_AT_ONCE)
 

@@ -59,7 +59,7 @@ class FairReductionsConfig(ModelConfig):
 
 
 @dataclass(frozen=True)
-class Logged(Decided):
+class Phased(Decided):
     """Decided people, and whether they are of the phase that accepts everybody, shape (E, B), bool."""
 
     first: Tensor
@@ -83,11 +83,6 @@ class Problem:
     gap: Tensor
     slack: float
 
-    def accepted(self, found: Found) -> Tensor:
-        """Acceptance probabilities of a randomised classifier for everybody, shape (E, N)."""
-        decides = (self.columns @ found.classifiers.mT > 0).to(self.columns.dtype)
-        return (decides @ found.probability.unsqueeze(-1)).squeeze(-1)
-
 
 @dataclass(frozen=True)
 class Found:
@@ -95,6 +90,11 @@ class Found:
 
     classifiers: Tensor
     probability: Tensor
+
+    def accepted(self, columns: Tensor) -> Tensor:
+        """Acceptance probabilities of people of given inputs (E, N, D), shape (E, N)."""
+        decides = (columns @ self.classifiers.mT > 0).to(columns.dtype)
+        return (decides @ self.probability.unsqueeze(-1)).squeeze(-1)
 
 
 class FairReductions(Learner):
@@ -122,7 +122,7 @@ class FairReductions(Learner):
     def __init__(self, config: FairReductionsConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.inputs = FeatureInputs(setting.schema)
-        self.memory = Memory("all", of=Logged)
+        self.memory = Memory("all", of=Phased)
         n_seeds, n_classifiers = len(setting.seeds), 2 * (config.rounds + 1)
         self.register_buffer("seen", torch.tensor(0))
         self.register_buffer("classifiers", torch.zeros(n_seeds, n_classifiers, self.inputs.size + 2))
@@ -138,13 +138,10 @@ class FairReductions(Learner):
         """T^(2α), the number of applicants who are all accepted."""
         return math.ceil(self.horizon ** (2.0 * self.config.alpha))
 
-    def warm_up_epochs(self) -> int:
-        """One, which remembers the people of the warm-up."""
-        return 1
-
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Remember the people; nothing is learned before everybody was accepted for a while."""
-        self.remember(decided, first=False)
+        """Remember the people, in the first one; nothing is learned before all were accepted for a while."""
+        if epoch == 0:
+            self.remember(decided, first=False)
         return {}
 
     def update(self, decided: Decided) -> None:
@@ -178,7 +175,7 @@ class FairReductions(Learner):
     def problem(self) -> Problem:
         """The people remembered, with losses and the constraint."""
         known = self.memory.rows()
-        assert isinstance(known, Logged)
+        assert isinstance(known, Phased)
         weight = ips_weight(known.propensity, known.accepted, self.setting.protocol.max_ips_weight)
         weight = weight * known.accepted
         total = weight.sum(-1, keepdim=True).clamp(min=1.0)
@@ -194,20 +191,19 @@ class FairReductions(Learner):
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
         """Inputs of linear classifiers, shape (E, B, inputs + 2)."""
-        return torch.cat([self.inputs(x), s.unsqueeze(-1), torch.ones_like(s).unsqueeze(-1)], dim=-1)
+        return torch.cat([self.inputs.with_s(x, s), torch.ones_like(s).unsqueeze(-1)], dim=-1)
 
     @torch.no_grad()
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """(1 − 2μ)·Σ Q_π·π + μ, and 1 in the phase that accepts everybody; draws nothing."""
         if int(self.seen) < self.first_people:
             return torch.ones_like(s)
-        decides = (self.columns(x, s) @ self.classifiers.mT > 0).to(x.dtype)
-        accepted = (decides @ self.probability.unsqueeze(-1)).squeeze(-1).clamp(0.0, 1.0)
+        accepted = Found(self.classifiers, self.probability).accepted(self.columns(x, s)).clamp(0.0, 1.0)
         return (1.0 - 2.0 * self.config.mu) * accepted + self.config.mu
 
     def remember(self, decided: Decided, *, first: bool) -> None:
         """Remember people, who are of the phase that accepts everybody if `first`."""
-        self.memory.add(Logged(**vars(decided), first=torch.full_like(decided.accepted, first)))
+        self.memory.add(Phased(**vars(decided), first=torch.full_like(decided.accepted, first)))
 
 
 def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
@@ -253,9 +249,9 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     Returns:
         Two classifiers for each of `rounds` + 1 policies.
     """
-    oracle = Oracle(problem, iterations)
-    best = oracle(problem.loss)
-    least = (problem.accepted(best) * problem.loss).sum(-1)
+    best_response = ExponentiatedGradient(problem, iterations)
+    best = best_response(problem.loss)
+    least = (best.accepted(problem.columns) * problem.loss).sum(-1)
     n_seeds, n = problem.loss.shape
     chosen: list[Found] = []
     pi, q, b = torch.zeros(n_seeds, n, 0), torch.zeros(n_seeds, 0), torch.zeros(n_seeds, 0)
@@ -263,8 +259,8 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
         accepts = (pi @ q.unsqueeze(-1)).squeeze(-1)
         yes = (1.0 - 2.0 * mu) * accepts + mu
         no = (1.0 - 2.0 * mu) * (q.sum(-1, keepdim=True) - accepts) + mu
-        found = oracle(problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n)
-        own = problem.accepted(found)
+        found = best_response(problem.loss / (psi * mu) - (1.0 / yes - 1.0 / no) / n)
+        own = found.accepted(problem.columns)
         v, s = ((own / yes**k + (1.0 - own) / no**k).mean(-1) for k in (1, 2))
         regret = ((own * problem.loss).sum(-1) - least).clamp(min=0.0) / (psi * mu)
         d = v - regret - 4.0
@@ -283,7 +279,7 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
     )
 
 
-class Oracle:
+class ExponentiatedGradient:
     """Finds a randomised linear classifier of least cost among those that respect the constraint.
 
     The exponentiated gradient of Agarwal et al. (2018): the multipliers of the constraint and the best

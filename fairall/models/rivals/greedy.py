@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
-from fairall.data.people import Decided
-from fairall.models.rivals.remembering import Remembering, accepted_cross_entropy
+from fairall.models.classifier import Remembering
 
 
 class Greedy(Remembering):
@@ -13,7 +10,3 @@ class Greedy(Remembering):
 
     Where it rejects it never learns that it is wrong: with `exploration=none` false rejections last.
     """
-
-    def loss(self, batch: Decided) -> Tensor:
-        """Cross-entropy, shape (E,)."""
-        return accepted_cross_entropy(self.logit(batch.x, batch.s), batch)

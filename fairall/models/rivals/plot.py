@@ -20,10 +20,10 @@ from torch import Tensor
 
 from fairall.config.checks import at_least, hidden_sizes, not_negative, require
 from fairall.data.people import Decided
+from fairall.models.classifier import Remembering, RememberingConfig, accepted_cross_entropy
 from fairall.models.learner import Setting
 from fairall.models.memory import Memory
 from fairall.models.objectives import masked_mean
-from fairall.models.rivals.remembering import Remembering, RememberingConfig, accepted_cross_entropy
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
@@ -71,10 +71,6 @@ class Plot(Remembering):
         """Probability that a person whom f rejects is a candidate."""
         decay = self.time_step.item() ** 0.5 if self.config.decay else 1.0
         return self.config.epsilon / decay
-
-    def loss(self, batch: Decided) -> Tensor:
-        """Cross-entropy, shape (E,)."""
-        return accepted_cross_entropy(self.logit(batch.x, batch.s), batch)
 
     def update(self, decided: Decided) -> None:
         """See `Remembering.update`."""
@@ -179,7 +175,7 @@ class AdOpt(Plot):
     def loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of f and of the adversary, whose gradient reaches f reversed; shape (E,)."""
         assert isinstance(batch, Compared)
-        columns = self.columns(
+        columns = self.classifier.columns(
             torch.cat([batch.x, batch.seen_x], dim=1), torch.cat([batch.s, batch.seen_s], dim=1)
         )
         hidden = self.classifier.hidden(columns)

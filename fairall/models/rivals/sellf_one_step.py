@@ -17,10 +17,10 @@ from torch import Tensor
 
 from fairall.config.checks import at_least, copies, hidden_sizes, not_negative, one_of, positive, require
 from fairall.data.people import Decided
-from fairall.models.learner import Setting
+from fairall.models.classifier import Remembering, RememberingConfig
+from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
-from fairall.models.objectives import ips_weight, masked_mean
-from fairall.models.rivals.remembering import Remembering, RememberingConfig
+from fairall.models.objectives import ips_weight, masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
@@ -129,36 +129,20 @@ class SellfOneStep(Remembering):
     def __init__(self, config: SellfOneStepConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.memory = Memory("all")
-        self.policy = self._policy_net(SeedStreams(setting.seeds, "policy"))
+        self.rule = DecisionRule()
+        self.policy = self.net(config.policy_arch, SeedStreams(setting.seeds, "policy"))
         self.policy_optimiser = Adam(self.policy.parameters(), config.policy_learning_rate)
         copies = [seed for seed in setting.seeds for _ in range(config.past_policies)]
-        self.past = PastPolicies(self._policy_net(SeedStreams(copies, "placeholders")), list(setting.seeds))
-
-    def _policy_net(self, streams: SeedStreams) -> StackedMLP:
-        n_in = self.inputs.size + 1
-        return StackedMLP(n_in, self.config.policy_arch, 1, streams, gain=self.setting.gain)
+        placeholders = self.net(config.policy_arch, SeedStreams(copies, "placeholders"))
+        self.past = PastPolicies(placeholders, list(setting.seeds))
 
     def accepts(self, x: Tensor, s: Tensor) -> Tensor:
         """π(d=1 | x, s) with its gradient, shape (E, B)."""
-        return torch.sigmoid(self.policy.forward_transposed(self.columns(x, s)).squeeze(1))
-
-    def decision_score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """π(d=1 | x, s), shape (E, B)."""
-        return self.propensity(x, s, streams)
-
-    @property
-    def decision_threshold(self) -> float:
-        """½, where the utility of accepting is 0; see `Learner.decision_score`."""
-        return 0.5
-
-    @property
-    def deterministic(self) -> bool:
-        """See `Learner.deterministic`."""
-        return False
+        return torch.sigmoid(self.policy.logit(x, s))
 
     @torch.no_grad()
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """See `Learner.propensity`; draws nothing."""
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """π(d=1 | x, s), shape (E, B); ½ is where the utility of accepting is 0. Draws nothing."""
         return self.accepts(x, s)
 
     def update(self, decided: Decided) -> None:
@@ -168,11 +152,9 @@ class SellfOneStep(Remembering):
         """
         self.past.add(self.policy)
         super().update(decided)
-        for _ in range(self.config.policy_updates):
-            batch = self.memory.sample(self.config.batch_size, self.streams)
-            self.policy_optimiser.zero_grad()
-            self.policy_loss(batch).sum().backward()
-            self.policy_optimiser.step()
+        size, updates = self.config.batch_size, range(self.config.policy_updates)
+        batches = (self.memory.sample(size, self.streams) for _ in updates)
+        train_on(batches, self.policy_loss, self.policy_optimiser)
 
     @torch.no_grad()
     def inverse_any(self, batch: Decided) -> Tensor:
@@ -181,13 +163,13 @@ class SellfOneStep(Remembering):
         π_all is not below the propensity that a person was decided with: that policy is one of the past ones
         too, even where it is no net (the initial policy, exploration) or not in the sample.
         """
-        known = torch.maximum(self.past.any_accepts(self.columns(batch.x, batch.s)), batch.propensity)
+        known = torch.maximum(self.past.any_accepts(self.policy.columns(batch.x, batch.s)), batch.propensity)
         everybody = torch.ones_like(batch.accepted)
         return ips_weight(known.clamp(min=SMALLEST), everybody, self.setting.protocol.max_ips_weight)
 
     def loss(self, batch: Decided) -> Tensor:
         """Loss of the label predictor: cross-entropy with weights (1 − π)/π_all, a mean per group, (E,)."""
-        logit = self.logit(batch.x, batch.s)
+        logit = self.classifier.logit(batch.x, batch.s)
         loss = F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none")
         with torch.no_grad():
             weight = batch.accepted * (1.0 - self.accepts(batch.x, batch.s)) * self.inverse_any(batch)
@@ -205,7 +187,8 @@ class SellfOneStep(Remembering):
         weight = ips_weight(batch.propensity, batch.accepted, setting.protocol.max_ips_weight)
         utility = (batch.accepted * weight * (batch.label - setting.cost) * accepts).mean(-1)
         with torch.no_grad():
-            imputed = torch.where(batch.accepted, batch.label, torch.sigmoid(self.logit(batch.x, batch.s)))
+            predicted = torch.sigmoid(self.classifier.logit(batch.x, batch.s))
+            imputed = torch.where(batch.accepted, batch.label, predicted)
         gap = fairness_gap(config.fairness, accepts, imputed, batch.s)
         share = confidence_weights(config.fairness, accepts.detach(), imputed, inverse_any, batch.s)
         moments = torch.stack(

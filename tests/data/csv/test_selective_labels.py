@@ -86,7 +86,7 @@ class Fixed(Learner):
     def update(self, decided: Any) -> None:
         pass
 
-    def propensity(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         raw = x.numpy() * self.scaler.scale + self.scaler.mean
         return torch.tensor(policy(raw[..., 0], raw[..., 1]))
 
@@ -178,7 +178,9 @@ def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: L
     assert applicants.labelled.all()
     evaluation = Evaluation(data.test, COST, [0])
     labelled = data.test.label[data.test.labelled]
-    assert evaluation.measure_constant(1.0)["utility"].item() == pytest.approx(labelled.mean().item() - COST)
+    assert evaluation.measure_by(lambda x, s: torch.ones_like(s))["utility"].item() == pytest.approx(
+        labelled.mean().item() - COST
+    )
 
 
 def test_known_labels_need_no_weights(load: Load) -> None:

@@ -61,7 +61,7 @@ def as_expected() -> Decided:
 
 def objective(learner: Consequential, policy: str, fairness: str) -> Tensor:
     """E[π(ỹ − c)] − λ/2·Δb² of the population, computed from its probabilities."""
-    probability = torch.sigmoid(learner.logit(X.view(1, 6, 1), S.view(1, 6)))[0]
+    probability = torch.sigmoid(learner.classifier.logit(X.view(1, 6, 1), S.view(1, 6)))[0]
     pi = torch.where(probability < 0.5, probability, 1.0) if policy == "semi_logistic" else probability
     share = NUMBER / NUMBER.sum()
     benefit = {"none": 0.0 * pi, "demographic_parity": pi, "equal_opportunity": pi * QUALIFIED}[fairness]
@@ -108,7 +108,7 @@ def test_the_penalty_of_minibatches_has_the_square_of_the_gap_as_its_mean(
     with torch.no_grad():
         for _ in range(4000):
             batch = learner.memory.sample(32, streams)
-            pi = torch.sigmoid(learner.logit(batch.x, batch.s))
+            pi = torch.sigmoid(learner.classifier.logit(batch.x, batch.s))
             penalties.append(learner.penalty(pi, batch))
         unpenalised = Consequential(replace(config, lambda_=0.0), learner.setting)
         unpenalised.load_state_dict(learner.state_dict())
@@ -213,17 +213,15 @@ def test_resumed_and_alone_it_learns_the_same(
     streams = SeedStreams([3, 4], "p")
     pi = both.propensity(x, s, streams)
     assert ((pi >= 0) & (pi <= 1)).all()
-    torch.testing.assert_close(
-        both.decision_score(x, s, streams)[1:], alone.decision_score(x[:1], s[:1], streams)
-    )
+    torch.testing.assert_close(both.score(x, s, streams)[1:], alone.score(x[:1], s[:1], streams))
     if policy == "threshold":
-        assert torch.equal(pi, (both.decision_score(x, s, streams) >= both.decision_threshold).float())
+        assert torch.equal(pi, (both.score(x, s, streams) >= both.rule.threshold).float())
     resumed = Consequential(config, setting([3, 4]))
     resumed.load_training_state(both.training_state())
     for learner in (both, resumed):
         learner.update(decided(people(25), 2))
     assert torch.equal(both.propensity(x, s, streams), resumed.propensity(x, s, streams))
-    assert not torch.equal(both.decision_score(x, s, streams), torch.sigmoid(alone.logit(x[:1], s[:1])))
+    assert not torch.equal(both.score(x, s, streams), torch.sigmoid(alone.classifier.logit(x[:1], s[:1])))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

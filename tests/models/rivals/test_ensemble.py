@@ -98,7 +98,7 @@ def test_it_accepts_where_members_disagree(
         learner = Ensemble(replace(config, members=5, quantile=quantile), setting([0, 1]))
         constant(learner, logits)
         assert (checks.propensities(learner, crowd) == float(accepts)).all()
-    score = learner.decision_score(crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1), SeedStreams([0, 1], "p"))
+    score = learner.score(crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1), SeedStreams([0, 1], "p"))
     torch.testing.assert_close(score, torch.sigmoid(torch.tensor(-3.0)).expand(2, 20))
 
 

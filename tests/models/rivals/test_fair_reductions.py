@@ -13,9 +13,10 @@ from fairall.errors import FairAllError
 from fairall.models.learner import Setting
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
+    ExponentiatedGradient,
     FairReductions,
     FairReductionsConfig,
-    Oracle,
+    Found,
     Problem,
     best_mixture,
     distribution,
@@ -48,6 +49,10 @@ def config(compose_config: ComposeConfig) -> FairReductionsConfig:
 def everybody(people: People, n_seeds: int) -> Decided:
     rows = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
     return Decided.reveal(rows, torch.ones_like(rows.s), torch.ones_like(rows.s, dtype=torch.bool))
+
+
+def accepted(problem: Problem, found: Found) -> torch.Tensor:
+    return found.accepted(problem.columns)
 
 
 def population(n_seeds: int, *, n: int = 600) -> Problem:
@@ -119,7 +124,7 @@ def test_the_oracle_finds_the_best_fair_policy_of_few_kinds_of_people(slack: flo
     problem = Problem(
         columns, (shares * (0.5 - worth)).unsqueeze(0), largest_deviation(shares.unsqueeze(0), s), slack
     )
-    accepts = problem.accepted(Oracle(problem, 50)(problem.loss))
+    accepts = accepted(problem, ExponentiatedGradient(problem, 50)(problem.loss))
     gaps = problem.gap[0].double().numpy()
     best = linprog(problem.loss[0].numpy(), A_ub=[gaps, -gaps], b_ub=[slack] * 2, bounds=(0, 1))
     assert (accepts * problem.loss).sum().item() == pytest.approx(best.fun, abs=3e-3)
@@ -137,22 +142,22 @@ def test_the_oracle_is_as_good_as_fairlearn() -> None:
     other.fit(x, label, sensitive_features=x[:, 1])
     mixed = zip(other.weights_, other.predictors_, strict=True)
     theirs = torch.tensor(sum(weight * one.predict(x) for weight, one in mixed)).float()
-    ours = problem.accepted(Oracle(problem, 50)(problem.loss))[0]
+    ours = accepted(problem, ExponentiatedGradient(problem, 50)(problem.loss))[0]
     assert (ours * problem.loss).sum() <= (theirs * problem.loss).sum() + 0.005
     assert (ours * problem.gap).sum().abs() <= problem.slack + 1e-5
     # Without the constraint the gap would be far from it.
-    free = problem.accepted(Oracle(replace(problem, slack=1.0), 50)(problem.loss))[0]
+    free = accepted(problem, ExponentiatedGradient(replace(problem, slack=1.0), 50)(problem.loss))[0]
     assert (free * problem.gap).sum() > 3 * problem.slack
 
 
 def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> None:
     problem, mu, psi = population(3), 0.1, 20.0
-    best = problem.accepted(Oracle(problem, 30)(problem.loss))
+    best = accepted(problem, ExponentiatedGradient(problem, 30)(problem.loss))
     least = (best * problem.loss).sum(-1)
     found = distribution(problem, iterations=30, rounds=8, mu=mu, psi=psi)
     torch.testing.assert_close(found.probability.sum(-1), torch.ones(3))
     assert (found.probability > -1e-6).all()
-    pi = problem.accepted(found)
+    pi = accepted(problem, found)
     assert ((pi * problem.gap).sum(-1).abs() <= problem.slack + 1e-5).all()
     yes, no = (1 - 2 * mu) * pi + mu, (1 - 2 * mu) * (1 - pi) + mu
     thresholds = [(problem.columns[..., 0] > t).float() for t in (-1.0, 0.0, 1.0)]
@@ -165,12 +170,8 @@ def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> N
     assert (pi.min(-1).values > 0.05).all()
     assert (pi.max(-1).values < 0.95).all()
     # Greater ψμ discounts regret less, and the distribution earns more where regret counts.
-    loss = [
-        (problem.accepted(distribution(problem, iterations=30, rounds=8, mu=mu, psi=psi)) * problem.loss).sum(
-            -1
-        )
-        for psi in (0.2, 200.0)
-    ]
+    mixtures = [distribution(problem, iterations=30, rounds=8, mu=mu, psi=psi) for psi in (0.2, 200.0)]
+    loss = [(accepted(problem, found) * problem.loss).sum(-1) for found in mixtures]
     assert (loss[0] < loss[1]).all()
 
 

@@ -10,9 +10,9 @@ from fairall.config.schema import ExplorationConfig, ExplorationRule
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, Decisions, People
 from fairall.errors import FairAllError
+from fairall.models.classifier import RememberingConfig
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
-from fairall.models.rivals.remembering import RememberingConfig
 from fairall.online.exploration import Exploration
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
@@ -35,7 +35,7 @@ def test_loss_is_the_cross_entropy_of_the_accepted_whatever_their_propensity(
     learner = Greedy(config, setting([0, 1]))
     decided = checks.someone(people(30), 1, [0, 1])
     with torch.no_grad():
-        p = learner.decision_score(decided.x, decided.s, SeedStreams([0, 1], "p")).double()
+        p = learner.score(decided.x, decided.s, SeedStreams([0, 1], "p")).double()
         loss = learner.loss(decided)
         assert torch.equal(loss, learner.loss(replace(decided, propensity=decided.propensity / 9)))
     for k in range(2):
@@ -52,9 +52,9 @@ def test_it_accepts_from_the_cost_on(
     crowd, learner = people(60), Greedy(config, setting([0, 1], f"cost.value={cost}"))
     checks.taught(learner, crowd, [0, 1], range(3))
     x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
-    score = learner.decision_score(x, s, SeedStreams([0, 1], "p"))
+    score = learner.score(x, s, SeedStreams([0, 1], "p"))
     assert torch.equal(checks.propensities(learner, crowd), (score >= cost).float())
-    assert learner.decision_threshold == cost
+    assert learner.rule.threshold == cost
 
 
 def test_it_learns_from_all_accepted_so_far(

@@ -155,7 +155,7 @@ def test_a_seed_alone_gives_what_it_gives_among_others(
         people, _ = regional(SeedStreams(seeds, "crowd"), 30)
         decided, _ = online_step(learner, people, SeedStreams(seeds, "luck").uniform(30))
         of_seed = seeds.index(1)
-        score = learner.decision_score(people.x, people.s, SeedStreams(seeds, "p"))
+        score = learner.score(people.x, people.s, SeedStreams(seeds, "p"))
         outcomes.append((decided.propensity[of_seed], score[of_seed]))
     for among, alone in zip(*outcomes, strict=True):
         torch.testing.assert_close(among, alone, rtol=0, atol=1e-5)
@@ -186,7 +186,7 @@ def test_without_weight_the_adversary_changes_nothing(
     for learner in (*learners, AdOpt(replace(adopt, adversary_weight=3.0), given)):
         warmed(learner)
         decided, _ = online_step(learner, people, SeedStreams([0, 1], "luck").uniform(30))
-        outcomes.append((decided.propensity, learner.decision_score(people.x, people.s, learner.streams)))
+        outcomes.append((decided.propensity, learner.score(people.x, people.s, learner.streams)))
     for of_plot, without in zip(*outcomes[:2], strict=True):
         torch.testing.assert_close(of_plot, without, rtol=0, atol=1e-4)
     assert (outcomes[2][1] - outcomes[0][1]).abs().max() > 1e-3
@@ -204,7 +204,9 @@ def test_the_adversary_descends_and_the_representation_ascends(
 
     def separation() -> Tensor:
         """The adversary's loss without reversal."""
-        columns = torch.cat([learner.columns(batch.x, batch.s), learner.columns(seen_x, seen_s)], dim=-1)
+        columns = torch.cat(
+            [learner.classifier.columns(batch.x, batch.s), learner.classifier.columns(seen_x, seen_s)], dim=-1
+        )
         hidden = learner.classifier.hidden(columns)
         guess = learner.adversary.forward_transposed(hidden).squeeze(1)
         of_batch = batch.s.shape[1]
@@ -237,7 +239,7 @@ def test_rejected_people_reach_the_adversary_and_not_the_classifier(
             learner = AdOpt(adopt, given) if method is AdOpt else Plot(plot, given)
             apart = torch.where(decided.accepted, 0.0, shift).unsqueeze(-1)
             learner.warm_up_epoch(replace(decided, x=decided.x + apart), 0)
-            scores.append(learner.logit(decided.x[:, :20], decided.s[:, :20]).detach())
+            scores.append(learner.classifier.logit(decided.x[:, :20], decided.s[:, :20]).detach())
     assert torch.equal(scores[0], scores[1])
     assert (scores[2] - scores[3]).abs().max() > 1e-3
 

@@ -10,9 +10,9 @@ from torch.nn.functional import binary_cross_entropy, logsigmoid
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
+from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.learner import Setting
 from fairall.models.rivals import sellf_one_step
-from fairall.models.rivals.remembering import accepted_cross_entropy
 from fairall.models.rivals.sellf_one_step import (
     PastPolicies,
     SellfOneStep,
@@ -61,11 +61,10 @@ def linear(net: StackedMLP, slope: float, intercept: float = 0.0) -> None:
 def without_hidden_layers(learner: SellfOneStep) -> SellfOneStep:
     """The learner with linear nets."""
     seeds = list(learner.setting.seeds)
-    n_in, n_past = learner.inputs.size + 1, learner.config.past_policies
-    learner.policy = StackedMLP(n_in, [], 1, SeedStreams(seeds, "linear policy"))
-    learner.classifier = StackedMLP(n_in, [], 1, SeedStreams(seeds, "linear predictor"))
-    copies = SeedStreams([seed for seed in seeds for _ in range(n_past)], "linear past")
-    learner.past = PastPolicies(StackedMLP(n_in, [], 1, copies), seeds)
+    learner.policy = learner.net([], SeedStreams(seeds, "linear policy"))
+    learner.classifier = learner.net([], SeedStreams(seeds, "linear predictor"))
+    copies = SeedStreams([seed for seed in seeds for _ in range(learner.config.past_policies)], "linear past")
+    learner.past = PastPolicies(learner.net([], copies), seeds)
     learner.optimiser = Adam(learner.classifier.parameters(), learner.config.learning_rate)
     learner.policy_optimiser = Adam(learner.policy.parameters(), learner.config.policy_learning_rate)
     return learner
@@ -178,11 +177,11 @@ def reliability(weighted: bool, config: SellfOneStepConfig, given: Setting) -> T
         if weighted:
             loss = learner.loss(everybody)
         else:
-            loss = accepted_cross_entropy(learner.logit(everybody.x, s), everybody)
+            loss = accepted_cross_entropy(learner.classifier.logit(everybody.x, s), everybody)
         loss.sum().backward()
         learner.optimiser.step()
     rejects = 1 - learner.accepts(everybody.x, s)
-    error = (torch.sigmoid(learner.logit(everybody.x, s)) - p).abs()
+    error = (torch.sigmoid(learner.classifier.logit(everybody.x, s)) - p).abs()
     return ((rejects * error).sum(-1) / rejects.sum(-1)).detach()
 
 
@@ -347,7 +346,7 @@ def test_the_policies_that_decided_are_remembered_and_those_of_the_warm_up_are_n
     decided = checks.someone(crowd, 1, [0])
     chance = learner.propensity(decided.x, decided.s, SeedStreams([0], "p"))
     learner.update(decided)
-    columns = learner.columns(decided.x, decided.s)
+    columns = learner.classifier.columns(decided.x, decided.s)
     torch.testing.assert_close(learner.past.any_accepts(columns), chance)
     assert not torch.allclose(learner.propensity(decided.x, decided.s, SeedStreams([0], "p")), chance)
 

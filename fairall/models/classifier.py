@@ -1,0 +1,206 @@
+"""Learners with a classifier of (x, s): its net, and how it is trained on people who were decided on."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.config.checks import at_least, dropout, hidden_sizes, one_of, positive
+from fairall.config.schema import ModelConfig, NetInputs
+from fairall.data.encoding import FeatureInputs
+from fairall.data.features import Schema
+from fairall.data.people import Decided
+from fairall.models.learner import DECISIONS, DecisionRule, Learner, Setting
+from fairall.models.memory import Memory
+from fairall.models.objectives import masked_mean, train_on
+from fairall.nn.adam import Adam
+from fairall.nn.stacked import StackedMLP
+from fairall.randomness import SeedStreams
+
+
+class ClassifierNet(StackedMLP):
+    """A net of (x, s) with one output, the logit of a probability.
+
+    Args:
+        schema: the features of x.
+        hidden: sizes of the hidden layers.
+        streams: draw the initial weights, a replicate per generator.
+        dropout: probability that a hidden unit is dropped in training.
+        gain: gain of the initial weights, see `StackedMLP`.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        hidden: Sequence[int],
+        streams: SeedStreams,
+        *,
+        gain: float,
+        dropout: float = 0.0,
+    ) -> None:
+        inputs = FeatureInputs(schema)
+        super().__init__(inputs.size + 1, hidden, 1, streams, dropout=dropout, gain=gain)
+        self.inputs = inputs
+
+    def columns(self, x: Tensor, s: Tensor) -> Tensor:
+        """Inputs of the net for x (E, B, D) and s (E, B), people in columns, shape (E, inputs + 1, B)."""
+        return self.inputs.columns_with_s(x, s)
+
+    def logit(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+        """The logit, shape (E, B); dropout with `dropout_streams` only."""
+        return self.forward_transposed(self.columns(x, s), dropout_streams).squeeze(1)
+
+
+@dataclass
+class ClassifierConfig(ModelConfig):
+    """Architecture and learning rate of the classifier."""
+
+    learning_rate: float = MISSING
+    clf_arch: list[int] = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        positive("model.learning_rate", self.learning_rate)
+        hidden_sizes("model.clf_arch", self.clf_arch, linear=True)
+
+
+class Classifier(Learner):
+    """Decides by a net of (x, s), σ of whose logit is the score."""
+
+    config: ClassifierConfig
+    config_type = ClassifierConfig
+    net_inputs = NetInputs.standardised
+
+    def __init__(self, config: ClassifierConfig, setting: Setting, *, dropout: float = 0.0) -> None:
+        super().__init__(config, setting)
+        self.streams = SeedStreams(setting.seeds, "phase2")
+        self.classifier = self.net(config.clf_arch, self.streams, dropout=dropout)
+        self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
+
+    def net(self, hidden: Sequence[int], streams: SeedStreams, *, dropout: float = 0.0) -> ClassifierNet:
+        """A net with a replicate per generator of `streams`."""
+        setting = self.setting
+        return ClassifierNet(setting.schema, hidden, streams, gain=setting.gain, dropout=dropout)
+
+    @abstractmethod
+    def loss(self, batch: Decided) -> Tensor:
+        """Loss of a minibatch, shape (E,)."""
+
+    @torch.no_grad()
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """σ of the logit, shape (E, B); draws nothing."""
+        return torch.sigmoid(self.classifier.logit(x, s))
+
+
+@dataclass
+class IPSClassifierConfig(ClassifierConfig):
+    """How the classifier decides, and its dropout."""
+
+    decision: str = MISSING
+    clf_dropout: float = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        super().validate()
+        one_of("model.decision", self.decision, DECISIONS)
+        dropout("model.clf_dropout", self.clf_dropout)
+
+
+class IPSClassifier(Classifier):
+    """Acceptance probability as a net of (x, s), trained on the applicants of each time step.
+
+    The loss weighs labelled people by 1/π and contains c, so that the score is ½ where p(ỹ = 1 | x, s) = c
+    (Kilbertus et al. 2020, with a deep net).
+    """
+
+    config: IPSClassifierConfig
+    config_type = IPSClassifierConfig
+
+    def __init__(self, config: IPSClassifierConfig, setting: Setting) -> None:
+        super().__init__(config, setting, dropout=config.clf_dropout)
+        self.rule = DecisionRule(drawn=config.decision == "sample")
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Train for one epoch."""
+        loss = self._epoch(decided)
+        if epoch == self.setting.schedule.warm_up_epochs - 1:
+            # As in `LatentLearner`: Phase II must not start with second moments close to zero.
+            self.optimiser = Adam(self.classifier.parameters(), self.config.learning_rate)
+        return {"loss": loss}
+
+    def update(self, decided: Decided) -> None:
+        """Train for one epoch."""
+        self._epoch(decided)
+
+    def _epoch(self, decided: Decided) -> float:
+        batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
+        return train_on(batches, self.loss, self.optimiser)
+
+
+@dataclass
+class RememberingConfig(ClassifierConfig):
+    """Training of the classifier in a time step."""
+
+    updates: int = MISSING
+    batch_size: int = MISSING
+
+    def validate(self) -> None:
+        """See `ModelConfig.validate`."""
+        super().validate()
+        at_least("model.updates", self.updates, 1)
+        at_least("model.batch_size", self.batch_size, 1)
+
+
+class Remembering(Classifier):
+    """A classifier trained by `updates` minibatches of remembered people at every time step.
+
+    Here it estimates p(ỹ = 1 | x, s) of all accepted people so far and accepts where that is at least c. A
+    subclass may choose another memory, loss or rule.
+
+    Attributes:
+        memory: of accepted people; a subclass may replace it.
+    """
+
+    config: RememberingConfig
+    config_type = RememberingConfig
+
+    def __init__(self, config: RememberingConfig, setting: Setting) -> None:
+        super().__init__(config, setting)
+        self.memory = Memory("accepted")
+        self.rule = DecisionRule(setting.cost, drawn=False)
+
+    def loss(self, batch: Decided) -> Tensor:
+        """Cross-entropy of accepted people, unweighted, shape (E,)."""
+        return accepted_cross_entropy(self.classifier.logit(batch.x, batch.s), batch)
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Remember the people of the warm-up, then train as at a time step."""
+        if epoch == 0:
+            self.memory.add(decided)
+        return {"loss": self.train_classifier()}
+
+    def update(self, decided: Decided) -> None:
+        """Remember the applicants, then train."""
+        self.memory.add(decided)
+        self.train_classifier()
+
+    def minibatches(self) -> list[Decided]:
+        """The minibatches of `train_classifier`."""
+        return self.memory.minibatches(self.config.updates, self.config.batch_size, self.streams)
+
+    def train_classifier(self) -> float:
+        """Train on `updates` minibatches; return the loss of the last, averaged over replicates."""
+        return train_on(self.minibatches(), self.loss, self.optimiser)
+
+
+def accepted_cross_entropy(logit: Tensor, batch: Decided) -> Tensor:
+    """Mean cross-entropy of accepted people, unweighted, shape (E,); 0 for a replicate without any."""
+    return masked_mean(
+        F.binary_cross_entropy_with_logits(logit, batch.label, reduction="none"), batch.accepted
+    )
