@@ -34,13 +34,6 @@ class ApplicantStream(ABC):
     def next(self) -> People:
         """The next applicants, fields of shape (E, size, ...)."""
 
-    def observe(self, people: People, accepted: Tensor) -> None:  # noqa: B027
-        """Take note of the decisions (E, size), bool, on the last applicants; does nothing by default."""
-
-    def observed(self) -> dict[str, Tensor]:
-        """Values for measures after the last time step; see `worlds.part.Part.observed`."""
-        return {}
-
     def state_dict(self) -> dict[str, Any]:
         """Position in the stream."""
         return {"streams": self.streams.state_dict()}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from omegaconf import OmegaConf
 from rich.table import Table as Grid
 
-from fairall.config.compose import compose_config
+from fairall.config.compose import compose_config, typed_config
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.paths import configuration_root
-from fairall.config.target import target_class, typed_node, with_types
-from fairall.config.validation import checked
+from fairall.config.target import target_class
+from fairall.config.validation import checked, structured_node
 from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.dataset import Dataset
@@ -82,8 +81,7 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
     # Columns can be inspected before their roles are declared.
     for key in missing:
         composed.dataset[key] = ""
-    config, _ = checked(composed)
-    source = reader(config.dataset)
+    source = checked(composed).dataset.build()
     problems = _columns(source)
     doubts: tuple[str, ...] = ()
     if missing:
@@ -179,13 +177,13 @@ def _group_name(table: Table, s: int) -> str:
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
     of_groups = (f"of {_group_name(data.pool_table, s)}" for s in (1, -1))
     grid = _grid("initial policy", "accepts", *of_groups)
-    chosen = _initial_policy(*overrides)
+    chosen = typed_config(*overrides).initial_policy
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for name in _choices("initial_policy", folder):
         own = chosen.name == name
-        config = chosen if own else _initial_policy(*others, f"initial_policy={name}")
+        config = chosen if own else typed_config(*others, f"initial_policy={name}").initial_policy
         try:
-            accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
+            accepted = config.build().decide(data.pool_table)
         except Exception as error:
             # A policy of the user's may assume features that this data set does not have.
             if own or not isinstance(error, FairAllError | KeyError):
@@ -196,11 +194,6 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
     grid.caption = "of the pool; people without a label count as rejected"
     return grid
-
-
-def _initial_policy(*overrides: str) -> Any:
-    composed = with_types(compose_config(*overrides), ["dataset", "initial_policy"])
-    return OmegaConf.to_object(composed.initial_policy)
 
 
 def _choices(group: str, folder: Path | None) -> dict[str, Path]:
@@ -215,8 +208,8 @@ def _own_choices(group: str, folder: Path | None) -> list[Path]:
 
 
 def _where(name: str, overrides: Sequence[str]) -> str:
-    node = compose_config(f"dataset={name}", *overrides).dataset
-    return target_class(node, "dataset").location(typed_node(node, "dataset"))
+    node, reader = structured_node(compose_config(f"dataset={name}", *overrides).dataset, "dataset")
+    return reader.location(node)
 
 
 def _missing(n: int, rows: int) -> str:

@@ -3,23 +3,74 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 import torch
+from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import require
-from fairall.config.world import CapacityConfig, PlacesRule
+from fairall.config.checks import at_least, not_negative, require
 from fairall.data.people import Decisions, People
 from fairall.randomness import SeedStreams
-from fairall.worlds.measures import UTILITY_PER_PLACE
-from fairall.worlds.part import Part, WorldSetting
+from fairall.worlds.measures import utility_per_place
+from fairall.worlds.part import Part, PartConfig, WorldSetting
 
 CHUNK = 2**22  # complex numbers at once
 ROUNDING = 1e-9
 LEAST = 0.02  # propensity below which a decision says next to nothing: a weight of more than 50
 MANY = 0.1  # share of the applicants who are left with less, of which a run warns
+
+
+class PlacesRule(Enum):
+    """Who is accepted where the policy wants more people than there are places."""
+
+    lottery = "people drawn by lot among those the policy wants"
+    top = "those with the greatest acceptance probabilities among them"
+
+
+@dataclass
+class QuotasConfig:
+    """Shares of the places that only a group can have; both or neither."""
+
+    advantaged: float | None = MISSING
+    disadvantaged: float | None = MISSING
+
+
+@dataclass
+class CapacityConfig(PartConfig):
+    """The most acceptances of a time step; a share of the applicants or a number, no limit without either."""
+
+    share: float | None = MISSING
+    number: int | None = MISSING
+    rule: PlacesRule = MISSING
+    quotas: QuotasConfig = field(default_factory=QuotasConfig)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a limit."""
+        return self.share is not None or self.number is not None
+
+    def validate(self) -> None:
+        """Raise FairAllError for an impossible value, two limits at once, and quotas that do not fit."""
+        key = "world.capacity"
+        if self.share is not None:
+            require(0 < self.share <= 1, f"{key}.share", self.share, "above 0 and at most 1")
+        if self.number is not None:
+            at_least(f"{key}.number", self.number, 1)
+            allowed = f"null beside {key}.share={self.share}; for a number instead add {key}.share=null"
+            require(self.share is None, f"{key}.number", self.number, allowed)
+        quotas = vars(self.quotas)
+        given = [quota for quota in quotas.values() if quota is not None]
+        if not given:
+            return
+        key, shown = f"{key}.quotas", [*quotas.values()]
+        require(self.active, key, shown, "null without world.capacity.share or world.capacity.number")
+        require(len(given) == 2, key, shown, "given for both groups or for neither")
+        for name, quota in quotas.items():
+            not_negative(f"{key}.{name}", quota)
+        require(sum(given) <= 1 + ROUNDING, key, shown, "shares of the places, 1 in sum at most")
 
 
 class Capacity(Part):
@@ -43,7 +94,8 @@ class Capacity(Part):
         Computational Statistics & Data Analysis 59.
     """
 
-    measures = UTILITY_PER_PLACE
+    config_type = CapacityConfig
+    measures = (utility_per_place,)
     config: CapacityConfig
 
     def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:
@@ -71,8 +123,8 @@ class Capacity(Part):
         # Applicants to whom the policy gave at least `LEAST`, and those of them whose propensity is now less.
         self.counts = torch.zeros(2, dtype=torch.long)
 
-    def admit(self, people: People, wanted: Decisions) -> Decisions:
-        """See `Part.admit`."""
+    def admit(self, people: People, wanted: Decisions, time_step: int) -> Decisions:
+        """The decisions for which there are places, with their inclusion probabilities."""
         pi, wants = wanted.propensity, wanted.accepted
         lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
         # Of greater rank is who has the greater value, then the earlier position.
@@ -122,11 +174,11 @@ class Capacity(Part):
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """See `Part.state_dict`."""
+        """The random numbers, and the counts of `warnings`."""
         return super().state_dict() | {"counts": self.counts}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Part.load_state_dict`."""
+        """Restore what `state_dict` returned."""
         super().load_state_dict(state)
         self.counts = state["counts"]
 

@@ -4,12 +4,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.world import FeedbackConfig
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.worlds.feedback import Feedback, ReturningApplicants
+from fairall.worlds.feedback import Feedback, FeedbackConfig, ReturningApplicants
 from tests.conftest import ComposeConfig
 from tests.worlds.conftest import Fixed, close, online, run, setting_of
 
@@ -20,10 +19,7 @@ SEEDS = [3, 4]
 def returning(
     data: PreparedData, people: int, size: int = 64, seeds: list[int] = SEEDS
 ) -> ReturningApplicants:
-    feedback = Feedback(FeedbackConfig(people), setting_of(data, seeds, size))
-    stream = feedback.arriving(data.applicants(size, seeds))
-    assert isinstance(stream, ReturningApplicants)
-    return stream
+    return Feedback(FeedbackConfig(people=people), setting_of(data, seeds, size)).applicants
 
 
 @pytest.fixture
@@ -62,7 +58,7 @@ def test_only_the_accepted_change_by_their_label(name: str, data: PreparedData) 
     for _ in range(40):
         before, people = score_of(stream), stream.next()
         accepted = torch.rand(people.s.shape) < 0.5
-        stream.observe(people, accepted)
+        stream.change(people, accepted)
         expected = before.clone()
         assert people.person is not None
         for k in range(2):
@@ -81,7 +77,7 @@ def test_nobody_changes_whom_nobody_accepts(name: str, data: PreparedData) -> No
     stream, before = returning(data, 100), returning(data, 100).state
     for _ in range(10):
         people = stream.next()
-        stream.observe(people, torch.zeros_like(people.s, dtype=torch.bool))
+        stream.change(people, torch.zeros_like(people.s, dtype=torch.bool))
     assert torch.equal(stream.state, before)
 
 
@@ -89,7 +85,7 @@ def test_nobody_changes_whom_nobody_accepts(name: str, data: PreparedData) -> No
 def test_who_comes_twice_in_a_time_step_changes_once(name: str, data: PreparedData) -> None:
     stream = returning(data, 10)
     before, people = score_of(stream), stream.next()
-    stream.observe(people, torch.ones_like(people.s, dtype=torch.bool))
+    stream.change(people, torch.ones_like(people.s, dtype=torch.bool))
     by = (score_of(stream) - before).abs()
     assert (by <= (27.3 if name == "fico" else 0.2) + 1e-9).all()
     assert by.max() > 0
@@ -144,11 +140,11 @@ def test_group_scores_are_means_over_all_people(name: str, data: PreparedData) -
     stream = returning(data, 300)
     for _ in range(3):
         people = stream.next()
-        stream.observe(people, torch.ones_like(people.s, dtype=torch.bool))
+        stream.change(people, torch.ones_like(people.s, dtype=torch.bool))
     raw = score_of(stream) / (100 if name == "fico" else 1)
     s = stream.state[..., 1 if name == "fico" else 0]
     expected = [[raw[k][s[k] == group].mean().item() for group in (-1, 1)] for k in range(2)]
-    assert stream.observed()["group_score"].tolist() == [pytest.approx(own) for own in expected]
+    assert stream.group_score().tolist() == [pytest.approx(own) for own in expected]
     assert set(s.unique().tolist()) == {-1.0, 1.0}
 
 
@@ -182,11 +178,11 @@ def test_people_of_a_seed_do_not_depend_on_other_seeds(name: str, data: Prepared
             if values is not None:
                 assert torch.equal(getattr(both, field)[1:2], values)
         accepted = both.x[..., 0] > 0
-        together.observe(both, accepted)
-        alone.observe(one, accepted[1:])
+        together.change(both, accepted)
+        alone.change(one, accepted[1:])
     assert torch.equal(together.state[1:], alone.state)
 
 
 def test_data_that_know_no_dynamics_are_refused(credit: PreparedData) -> None:
     with pytest.raises(FairAllError, match=r"world.feedback: the data set does not know how people change"):
-        Feedback(FeedbackConfig(10), setting_of(credit, [0]))
+        Feedback(FeedbackConfig(people=10), setting_of(credit, [0]))
