@@ -6,7 +6,7 @@ import inspect
 import re
 import sys
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import is_dataclass
 from importlib import import_module
 from typing import Any
@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 
 from fairall.errors import FairAllError
 
-# By group the base class of its classes, imported by name when needed, and the arguments they are made from.
+# By group the base class of its classes, imported when needed, and the arguments they are made from.
 BASES = {
     "model": ("fairall.models.learner", "Learner", ("config", "setting")),
     "dataset": ("fairall.data.dataset", "Dataset", ("config",)),
@@ -24,19 +24,17 @@ BASES = {
 }
 
 
-def target_class(node: Any, group: str, place: str = "") -> Any:
+def target_class(node: Any, place: str) -> Any:
     """The class that `node._target_` names, by module and name.
 
     Args:
         node: a dataclass, a DictConfig or a dict.
-        group: of `BASES`.
-        place: key of the node where that is not the group.
+        place: its key in the configuration, which begins with a group of `BASES`.
 
     Raises:
         FairAllError: where there is no such class, or it is not of the group.
     """
     target = node.get("_target_") if isinstance(node, dict | DictConfig) else getattr(node, "_target_", None)
-    place = place or group
     if not target or target == "???":
         raise FairAllError(
             f"{place}._target_ has no value: it names the class, as {place}._target_=module.Class"
@@ -53,14 +51,13 @@ def target_class(node: Any, group: str, place: str = "") -> Any:
             where = "; the module must be in the current folder, or installed" if missing else ""
             raise FairAllError(f"{key}: there is no such class ({error}{where})") from error
         raise FairAllError(f"{key}: {module} cannot be imported ({_where(error)})") from error
-    if problem := _unfit(found, group):
+    if problem := _unfit(found, *BASES[place.partition(".")[0]]):
         raise FairAllError(f"{key}: {problem}")
     return found
 
 
-def _unfit(found: Any, group: str) -> str:
-    """Why a run can make no object of the group from `found`; empty if it can."""
-    module, name, arguments = BASES[group]
+def _unfit(found: Any, module: str, name: str, arguments: Sequence[str]) -> str:
+    """Why `found` is not a class derived from `name` in `module` and made from `arguments`; empty if it is."""
     base = getattr(import_module(module), name)
     if not (inspect.isclass(found) and issubclass(found, base)):
         return f"not a {module}.{name}; derive the class from that, or from one that is"
@@ -70,10 +67,8 @@ def _unfit(found: Any, group: str) -> str:
     try:
         inspect.signature(found).bind(*arguments)
     except TypeError as error:
-        return (
-            f"it is made from {' and '.join(arguments)}, so it begins "
-            f"`def __init__(self, {', '.join(arguments)})`; its own does not take them ({error})"
-        )
+        made = f"`def __init__(self, {', '.join(arguments)})`"
+        return f"it is made from {' and '.join(arguments)}, so it begins {made} ({error})"
     declared, of_base = getattr(found, "config_type", None), base.config_type
     if not (inspect.isclass(declared) and issubclass(declared, of_base) and is_dataclass(declared)):
         return f"its config_type is no dataclass derived from {of_base.__module__}.{of_base.__name__}"
@@ -88,7 +83,7 @@ def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
 
     Args:
         node: of a stored configuration, which somebody else may have written.
-        group: see `target_class`.
+        group: of `BASES`.
         modules: names of modules, or of packages for all that is in them.
 
     Raises:

@@ -95,12 +95,14 @@ def typed(composed: DictConfig | dict[str, Any], groups: Collection[str] = GROUP
     return config
 
 
-def structured_node(node: Any, group: str, place: str = "") -> tuple[DictConfig, Any]:
+def structured_node(node: Any, place: str) -> tuple[DictConfig, Any]:
     """A node of a class, with the type that the class declares, and the class; raises as `typed`.
 
-    `place` is the key of the node where that is not the group.
+    Args:
+        node: a DictConfig or a dict.
+        place: its key in the configuration.
     """
-    target, place = target_class(node, group, place), place or group
+    target = target_class(node, place)
     values = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
     return _merged(target.config_type, values, place), target
 
@@ -108,34 +110,27 @@ def structured_node(node: Any, group: str, place: str = "") -> tuple[DictConfig,
 def _structured(
     composed: DictConfig | dict[str, Any], groups: Collection[str]
 ) -> tuple[DictConfig, dict[str, Any]]:
-    """The configuration with types, and the classes by the places of their nodes; see `typed`."""
+    """The configuration with types, and the classes by the keys of their nodes; see `typed`."""
     values: Any = OmegaConf.to_container(composed) if isinstance(composed, DictConfig) else {**composed}
     for field in fields(Config):
         if field.name not in values or (values[field.name] == {} and field.name != "world"):
             raise FairAllError(f"{field.name} was deleted with ~{field.name}, and every run needs it")
-    nodes: dict[str, Any] = {group: values.pop(group) or {} for group in groups}
-    classes: dict[str, Any] = {}
-    for group in groups:
-        if group == "world":
-            for name, part in nodes[group].items():
-                _require_part(name, part, nodes[group])
-                nodes[group][name], classes[f"world.{name}"] = structured_node(part, group, f"world.{name}")
-        else:
-            nodes[group], classes[group] = structured_node(nodes[group], group)
+    nodes = {group: values.pop(group) for group in groups}
+    if "world" in groups:
+        parts = nodes.pop("world") or {}
+        values["world"] = {}
+        nodes |= {f"world.{name}": part for name, part in parts.items()}
+    classes = {}
+    for place, node in nodes.items():
+        if place.startswith("world.") and not (isinstance(node, dict) and "_target_" in node):
+            near = nearest_key(place, [other for other in nodes if other != place])
+            own = f"a part of your own has {place}._target_=module.Class"
+            raise FairAllError(f"{place}: no such key{near}; {own}")
+        nodes[place], classes[place] = structured_node(node, place)
     whole = _merged(Config, values)
-    for group, node in nodes.items():
-        whole[group] = node
+    for place, node in nodes.items():
+        OmegaConf.update(whole, place, node, merge=False, force_add=True)
     return whole, classes
-
-
-def _require_part(name: str, part: Any, world: dict[str, Any]) -> None:
-    """Raise FairAllError where an entry of the node `world` names no class."""
-    if isinstance(part, dict | DictConfig) and "_target_" in part:
-        return
-    key, known = f"world.{name}", [f"world.{other}" for other in world if other != name]
-    raise FairAllError(
-        f"{key}: no such key{nearest_key(key, known)}; a part of your own has {key}._target_=module.Class"
-    )
 
 
 def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
 import torch
 from omegaconf import MISSING
@@ -23,11 +22,7 @@ LEAST = 0.02  # propensity below which a decision says next to nothing: a weight
 MANY = 0.1  # share of the applicants who are left with less, of which a run warns
 
 
-class PlacesRule(Enum):
-    """Who is accepted where the policy wants more people than there are places."""
-
-    lottery = "people drawn by lot among those the policy wants"
-    top = "those with the greatest acceptance probabilities among them"
+PlacesRule = Enum("PlacesRule", ["lottery", "top"])
 
 
 @dataclass
@@ -95,29 +90,21 @@ class Capacity(Part):
     """
 
     config_type = CapacityConfig
+    kept = ("counts",)
     measures = (utility_per_place,)
     config: CapacityConfig
 
     def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         n = setting.applicants
-        key, value = "share", config.share
-        if config.share is None:
-            key, value = "number", config.number
-            assert config.number is not None
-            self.places = min(config.number, n)
-        else:
-            self.places = math.floor(config.share * n + ROUNDING)
-        require(
-            self.places >= 1, f"world.capacity.{key}", value, f"a place for one of {n} applicants at least"
-        )
-        quotas = config.quotas
-        self.by_group: tuple[int, int] | None = None  # places of S = −1 and of S = +1
-        if quotas.advantaged is not None and quotas.disadvantaged is not None:
-            self.by_group = (
-                math.floor(quotas.disadvantaged * self.places + ROUNDING),
-                math.floor(quotas.advantaged * self.places + ROUNDING),
-            )
+        limit = n * config.share if config.share is not None else config.number
+        assert limit is not None
+        self.places = min(math.floor(limit + ROUNDING), n)
+        at_least_one = f"a place for one of {n} applicants at least"
+        require(self.places >= 1, "world.capacity.share", config.share, at_least_one)
+        shares = (config.quotas.disadvantaged, config.quotas.advantaged)
+        # Places of S = −1 and of S = +1, where each group has its own.
+        self.by_group = [math.floor(q * self.places + ROUNDING) for q in shares if q is not None]
         self.streams = SeedStreams(setting.seeds, "places")
         self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
         # Applicants to whom the policy gave at least `LEAST`, and those of them whose propensity is now less.
@@ -127,12 +114,12 @@ class Capacity(Part):
         """The decisions for which there are places, with their inclusion probabilities."""
         pi, wants = wanted.propensity, wanted.accepted
         lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
+        by_lot = self.config.rule is PlacesRule.lottery
         # Of greater rank is who has the greater value, then the earlier position.
-        value = lot if self.config.rule is PlacesRule.lottery else pi
-        inclusion = torch.zeros_like(pi)
+        value, inclusion = lot if by_lot else pi, torch.zeros_like(pi)
         for rows, places in self._queues(people.s):
             own = torch.where(rows, pi, 0.0)
-            share = lottery(own, places) if self.config.rule is PlacesRule.lottery else top(own, places)
+            share = lottery(own, places) if by_lot else top(own, places)
             inclusion = torch.where(rows, share, inclusion)
         had = pi >= LEAST
         self.counts += torch.stack([had.sum(), (had & (inclusion < LEAST)).sum()])
@@ -143,7 +130,7 @@ class Capacity(Part):
         )
         if wanted.counterfactually_accepted is None:
             return admitted
-        other_value = value if self.config.rule is PlacesRule.lottery else wanted.counterfactual_propensity
+        other_value = value if by_lot else wanted.counterfactual_propensity
         assert other_value is not None
         finds = self.finds_place(-people.s, other_value, people.s, wants, value)
         return replace(admitted, counterfactually_accepted=wanted.counterfactually_accepted & finds)
@@ -173,15 +160,6 @@ class Capacity(Part):
             " world.capacity.rule=lottery leaves everybody a chance"
         ]
 
-    def state_dict(self) -> dict[str, Any]:
-        """The random numbers, and the counts of `warnings`."""
-        return super().state_dict() | {"counts": self.counts}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        super().load_state_dict(state)
-        self.counts = state["counts"]
-
     def finds_place(
         self, s: Tensor, value: Tensor, others_s: Tensor, wants: Tensor, others: Tensor
     ) -> Tensor:
@@ -199,7 +177,7 @@ class Capacity(Part):
             (others.unsqueeze(1) == value.unsqueeze(2)) & (position < position.unsqueeze(1))
         )
         before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
-        if self.by_group is None:
+        if not self.by_group:
             return before.sum(2) < self.places
         before &= others_s.unsqueeze(1) == s.unsqueeze(2)
         places = torch.where(s > 0, self.by_group[1], self.by_group[0])
@@ -207,7 +185,7 @@ class Capacity(Part):
 
     def _queues(self, s: Tensor) -> list[tuple[Tensor, int]]:
         """Who share places (E, N), and how many places."""
-        if self.by_group is None:
+        if not self.by_group:
             return [(torch.ones_like(s, dtype=torch.bool), self.places)]
         return [(s < 0, self.by_group[0]), (s > 0, self.by_group[1])]
 

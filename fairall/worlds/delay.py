@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from omegaconf import MISSING
@@ -51,20 +50,22 @@ class Delay(Part):
     """
 
     config_type = DelayConfig
+    kept = ("waiting",)
     config: DelayConfig
 
     def __init__(self, config: DelayConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "censored labels")
         self.clock = _clock()
-        self.waiting: list[tuple[int, Decided]] = []  # with the time step at which the labels come
+        # Fields of `Decided` with the time step at which the labels come.
+        self.waiting: list[tuple[int, dict[str, Tensor]]] = []
         self._lost: Tensor | None = None
 
     def due(self, decided: list[Decided], time_step: int) -> list[Decided]:
         """The decisions whose labels come at this time step, the oldest first."""
         arrival = time_step + self._steps(self.clock)
-        self.waiting += [(arrival, self._with_known(one)) for one in decided]
-        due = [one for arrival, one in self.waiting if arrival == time_step]
+        self.waiting += [(arrival, dict(vars(self._with_known(one)))) for one in decided]
+        due = [Decided(**one) for arrival, one in self.waiting if arrival == time_step]
         self.waiting = [waiting for waiting in self.waiting if waiting[0] > time_step]
         return due
 
@@ -121,16 +122,6 @@ class Delay(Part):
             return self.config.steps
         uniform = float(clock.uniform(1))
         return math.floor(math.log1p(-uniform) / math.log(self.config.mean / (1.0 + self.config.mean)))
-
-    def state_dict(self) -> dict[str, Any]:
-        """The random numbers, and the decisions that wait for their labels."""
-        waiting = [(arrival, dict(vars(one))) for arrival, one in self.waiting]
-        return super().state_dict() | {"waiting": waiting}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        super().load_state_dict(state)
-        self.waiting = [(arrival, Decided(**one)) for arrival, one in state["waiting"]]
 
 
 def _clock() -> SeedStreams:

@@ -21,12 +21,7 @@ FURTHEST = 3.0  # standard deviations from the mean, beyond which a feature chan
 LARGEST_WEIGHT = 100.0  # so many candidates may be needed for one applicant
 
 
-class Course(Enum):
-    """Extent of a drift over time steps t = 1..T, in [0, 1]."""
-
-    linear = "0 until `start`, then rising to 1 at T"
-    step = "0 before `start`, 1 from it on"
-    seasonal = "½·(1 − cos 2π(t − start)/period) from `start` on, 0 before"
+Course = Enum("Course", ["linear", "step", "seasonal"])
 
 
 @dataclass
@@ -65,7 +60,7 @@ class DriftConfig(PartConfig):
 
 
 class Drift(Part):
-    """Moves the population by an extent e(t) from 0 to 1 (`Course`), and the evaluation people with it.
+    """Moves the population by an extent e(t) from 0 to 1 (`extent`), and the evaluation people with it.
 
     A person of features x and group s comes with the weight
 
@@ -111,7 +106,10 @@ class Drift(Part):
         self.streams = SeedStreams(setting.seeds, "drift")
 
     def extent(self, time_step: int) -> float:
-        """e(t) in [0, 1] (`Course`)."""
+        """e(t) in [0, 1]: 0 before `start`, and from it on by the course.
+
+        `linear` rises to 1 at T, `step` is 1, `seasonal` is ½·(1 − cos 2π(t − start)/period).
+        """
         since, config = time_step - self.config.start, self.config
         if since < 0:
             return 0.0

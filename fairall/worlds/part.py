@@ -55,6 +55,8 @@ class Part:
     Attributes:
         config_type: dataclass of the node.
         measures: functions decorated with `metrics.measure`, which runs in such a world report.
+        kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
+            have a `state_dict`, such as `SeedStreams`, are kept without being named.
 
     Args:
         config: the node.
@@ -66,6 +68,7 @@ class Part:
 
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
+    kept: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
@@ -118,15 +121,14 @@ class Part:
         return []
 
     def state_dict(self) -> dict[str, Any]:
-        """All that later steps depend on, as plain containers of tensors.
-
-        By default the state of the attributes that have a `state_dict`, such as `SeedStreams`; a subclass
-        that overrides it adds to that of `super()`.
-        """
-        return {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
+        """All that later steps depend on, as plain containers of tensors."""
+        stateful = {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
+        return stateful | {name: getattr(self, name) for name in self.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
-        for name, own in vars(self).items():
-            if hasattr(own, "state_dict"):
-                own.load_state_dict(state[name])
+        for name, saved in state.items():
+            if name in self.kept:
+                setattr(self, name, saved)
+            else:
+                getattr(self, name).load_state_dict(saved)

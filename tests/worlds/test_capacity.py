@@ -167,7 +167,7 @@ def test_places_are_a_share_or_a_number() -> None:
     assert capacity(64, share=1.0).places == 64
     assert capacity(64, number=5).places == 5
     assert capacity(64, number=500).places == 64
-    assert capacity(64, quotas=QUOTAS, number=8).by_group == (6, 2)
+    assert capacity(64, quotas=QUOTAS, number=8).by_group == [6, 2]
     assert capacity(10, 3, number=4).observed()["places"].tolist() == [4.0] * 3
     with pytest.raises(FairAllError, match=r"world.capacity.share=0.01 is not possible: it must be a place"):
         capacity(64, share=0.01)

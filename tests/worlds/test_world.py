@@ -177,6 +177,7 @@ class StrikeConfig(PartConfig):
 
 class Strike(Part):
     config_type = StrikeConfig
+    kept = ("closed",)
     def __init__(self, config, setting):
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "strike")
@@ -188,11 +189,6 @@ class Strike(Part):
         return Decisions(wanted.propensity * (1 - share), wanted.accepted & opened)
     def notes(self, *, drawn):
         return ["on strike"]
-    def state_dict(self):
-        return super().state_dict() | {"closed": self.closed}
-    def load_state_dict(self, state):
-        super().load_state_dict(state)
-        self.closed = state["closed"]
 
 class Bare(Part):
     pass
