@@ -460,7 +460,7 @@ def refused_folder(folder: Path) -> str:
             "latent_sizes: 4",
             "model.latent_sizes: no such key, did you mean",
         ),
-        ("world:\n", "world: 3\nworlds:\n", "config.yaml: "),
+        ("world: {}", "world: 3", "config.yaml: world: "),
         (
             "fairall.models.fairall.FairAll",
             "fairall.__main__.FairAll",

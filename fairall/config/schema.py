@@ -205,7 +205,7 @@ class Config:
     dataset: Any = MISSING
     model: Any = MISSING
     initial_policy: Any = MISSING
-    world: Any = MISSING
+    world: dict[str, Any] = MISSING
     cost: CostConfig = field(default_factory=CostConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)

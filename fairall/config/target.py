@@ -57,7 +57,7 @@ def target_class(node: Any, place: str) -> Any:
 
 
 def _unfit(found: Any, module: str, name: str, arguments: Sequence[str]) -> str:
-    """Why `found` is not a class derived from `name` in `module` and made from `arguments`; empty if it is."""
+    """Why `found` is no class derived from `name` in `module` and made from `arguments`; empty if it is."""
     base = getattr(import_module(module), name)
     if not (inspect.isclass(found) and issubclass(found, base)):
         return f"not a {module}.{name}; derive the class from that, or from one that is"

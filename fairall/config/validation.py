@@ -198,8 +198,7 @@ def validate(config: Config) -> None:
         most_weight is None or most_weight >= 1, "protocol.max_ips_weight", most_weight, "at least 1, or null"
     )
     _validate_exploration(config.exploration)
-    world = config.world.values() if isinstance(config.world, dict) else ()
-    for node in (config.model, config.initial_policy, *world):
+    for node in (config.model, config.initial_policy, *config.world.values()):
         if isinstance(node, NodeConfig):
             node.validate()
 
