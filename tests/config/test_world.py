@@ -5,15 +5,18 @@ from typing import Any
 
 import pytest
 
+from fairall.config import validation
 from fairall.config.compose import compose_config as composed
+from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.load import load_dataset
 from fairall.errors import FairAllError
-from fairall.worlds.capacity import PlacesRule
+from fairall.worlds.capacity import Capacity, CapacityConfig, PlacesRule
 from fairall.worlds.drift import Course
+from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
 from tests.config.test_config import choices
-from tests.conftest import typed
+from tests.conftest import training_of, typed
 
 CHOICES = [name for name in choices("world") if not name.startswith("_")]
 WRONG = [
@@ -98,6 +101,26 @@ def test_a_run_stores_the_parts_that_change_anything() -> None:
     stored = checked(composed("world=delay")).to_plain()["world"]
     target = "fairall.worlds.delay.Delay"
     assert stored == {"delay": {"_target_": target, "steps": 10, "mean": None, "censored": 0.0}}
+
+
+def test_a_run_finds_each_class_and_builds_each_part_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, built = [], []
+
+    def noted(node: Any, place: str) -> Any:
+        found.append(place)
+        return target_class(node, place)
+
+    def building(self: Capacity, config: CapacityConfig, setting: WorldSetting) -> None:
+        built.append(config)
+        made(self, config, setting)
+
+    made = Capacity.__init__
+    monkeypatch.setattr(validation, "target_class", noted)
+    monkeypatch.setattr(Capacity, "__init__", building)
+    training_of("dataset=synthetic", "model=fairlog", "world=capacity", "preset=quick")
+    parts = ("feedback", "drift", "capacity", "noise", "delay")
+    assert found == ["model", "dataset", "initial_policy", *(f"world.{name}" for name in parts)]
+    assert len(built) == 1
 
 
 @pytest.mark.parametrize(("line", "key", "allowed"), WRONG, ids=[key for _, key, _ in WRONG])
