@@ -140,7 +140,7 @@ def test_going_on_from_a_saved_state_changes_nothing(
     assert {*whole.history.observed} == {"revealed_label", "censored", "places", "group_score"}
     assert all(len(values) == 20 for values in whole.history.observed.values())
     assert_same_history(whole.history, resumed.history)
-    people: Any = [process.world.parts["feedback"].applicants.state for process in (whole, resumed)]
+    people: Any = [process.world.parts["feedback"].people for process in (whole, resumed)]
     assert torch.equal(*people)
 
 
