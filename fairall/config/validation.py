@@ -66,9 +66,7 @@ def checked_stored(stored: dict[str, Any], modules: Collection[str]) -> Config:
 
 def checked_dataset(composed: DictConfig | dict[str, Any]) -> DatasetConfig:
     """The `dataset` node of a configuration, of which other values may be missing; raises as `checked`."""
-    whole, classes = _structured(composed, ["dataset"])
-    config = cast(DatasetConfig, OmegaConf.to_object(whole.dataset))
-    vars(config)["target"] = classes["dataset"]
+    config: DatasetConfig = typed_node(composed, "dataset")
     _refuse_not_finite(plain(config), "dataset")
     _validate_dataset(config)
     return config
@@ -92,6 +90,15 @@ def typed(composed: DictConfig | dict[str, Any], groups: Collection[str] = GROUP
         group, _, part = place.partition(".")
         node = config.world[part] if part else getattr(config, group)
         vars(node)["target"] = target
+    return config
+
+
+def typed_node(composed: DictConfig | dict[str, Any], group: str) -> Any:
+    """A node of a configuration of which other values may be missing, unchecked; raises as `typed`."""
+    groups = {"dataset": None, group: None}  # initial policies refer to values of the data set
+    whole, classes = _structured(composed, list(groups))
+    config = OmegaConf.to_object(whole[group])
+    vars(config)["target"] = classes[group]
     return config
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from omegaconf import OmegaConf
 from rich.table import Table as Grid
 
-from fairall.config.compose import compose_config, typed_config
+from fairall.config.compose import compose_config
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.paths import configuration_root
+from fairall.config.schema import InitialPolicyConfig
 from fairall.config.target import target_class
-from fairall.config.validation import checked, structured_node
+from fairall.config.validation import checked, structured_node, typed_node
 from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.dataset import Dataset
@@ -177,11 +178,11 @@ def _group_name(table: Table, s: int) -> str:
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
     of_groups = (f"of {_group_name(data.pool_table, s)}" for s in (1, -1))
     grid = _grid("initial policy", "accepts", *of_groups)
-    chosen = typed_config(*overrides).initial_policy
+    chosen = _initial_policy(*overrides)
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for name in _choices("initial_policy", folder):
         own = chosen.name == name
-        config = chosen if own else typed_config(*others, f"initial_policy={name}").initial_policy
+        config = chosen if own else _initial_policy(*others, f"initial_policy={name}")
         try:
             accepted = config.build().decide(data.pool_table)
         except Exception as error:
@@ -194,6 +195,11 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
     grid.caption = "of the pool; people without a label count as rejected"
     return grid
+
+
+def _initial_policy(*overrides: str) -> InitialPolicyConfig:
+    config: InitialPolicyConfig = typed_node(compose_config(*overrides), "initial_policy")
+    return config
 
 
 def _choices(group: str, folder: Path | None) -> dict[str, Path]:
