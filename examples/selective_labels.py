@@ -22,7 +22,6 @@ from sklearn.linear_model import LogisticRegression
 
 from fairall import load_dataset
 from fairall.config.compose import typed_config
-from fairall.config.target import target_class
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.table import Table
 from fairall.metrics import effective_sample_size
@@ -50,7 +49,7 @@ class Labels:
     def of(cls, name: str, table: Table) -> Labels:
         """Decisions of `initial_policy=NAME`."""
         config = typed_config("dataset=fico", f"initial_policy={name}", *WORDS).initial_policy
-        policy = target_class(config, "initial_policy")(config)
+        policy = config.build()
         return cls(policy.decide(table), policy.propensity(table))
 
 

@@ -12,7 +12,6 @@ from omegaconf import DictConfig
 
 from fairall.config.checks import require
 from fairall.config.schema import Config, ScalerRows, objectives_of
-from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
@@ -45,6 +44,7 @@ class Job:
         config: of the run.
         plain: the same as plain containers.
         data: the people of the run.
+        world: that the run happens in.
         initial_policy: decides on the people of the warm-up.
         learner: untrained.
         measures: the standard ones and the user's.
@@ -55,6 +55,7 @@ class Job:
     config: Config
     plain: dict[str, Any]
     data: PreparedData
+    world: World
     initial_policy: InitialPolicy
     learner: Learner
     measures: tuple[Measure, ...]
@@ -77,7 +78,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     Raises:
         FairAllError: where a value of the configuration is impossible or the data are missing.
     """
-    config, plain = checked(composed)
+    config = checked(composed)
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
     setting = Setting.of(data.schema, config)
@@ -90,12 +91,12 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
         possible += SELECTION
     for objective in objectives_of(config.objective):
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
-    policy: InitialPolicy = target_class(config.initial_policy, "initial_policy")(config.initial_policy)
-    learner: Learner = target_class(config.model, "model")(config.model, setting)
-    functions = (measure.function for measure in measures)
+    policy: InitialPolicy = config.initial_policy.build()
+    learner: Learner = config.model.build(setting)
+    plain, functions = config.to_plain(), (measure.function for measure in measures)
     identity = run_id(plain, data.fingerprint(), source, policy, learner, *world.parts.values(), *functions)
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
-    return Job(config, plain, data, policy, learner, measures, identity, folder)
+    return Job(config, plain, data, world, policy, learner, measures, identity, folder)
 
 
 @short_of_memory()
@@ -121,7 +122,7 @@ def run(
     config, plain, folder = task.config, task.plain, task.folder
     prepare_processor()
     use_threads(config.threads)
-    training = Training(task.learner, task.initial_policy, config, task.data, task.measures)
+    training = Training(task.learner, task.initial_policy, config, task.world, task.measures)
     notes = (*task.data.notes, *training.notes(), *untuned(config, task.learner), *short_of(training))
     for note in notes:
         display.say(f"Note: {note}.")

@@ -24,7 +24,7 @@ UNBOUNDED = (-math.inf, math.inf)
 SHARE = (0.0, 1.0)
 # What a measure can take, by the name of its parameter.
 POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
-# The last are known in worlds other than the static one.
+# Known where the world has the part that observes them, and the last where there is an oracle.
 WORLD_DATA = ("revealed_label", "censored", "places", "group_score", "oracle_accepted")
 APPLICANTS_DATA = (
     "accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost", *WORLD_DATA,
@@ -135,8 +135,8 @@ def measure(
     evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and `counterfactual` of
     shape (E, N), the others of shape (N,); `weight` is None where all labels are known. A function of
     `accepted` measures the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T,
-    E, N). `cost` is a number. Where a run has no `ground_truth`, `counterfactual` or
-    `counterfactually_accepted`, measures with such a parameter have no values.
+    E, N); of `WORLD_DATA`, `places` has shape (T, E) and `group_score` (T, E, 2). `cost` is a number. Where a
+    run lacks what a parameter names, the measure has no values.
 
     Args:
         label: in tables and figures.
@@ -238,19 +238,22 @@ def _try_out(tried: Measure, key: str) -> None:
     # All combinations of four binary values, so that no group is empty.
     label, s, truth, accepted = ((torch.arange(16) >> bit & 1).float() for bit in range(4))
     people = {"label": label, "s": 2.0 * s - 1.0, "ground_truth": truth}
+    n_seeds, n_steps = 2, 3
     made_up: dict[str, dict[str, Any]] = {}
     if tried.of == "policy":
-        wanted: tuple[int, ...] = (2,)
-        half = torch.full((2, 16), 0.5)
+        wanted: tuple[int, ...] = (n_seeds,)
+        half = torch.full((n_seeds, 16), 0.5)
         weighted = people | {"propensity": half, "counterfactual": half, "weight": half[0], "cost": 0.5}
         made_up["made-up people"] = weighted
         if "weight" in tried.needs:
             made_up["made-up people with weight=None"] = weighted | {"weight": None}
     else:
-        wanted = (3, 2)
+        wanted = (n_steps, n_seeds)
         people |= {"accepted": accepted > 0, "counterfactually_accepted": accepted < 1}
-        stacked = {name: values.expand(3, 2, 16) for name, values in people.items()}
-        made_up["made-up applicants"] = stacked | {"cost": 0.5}
+        people |= {"revealed_label": truth, "censored": truth > 0, "oracle_accepted": truth > 0}
+        stacked = {name: values.expand(*wanted, 16) for name, values in people.items()}
+        of_world = {"places": torch.full(wanted, 4.0), "group_score": torch.full((*wanted, 2), 0.5)}
+        made_up["made-up applicants"] = stacked | of_world | {"cost": 0.5}
     for whom, data in made_up.items():
         try:
             values = tried(data)

@@ -21,7 +21,6 @@ from torch import Tensor
 import fairall
 from fairall.config.schema import Config
 from fairall.config.stored import read_stored
-from fairall.config.target import target_class
 from fairall.config.validation import checked_stored
 from fairall.data.cells import shown
 from fairall.data.people_reader import PeopleReader
@@ -334,7 +333,7 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
     target = config.model._target_
     try:
         with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
-            return target_class(config.model, "model")(config.model, Setting.of(reader.schema, config))
+            return config.model.build(Setting.of(reader.schema, config))
     except FairAllError as error:
         raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
     except TooLargeError as error:

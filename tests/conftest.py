@@ -120,7 +120,7 @@ def no_checkpoint() -> Checkpoint:
 def training_of(*words: str) -> Training:
     """The run of a command line with `preset=quick`, before it starts."""
     made = job(compose("preset=quick", *words))
-    return Training(made.learner, made.initial_policy, made.config, made.data, made.measures)
+    return Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
 
 
 def assert_same_history(a: History, b: History) -> None:

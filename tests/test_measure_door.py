@@ -130,6 +130,11 @@ RIGHT = {
     return propensity.mean(-1) if weight is None else propensity @ weight / weight.sum()""",
     "a loop over time steps": """def f(accepted, s):
     return torch.stack([(step & (group > 0)).float().mean(-1) for step, group in zip(accepted, s)])""",
+    "places of a world": "def f(accepted, places): return accepted.sum(-1) / places",
+    "scores of groups": "def f(accepted, group_score): return group_score[..., 1] - group_score[..., 0]",
+    "all else of a world": """def f(accepted, revealed_label, censored, oracle_accepted):
+    known = accepted & ~censored
+    return (known * revealed_label).sum(-1) - (oracle_accepted * revealed_label).sum(-1)""",
 }
 
 
@@ -137,6 +142,17 @@ RIGHT = {
 def test_measures_of_the_documented_shapes_are_accepted(text: str, module: Path) -> None:
     module.write_text(HEAD + text)
     assert load_measures(["some_measures.f"])[-1].name == "f"
+
+
+@pytest.mark.parametrize("world", ["capacity", "static"])
+def test_a_measure_of_places_has_values_where_there_are_places(world: str, module: Path) -> None:
+    module.write_text(f"{HEAD}def filled(accepted, places): return accepted.sum(-1) / places")
+    words = ["model=random", f"world={world}", "preset=quick", "seeds=2", "tracking.enabled=false"]
+    ended = typed(*words, "evaluation.measures=[some_measures.filled]", cwd=module.parent)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    table = pd.read_csv(run_folder(module.parent / "outputs") / "metrics.csv")
+    filled = table.query("time_step > 0")["filled"]
+    assert filled.between(0, 1).all() if world == "capacity" else filled.isna().all()
 
 
 def test_names_in_the_results_of_a_run_are_refused(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from yaml import MarkedYAMLError
 from fairall.config.messages import in_one_line
 from fairall.config.paths import configuration_root, sweeps_folder
 from fairall.config.schema import Config, register_schema, register_sweeps
-from fairall.config.target import with_types
+from fairall.config.validation import typed
 from fairall.config.words import override
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import withheld
@@ -87,5 +87,5 @@ def _broken_file(error: MarkedYAMLError) -> str:
 
 
 def typed_config(*overrides: str) -> Config:
-    """The same as dataclasses, unchecked; raises for a key without a value too, and as `with_types`."""
-    return cast(Config, OmegaConf.to_object(with_types(compose_config(*overrides))))
+    """The same as dataclasses, unchecked; raises for a key without a value too, and as `typed`."""
+    return typed(compose_config(*overrides))

@@ -1,18 +1,20 @@
 """Types of the configuration nodes that every run has; their values are in conf/.
 
-The nodes `model`, `dataset` and `initial_policy` depend on the class that `_target_` names: its `config_type`
-is a dataclass derived from `ModelConfig`, `DatasetConfig` or `InitialPolicyConfig`, beside the class.
+The nodes `model`, `dataset` and `initial_policy` and those of the parts of `world` depend on the class that
+`_target_` names: its `config_type` is a dataclass derived from that of its base class, beside the class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from omegaconf import MISSING, OmegaConf
+
+from fairall.runtime.credentials import hidden
 
 
 @dataclass
@@ -33,13 +35,15 @@ class InitialPoliciesConfig:
 
 
 @dataclass
-class DatasetConfig:
-    """Keys of every data set; `config_type` of a class in data/ adds its own."""
+class NodeConfig:
+    """A node whose keys depend on the class that it names.
 
+    Attributes:
+        target: that class; known once `fairall.config.validation.typed` has made the node.
+    """
+
+    target: ClassVar[Any]
     _target_: str = MISSING
-    name: str = MISSING
-    cost: float = MISSING
-    initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
 
     def validate(self) -> None:
         """Check what types cannot say; a subclass that overrides it calls `super().validate()`.
@@ -48,27 +52,32 @@ class DatasetConfig:
             FairAllError: naming the key, its value and what is allowed.
         """
 
+    def build(self, *arguments: Any) -> Any:
+        """An object of the class, made from this node and `arguments`."""
+        return self.target(self, *arguments)
+
 
 @dataclass
-class InitialPolicyConfig:
+class DatasetConfig(NodeConfig):
+    """Keys of every data set; `config_type` of a class in data/ adds its own."""
+
+    name: str = MISSING
+    cost: float = MISSING
+    initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
+
+
+@dataclass
+class InitialPolicyConfig(NodeConfig):
     """Keys of every initial policy; `config_type` of its class adds its own."""
 
-    _target_: str = MISSING
     name: str = MISSING
-
-    def validate(self) -> None:
-        """Check what types cannot say; raises as `DatasetConfig.validate`."""
 
 
 @dataclass
-class ModelConfig:
+class ModelConfig(NodeConfig):
     """Keys of every method; `config_type` of its class adds its own."""
 
-    _target_: str = MISSING
     name: str = MISSING
-
-    def validate(self) -> None:
-        """Check what types cannot say; raises as `DatasetConfig.validate`."""
 
 
 @dataclass
@@ -78,13 +87,8 @@ class CostConfig:
     value: float = MISSING
 
 
-class ExplorationRule(Enum):
-    """Whom applicants' decisions accept besides those whom the policy accepts."""
-
-    none = "nobody"
-    stuck = "everybody, in seeds that have accepted nobody for `after` time steps"
-    epsilon = "everybody whom the policy rejects"
-    bounded = "those between a lower bound of their group and the threshold (Yang et al. 2022)"
+# Who is accepted in addition to those whom the policy accepts: conf/exploration/ describes each rule.
+ExplorationRule = Enum("ExplorationRule", ["none", "stuck", "epsilon", "bounded"])
 
 
 @dataclass
@@ -100,106 +104,21 @@ class ExplorationConfig:
     decay: bool = False
 
 
-class KL(Enum):
-    """KL term of the unlabelled ELBO."""
-
-    density = "estimated from log densities (appendix C.2)"
-    cdf = "with distribution functions in place of densities, per dimension (authors' code)"
-
-
-class PolicyTarget(Enum):
-    """Label of the policy net, from p(ũ = 1 | z, s)."""
-
-    hard = "1[p ≥ c]"
-    sampled = "a draw of ũ (section 4.2)"
-
-
-class PolicyLoss(Enum):
-    """Loss of policies with a net of their own."""
-
-    cost_sensitive = "cross-entropy with weights c and 1 − c"
-    plain = "cross-entropy"
-
-
-class FairLogPenalty(Enum):
-    """FairLog's penalty on demographic-parity unfairness."""
-
-    squared = "½·(λ·DPU)²"
-    absolute = "λ·DPU (appendix D.5)"
-    fairtorch = "2·(λ·p(S = +1)·DPU)² (authors' code)"
-
-
-class FairLabWeight(Enum):
-    """Weight of the labelled ELBO in FairLab."""
-
-    inverse_propensity = "1/π (appendix D.5)"
-    propensity = "π (authors' code)"
-
-
-class FairLabClassifier(Enum):
-    """Training of FairLab's classifier."""
-
-    trained = "on labelled rows, weighted by 1/π"
-    untrained = "none: it keeps its initial weights (authors' code)"
-
-
-class ScalerRows(Enum):
-    """Rows that real features are standardised by."""
-
-    training_rows = "the training rows, for everybody"
-    each_file = "the people of each role, and those of the warm-up, by themselves (authors' code)"
-
-
-class NetInputs(Enum):
-    """Inputs of the nets for counts and categories; real features are standardised in any case."""
-
-    by_method = "what validation chose for the method (Learner.net_inputs)"
-    codes = "counts as they are, codes from 0 on (authors' code)"
-    centred = "counts and codes less their training mean"
-    standardised = "counts and codes with training mean 0 and standard deviation 1"
-    one_hot = "counts as they are, an indicator per code of a category"
-
-
-class DecisionLuck(Enum):
-    """Random numbers that decisions on applicants are drawn with, and the order of applicants."""
-
-    fresh = "new ones at every time step, and a new order in every pass over a finite population"
-    fixed = "those of a seed and position, and one order per seed (authors' code)"
-
-
-class FairLogMinibatches(Enum):
-    """Minibatches in which FairLog has its penalty."""
-
-    all = "every one"
-    labelled = "those with an accepted applicant (authors' code)"
-
-
-class EffectiveDecisions(Enum):
-    """Decisions that effective measures count."""
-
-    taken = "those taken on the applicants"
-    decided_again = "those of the updated policy on the same applicants, drawn anew (authors' code)"
-
-
-class WeightGain(Enum):
-    """Factor of Xavier-uniform initial weights."""
-
-    relu = "√2, the gain of ReLUs (authors' code)"
-    one = "1"
-
-
-class VaeStart(Enum):
-    """Initial weights of a VAE from s."""
-
-    group_blind = "0"
-    random = "drawn as all others"
-
-
-class LatentFrame(Enum):
-    """Latent axes of the two groups after Phase I."""
-
-    matched = "rotated to agree between the groups"
-    as_learnt = "as training leaves them"
+# Choices of the switches of `ProtocolConfig`: docs/protocols.md says what each of them means.
+KL = Enum("KL", ["density", "cdf"])
+PolicyTarget = Enum("PolicyTarget", ["hard", "sampled"])
+PolicyLoss = Enum("PolicyLoss", ["cost_sensitive", "plain"])
+FairLogPenalty = Enum("FairLogPenalty", ["squared", "absolute", "fairtorch"])
+FairLabWeight = Enum("FairLabWeight", ["inverse_propensity", "propensity"])
+FairLabClassifier = Enum("FairLabClassifier", ["trained", "untrained"])
+ScalerRows = Enum("ScalerRows", ["training_rows", "each_file"])
+NetInputs = Enum("NetInputs", ["by_method", "codes", "centred", "standardised", "one_hot"])
+DecisionLuck = Enum("DecisionLuck", ["fresh", "fixed"])
+FairLogMinibatches = Enum("FairLogMinibatches", ["all", "labelled"])
+EffectiveDecisions = Enum("EffectiveDecisions", ["taken", "decided_again"])
+WeightGain = Enum("WeightGain", ["relu", "one"])
+VaeStart = Enum("VaeStart", ["group_blind", "random"])
+LatentFrame = Enum("LatentFrame", ["matched", "as_learnt"])
 
 
 @dataclass
@@ -277,12 +196,16 @@ class SweepConfig:
 
 @dataclass
 class Config:
-    """Configuration of one run."""
+    """Configuration of one run.
+
+    `dataset`, `model` and `initial_policy` are nodes of classes; `world` is a dict of those of its parts by
+    name, in the order in which they act.
+    """
 
     dataset: Any = MISSING
     model: Any = MISSING
     initial_policy: Any = MISSING
-    world: Any = MISSING
+    world: dict[str, Any] = MISSING
     cost: CostConfig = field(default_factory=CostConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
@@ -300,26 +223,49 @@ class Config:
     force: bool = MISSING
     checkpoint_seconds: float = MISSING
 
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The parts of `world` that change anything, by name."""
+        return {name: part for name, part in self.world.items() if part.active}
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain containers, as runs store them: parts of the world that do nothing are left out."""
+        whole: dict[str, Any] = plain(vars(self) | {"world": self.parts})
+        return whole
+
+
+def plain(node: Any) -> Any:
+    """Plain containers of configuration nodes; enums by name, addresses without user and password."""
+    if is_dataclass(node):
+        return {field.name: plain(getattr(node, field.name)) for field in fields(node)}
+    if isinstance(node, dict):
+        return {key: plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [plain(value) for value in node]
+    if isinstance(node, Enum):
+        return node.name
+    return hidden(node) if isinstance(node, str) else node
+
 
 def objectives_of(objective: str | Sequence[str]) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
     return [objective] if isinstance(objective, str) else list(objective)
 
 
-GROUPS = {"model": ModelConfig, "dataset": DatasetConfig, "initial_policy": InitialPolicyConfig}
-"""The nodes whose keys depend on their `_target_`, and what each `config_type` is derived from."""
+GROUPS = ("model", "dataset", "initial_policy", "world")
+"""The nodes whose keys depend on classes."""
 
 
 def register_schema() -> None:
     """Register the type of the configuration with Hydra.
 
-    The nodes of `GROUPS` and `world` accept any key here, so that entries can be added to their mappings on
-    the command line; `fairall.config.target.with_types` refuses the unknown ones after composition.
+    The nodes of `GROUPS` accept any key here, so that entries can be added to their mappings on the command
+    line; `fairall.config.validation.typed` refuses the unknown ones after composition.
     """
     from hydra.core.config_store import ConfigStore
 
     schema = OmegaConf.structured(Config)
-    for group in (*GROUPS, "world"):
+    for group in GROUPS:
         schema[group] = {}
         OmegaConf.set_struct(schema[group], False)
     ConfigStore.instance().store(name="schema", node=schema)

@@ -32,11 +32,9 @@ def read_stored(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
         _refuse_expansions(text, path)
         plain = yaml.load(text, Loader=yaml_loader())
-    except yaml.YAMLError as error:
-        reason = " ".join(str(getattr(error, "problem", None) or error).split())[:100]
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, or impossible numbers and dates
+        reason = getattr(error, "problem", None) or type(error).__name__
         raise FairAllError(f"{path}: cannot be read as YAML ({reason})") from error
-    except ValueError as error:  # no UTF-8, or impossible numbers and dates
-        raise FairAllError(f"{path}: cannot be read as YAML ({type(error).__name__})") from error
     if not isinstance(plain, dict):
         raise FairAllError(f"{path}: cannot be read as the configuration of a run, which has keys and values")
     _require_plain(plain, path)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from fairall.data.people import People
 from fairall.randomness import SeedStreams
@@ -34,13 +33,6 @@ class ApplicantStream(ABC):
     def next(self) -> People:
         """The next applicants, fields of shape (E, size, ...)."""
 
-    def observe(self, people: People, accepted: Tensor) -> None:  # noqa: B027
-        """Take note of the decisions (E, size), bool, on the last applicants; does nothing by default."""
-
-    def observed(self) -> dict[str, Tensor]:
-        """Values for measures after the last time step; see `worlds.part.Part.observed`."""
-        return {}
-
     def state_dict(self) -> dict[str, Any]:
         """Position in the stream."""
         return {"streams": self.streams.state_dict()}
@@ -50,54 +42,41 @@ class ApplicantStream(ABC):
         self.streams.load_state_dict(state["streams"])
 
 
-class InPasses(ApplicantStream):
-    """Base class of streams of n people in random order, reshuffled per seed after each full pass.
+class RecycledApplicants(ApplicantStream):
+    """A finite population in random order, reshuffled per seed after each full pass.
 
     With `one_order` every pass has the order of the first, and a person the same position in their time step:
     the last step of a pass is filled up with the first people of the order.
     """
 
     def __init__(
-        self, n: int, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
+        self, people: People, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
     ) -> None:
         super().__init__(size, seeds, purpose)
-        self.n = n
+        self.people = people
         self.one_order = one_order
         self.waiting = torch.empty(len(seeds), 0, dtype=torch.long)
         if one_order:
+            n = len(people)
             positions = torch.arange(math.ceil(n / size) * size) % n
             self.waiting = self.streams.permutations(n)[:, positions]
 
-    def rows(self) -> Tensor:
-        """Numbers of the next people, shape (E, size)."""
+    def next(self) -> People:
+        """The next people of the order."""
         while self.waiting.shape[1] < self.size:
-            self.waiting = torch.cat([self.waiting, self.streams.permutations(self.n)], dim=1)
+            self.waiting = torch.cat([self.waiting, self.streams.permutations(len(self.people))], dim=1)
         rows, rest = self.waiting[:, : self.size], self.waiting[:, self.size :]
         self.waiting = torch.cat([rest, rows], dim=1) if self.one_order else rest
-        return rows
+        return self.people.rows(rows)
 
     def state_dict(self) -> dict[str, Any]:
-        """See `ApplicantStream.state_dict`."""
+        """Position in the stream, with the order of the people who wait."""
         return super().state_dict() | {"waiting": self.waiting}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `ApplicantStream.load_state_dict`."""
+        """Continue from the position that `state_dict` returned."""
         super().load_state_dict(state)
         self.waiting = state["waiting"]
-
-
-class RecycledApplicants(InPasses):
-    """A finite population; see `InPasses`."""
-
-    def __init__(
-        self, people: People, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
-    ) -> None:
-        super().__init__(len(people), size, seeds, purpose, one_order=one_order)
-        self.people = people
-
-    def next(self) -> People:
-        """See `ApplicantStream.next`."""
-        return self.people.rows(self.rows())
 
 
 class WeightedApplicants(ApplicantStream):

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from fairall.config.schema import DatasetConfig, ScalerRows
-from fairall.config.target import target_class
 from fairall.data.features import DISCRETE, Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler, scaled_by_itself
@@ -184,4 +183,4 @@ class FixedTableDataset(TableDataset):
 
 def dataset(config: DatasetConfig) -> Dataset:
     """Build the data set of a `dataset` node."""
-    return cast(Dataset, target_class(config, "dataset")(config))
+    return cast(Dataset, config.build())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from omegaconf import OmegaConf
@@ -13,8 +12,9 @@ from rich.table import Table as Grid
 from fairall.config.compose import compose_config
 from fairall.config.messages import USER_ERRORS, message
 from fairall.config.paths import configuration_root
-from fairall.config.target import target_class, typed_node, with_types
-from fairall.config.validation import checked
+from fairall.config.schema import InitialPolicyConfig
+from fairall.config.target import target_class
+from fairall.config.validation import checked, structured_node, typed_node
 from fairall.config.words import literal
 from fairall.data.csv.dataset import OwnCsv
 from fairall.data.dataset import Dataset
@@ -82,8 +82,7 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
     # Columns can be inspected before their roles are declared.
     for key in missing:
         composed.dataset[key] = ""
-    config, _ = checked(composed)
-    source = reader(config.dataset)
+    source = checked(composed).dataset.build()
     problems = _columns(source)
     doubts: tuple[str, ...] = ()
     if missing:
@@ -185,7 +184,7 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
         own = chosen.name == name
         config = chosen if own else _initial_policy(*others, f"initial_policy={name}")
         try:
-            accepted = target_class(config, "initial_policy")(config).decide(data.pool_table)
+            accepted = config.build().decide(data.pool_table)
         except Exception as error:
             # A policy of the user's may assume features that this data set does not have.
             if own or not isinstance(error, FairAllError | KeyError):
@@ -198,9 +197,9 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
     return grid
 
 
-def _initial_policy(*overrides: str) -> Any:
-    composed = with_types(compose_config(*overrides), ["dataset", "initial_policy"])
-    return OmegaConf.to_object(composed.initial_policy)
+def _initial_policy(*overrides: str) -> InitialPolicyConfig:
+    config: InitialPolicyConfig = typed_node(compose_config(*overrides), "initial_policy")
+    return config
 
 
 def _choices(group: str, folder: Path | None) -> dict[str, Path]:
@@ -215,8 +214,8 @@ def _own_choices(group: str, folder: Path | None) -> list[Path]:
 
 
 def _where(name: str, overrides: Sequence[str]) -> str:
-    node = compose_config(f"dataset={name}", *overrides).dataset
-    return target_class(node, "dataset").location(typed_node(node, "dataset"))
+    node, reader = structured_node(compose_config(f"dataset={name}", *overrides).dataset, "dataset")
+    return reader.location(node)
 
 
 def _missing(n: int, rows: int) -> str:

@@ -290,7 +290,8 @@ def _config(words: Sequence[str]) -> LogConfig:
     config = checked_dataset(composed)
     assert isinstance(config, CsvConfig)
     person, gain, loss = (None if name in (None, "") else str(name) for name in own)
-    return LogConfig(**vars(config), person=person, gain=gain, loss=loss, words=words)
+    of_csv = {field.name: getattr(config, field.name) for field in fields(config)}
+    return LogConfig(**of_csv, person=person, gain=gain, loss=loss, words=words)
 
 
 def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLog:

@@ -21,7 +21,6 @@ from fairall.config.schema import (
     VaeStart,
     WeightGain,
 )
-from fairall.config.target import target_class
 from fairall.data.features import Schema
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
@@ -73,7 +72,7 @@ class Setting:
         seeds = range(config.seed, config.seed + config.seeds)
         inputs = config.protocol.inputs
         if inputs is NetInputs.by_method:
-            inputs = target_class(config.model, "model").net_inputs
+            inputs = config.model.target.net_inputs
         return cls(schema.seen_as(inputs), config.cost.value, list(seeds), config.schedule, config.protocol)
 
 

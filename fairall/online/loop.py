@@ -54,7 +54,7 @@ class OnlineLearning:
         self.decisions = SeedStreams(seeds, "decisions")
         self.uniform: Tensor | None = None  # of every time step's decisions, shape (E, N)
         if luck is DecisionLuck.fixed:
-            self.uniform = SeedStreams(seeds, "decision luck").uniform(world.stream.size)
+            self.uniform = SeedStreams(seeds, "decision luck").uniform(world.setting.applicants)
         self.history = History(len(seeds), keep_propensity=keep_propensity)
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:

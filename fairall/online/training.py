@@ -40,7 +40,7 @@ class Training:
         learner: untrained.
         initial_policy: decides on the people of the warm-up.
         config: of the run.
-        data: the people of the run.
+        world: of the run, before its first time step.
         measures: to evaluate.
 
     Attributes:
@@ -58,12 +58,12 @@ class Training:
         learner: Learner,
         initial_policy: InitialPolicy,
         config: Config,
-        data: PreparedData,
+        world: World,
         measures: Sequence[Measure] = STANDARD,
     ) -> None:
         self.learner = learner
         self.config = config
-        self.data = data
+        self.data = data = world.setting.data
         learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
         seeds = list(learner.setting.seeds)
         self.decided = initially_decided(initial_policy, config, data)
@@ -73,7 +73,7 @@ class Training:
         self._warmed_up = 0
         self._online = OnlineLearning(
             learner,
-            self._world(),
+            world,
             self.evaluation,
             seeds,
             exploration=config.exploration if learner.learns else NO_EXPLORATION,
@@ -84,7 +84,7 @@ class Training:
 
     @property
     def world(self) -> World:
-        """The world of the run; see `World`."""
+        """The world of the run."""
         return self._online.world
 
     @property
@@ -110,14 +110,11 @@ class Training:
 
     def replayed(self) -> Iterator[tuple[World, People]]:
         """The applicants of the time steps so far, with a world in which their time step has begun."""
-        world = self._world()
+        world = self.world.at_first()
         for accepted in self.history.accepted:
             people = world.next()
             yield world, people
-            world.stream.observe(people, accepted)
-
-    def _world(self) -> World:
-        return World.of(self.config, self.data, self.learner.setting.seeds)
+            world.decided(people, accepted)
 
     def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
         """Run all phases, or what the last checkpoint leaves to do of them.

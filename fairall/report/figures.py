@@ -207,7 +207,8 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
     from fairall.config.compose import compose_config
     from fairall.config.schema import ScalerRows
     from fairall.config.stored import undownloaded
-    from fairall.config.target import require_trusted, typed_node
+    from fairall.config.target import require_trusted
+    from fairall.config.validation import checked_dataset
     from fairall.data.dataset import dataset
     from fairall.policy import Policy
     from fairall.results.latent_quality import latent
@@ -218,10 +219,9 @@ def latent_space(run: Run, seed: int | None = None) -> Space | None:
     try:
         policy = Policy.load(folder)
         require_trusted(run.config["dataset"], "dataset", ())
-        composed = compose_config(f"dataset={run.name('dataset')}").dataset
-        merged = typed_node(OmegaConf.merge(composed, undownloaded(run.config["dataset"])), "dataset")
-        node: Any = OmegaConf.to_object(merged)
-        data = dataset(node).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
+        composed = compose_config(f"dataset={run.name('dataset')}")
+        composed.dataset = OmegaConf.merge(composed.dataset, undownloaded(run.config["dataset"]))
+        data = dataset(checked_dataset(composed)).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
     except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
         return None
     people = getattr(data, run.config["evaluation"]["split"])

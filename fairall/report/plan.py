@@ -111,13 +111,14 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
         FairAllError: where nothing is left, a word picks what no sweep has, or is wrong.
         omegaconf.errors.OmegaConfBaseException: where a value is missing or cannot be resolved.
     """
+    from fairall.config.validation import typed
+
     sweeps = list(sweeps)
     _refuse_unknown(sweeps, overrides)
     planned: dict[Any, Planned] = {}
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
     for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
-        config = OmegaConf.to_container(composed, resolve=True, throw_on_missing=True, enum_to_str=True)
-        one = Planned(sweep, words, composed, cast(dict[str, Any], config))
+        one = Planned(sweep, words, composed, typed(composed).to_plain())
         planned.setdefault(one.key if once else len(planned), one)
     if not planned:
         raise FairAllError(f"no run is left by {' '.join(overrides)}")
@@ -173,13 +174,12 @@ def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     """Configurations of command lines; those that differ in `SINGLE_VALUES` only are composed once."""
     from fairall.config.compose import compose_all
-    from fairall.config.target import with_types
 
     def group(words: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(word for word in words if not word.startswith(SINGLE_VALUES))
 
     distinct = list(dict.fromkeys(map(group, commands)))
-    by_group = dict(zip(distinct, map(with_types, compose_all(distinct)), strict=True))
+    by_group = dict(zip(distinct, compose_all(distinct), strict=True))
     found = []
     for words in commands:
         found.append(by_group[group(words)].copy())

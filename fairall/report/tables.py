@@ -242,7 +242,6 @@ def acceptance_table(datasets: Sequence[str]) -> Table:
 def _acceptance(dataset: str) -> dict[str, list[float]] | str:
     """Rates of `GROUPS` by initial policy; the command that fetches the data where they are missing."""
     from fairall.config.compose import typed_config
-    from fairall.config.target import target_class
     from fairall.data.load import load_dataset
     from fairall.data.raw.config import RawTableConfig
     from fairall.data.raw.files import find
@@ -256,7 +255,7 @@ def _acceptance(dataset: str) -> dict[str, list[float]] | str:
     rates = {}
     for name in ("lenient", "harsh"):
         config = typed_config(f"dataset={dataset}", f"initial_policy={name}").initial_policy
-        accepted = target_class(config, "initial_policy")(config).decide(people)
+        accepted = config.build().decide(people)
         groups = (accepted, accepted[people.s == 1], accepted[people.s == -1])
         rates[name] = [float(group.mean()) for group in groups]
     return rates

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from fairall.config.choices import shown
 from fairall.config.compose import places
-from fairall.config.world import world_parts
 from fairall.report import labels
 from fairall.report.build import copy_figures, made, refuse_page
 from fairall.report.figures import COLUMN, LINES, REFERENCE_LINES, handles_of
@@ -154,7 +153,7 @@ def _of_run(run: Run, measures: Sequence[str]) -> dict[str, dict[str, float]]:
 def _lost(late: Run, runs: Sequence[Run]) -> dict[str, dict[str, float]]:
     """Effective utility of the same method without a delay, less that of a run, paired by seed."""
     for prompt in runs:
-        if prompt.name("model") == late.name("model") and not world_parts(prompt.config.get("world")):
+        if prompt.name("model") == late.name("model") and not prompt.config["world"]:
             lost = prompt.per_seed("effective_utility") - late.per_seed("effective_utility")
             return {LOST: {"mean": float(lost.mean()), "std": float(lost.std())}}
     return {}

@@ -10,7 +10,6 @@ from typing import Any
 import fairall
 from fairall.config.choices import description, shown
 from fairall.config.paths import configuration_root
-from fairall.config.world import world_parts
 from fairall.data.table import group_name
 from fairall.metrics import Quantity
 from fairall.results.groups import SPLITS
@@ -111,7 +110,7 @@ def model_card(config: dict[str, Any], summary: dict[str, Any], identity: str) -
                 "file": Path(dataset["path"]).name if dataset.get("path") else None,
                 "terms": TERMS.get(dataset["name"]),
                 "caveats": OWN if own else CAVEATS[dataset["name"]],
-                "world": world_parts(config.get("world")),
+                "world": [*config["world"]],
                 "measures": measure_table(config, summary),
                 "oracle": "oracle" in summary["references"],
                 "paper": bool(paper_metrics(config)),

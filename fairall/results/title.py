@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairall.config.world import world_parts
 from fairall.errors import count
 from fairall.results.interpretable import marked
 
@@ -17,7 +16,6 @@ def run_title(config: dict[str, Any]) -> str:
     """
     names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
     title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
-    parts = world_parts(config.get("world"))
-    title += f", world of {', '.join(parts)}" if parts else ""
+    title += f", world of {', '.join(config['world'])}" if config["world"] else ""
     title += f", c = {config['cost']['value']:g}, {count(config['seeds'], 'seed')}"
     return marked(title, config)

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fairall.config.world import Course
 from fairall.metrics import effective_sample_size
 from fairall.online.evaluation import DPU_ERROR, UTILITY_ERROR
 from fairall.online.training import Training
@@ -23,6 +22,7 @@ from fairall.results.references import oracle_decisions, reference_histories, re
 from fairall.results.summary import measure_table, summarise
 from fairall.results.title import run_title
 from fairall.storage.run_folder import RunFolder
+from fairall.worlds.drift import Course, Drift
 from fairall.worlds.measures import adaptation_time
 
 
@@ -113,10 +113,10 @@ def _further(training: Training) -> dict[str, np.ndarray]:
             "phase1_best_epoch": training.curves.best_epoch.numpy(),
             "phase1_validation_loss": training.curves.kept_loss.numpy(),
         }
-    decided, history, drift = training.decided, training.history, config.world.drift
-    if drift.active and drift.course is Course.step:
+    decided, history, drift = training.decided, training.history, training.world.parts.get("drift")
+    if isinstance(drift, Drift) and drift.config.course is Course.step:
         utility = history.measures["utility"].double().numpy()
-        measures["adaptation_time"] = adaptation_time(utility, drift.start)
+        measures["adaptation_time"] = adaptation_time(utility, drift.config.start)
     at_first = torch.where(decided.accepted, 1.0 / decided.propensity, 1.0).amax(-1)
     return measures | {
         "largest_ips_weight": torch.maximum(at_first, history.largest_weight).double().numpy(),

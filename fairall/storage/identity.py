@@ -9,7 +9,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fairall.config.world import world_parts
 from fairall.runtime.processor import numba_version
 
 # Keys that say where results are kept, how they are shown and where the data came from.
@@ -70,8 +69,6 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
     relevant["evaluation"] = {
         key: value for key, value in config["evaluation"].items() if key not in FURTHER_OUTPUTS
     }
-    if not world_parts(relevant.get("world")):  # as in runs of versions without worlds
-        relevant.pop("world", None)
     return relevant
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from omegaconf import DictConfig
 
-from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
@@ -33,12 +32,12 @@ def phase1_measures(composed: DictConfig) -> dict[str, list[float | None]]:
     Raises:
         FairAllError: if the method has no Phase I, the configuration is invalid, or Phase I diverges.
     """
-    config, _ = checked(composed)
+    config = checked(composed)
     prepare_processor()
     use_threads(config.threads)
     data = dataset(config.dataset).prepare(scaler=config.protocol.scaler)
     setting = Setting.of(data.schema, config)
-    learner = target_class(config.model, "model")(config.model, setting)
+    learner = config.model.build(setting)
     if not isinstance(learner, LatentLearner) or learner.pretrain_units(data) == 0:
         raise FairAllError(f"sweep.trial=phase1: {config.model.name} has no Phase I")
     display = Display()

@@ -307,11 +307,10 @@ def directions_of(sweeper: DictConfig) -> list[str]:
 
 def _settings(first: DictConfig, space: Space) -> dict[str, str]:
     """Values by key that determine the result of a trial besides its point."""
-    from fairall.config.target import with_types
+    from fairall.config.validation import typed
     from fairall.storage.identity import determining, flattened
 
-    plain = cast(dict[str, Any], OmegaConf.to_container(with_types(first), resolve=True, enum_to_str=True))
-    settings = {"sweep.trial": first.sweep.trial, **flattened(determining(plain))}
+    settings = {"sweep.trial": first.sweep.trial, **flattened(determining(typed(first).to_plain()))}
     swept = tuple(space.values)
     return {
         key: str(value)

@@ -3,23 +3,69 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import torch
+from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import require
-from fairall.config.world import CapacityConfig, PlacesRule
+from fairall.config.checks import at_least, not_negative, require
 from fairall.data.people import Decisions, People
 from fairall.randomness import SeedStreams
-from fairall.worlds.measures import UTILITY_PER_PLACE
-from fairall.worlds.part import Part, WorldSetting
+from fairall.worlds.measures import utility_per_place
+from fairall.worlds.part import Part, PartConfig, WorldSetting
 
 CHUNK = 2**22  # complex numbers at once
 ROUNDING = 1e-9
 LEAST = 0.02  # propensity below which a decision says next to nothing: a weight of more than 50
 MANY = 0.1  # share of the applicants who are left with less, of which a run warns
+
+
+PlacesRule = Enum("PlacesRule", ["lottery", "top"])
+
+
+@dataclass
+class QuotasConfig:
+    """Shares of the places that only a group can have; both or neither."""
+
+    advantaged: float | None = MISSING
+    disadvantaged: float | None = MISSING
+
+
+@dataclass
+class CapacityConfig(PartConfig):
+    """The most acceptances of a time step; a share of the applicants or a number, no limit without either."""
+
+    share: float | None = MISSING
+    number: int | None = MISSING
+    rule: PlacesRule = MISSING
+    quotas: QuotasConfig = field(default_factory=QuotasConfig)
+
+    @property
+    def active(self) -> bool:
+        """Whether there is a limit."""
+        return self.share is not None or self.number is not None
+
+    def validate(self) -> None:
+        """Raise FairAllError for an impossible value, two limits at once, and quotas that do not fit."""
+        key = "world.capacity"
+        if self.share is not None:
+            require(0 < self.share <= 1, f"{key}.share", self.share, "above 0 and at most 1")
+        if self.number is not None:
+            at_least(f"{key}.number", self.number, 1)
+            allowed = f"null beside {key}.share={self.share}; for a number instead add {key}.share=null"
+            require(self.share is None, f"{key}.number", self.number, allowed)
+        quotas = vars(self.quotas)
+        given = [quota for quota in quotas.values() if quota is not None]
+        if not given:
+            return
+        key, shown = f"{key}.quotas", [*quotas.values()]
+        require(self.active, key, shown, "null without world.capacity.share or world.capacity.number")
+        require(len(given) == 2, key, shown, "given for both groups or for neither")
+        for name, quota in quotas.items():
+            not_negative(f"{key}.{name}", quota)
+        require(sum(given) <= 1 + ROUNDING, key, shown, "shares of the places, 1 in sum at most")
 
 
 class Capacity(Part):
@@ -43,44 +89,37 @@ class Capacity(Part):
         Computational Statistics & Data Analysis 59.
     """
 
-    measures = UTILITY_PER_PLACE
+    config_type = CapacityConfig
+    kept = ("counts",)
+    measures = (utility_per_place,)
     config: CapacityConfig
 
     def __init__(self, config: CapacityConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         n = setting.applicants
-        key, value = "share", config.share
-        if config.share is None:
-            key, value = "number", config.number
-            assert config.number is not None
-            self.places = min(config.number, n)
-        else:
-            self.places = math.floor(config.share * n + ROUNDING)
-        require(
-            self.places >= 1, f"world.capacity.{key}", value, f"a place for one of {n} applicants at least"
-        )
-        quotas = config.quotas
-        self.by_group: tuple[int, int] | None = None  # places of S = −1 and of S = +1
-        if quotas.advantaged is not None and quotas.disadvantaged is not None:
-            self.by_group = (
-                math.floor(quotas.disadvantaged * self.places + ROUNDING),
-                math.floor(quotas.advantaged * self.places + ROUNDING),
-            )
+        limit = n * config.share if config.share is not None else config.number
+        assert limit is not None
+        self.places = min(math.floor(limit + ROUNDING), n)
+        at_least_one = f"a place for one of {n} applicants at least"
+        require(self.places >= 1, "world.capacity.share", config.share, at_least_one)
+        shares = (config.quotas.disadvantaged, config.quotas.advantaged)
+        # Places of S = −1 and of S = +1, where each group has its own.
+        self.by_group = [math.floor(q * self.places + ROUNDING) for q in shares if q is not None]
         self.streams = SeedStreams(setting.seeds, "places")
         self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
         # Applicants to whom the policy gave at least `LEAST`, and those of them whose propensity is now less.
         self.counts = torch.zeros(2, dtype=torch.long)
 
-    def admit(self, people: People, wanted: Decisions) -> Decisions:
-        """See `Part.admit`."""
+    def admit(self, people: People, wanted: Decisions, time_step: int) -> Decisions:
+        """The decisions for which there are places, with their inclusion probabilities."""
         pi, wants = wanted.propensity, wanted.accepted
         lot = self.streams.uniform(pi.shape[1]) if self.lot is None else self.lot
+        by_lot = self.config.rule is PlacesRule.lottery
         # Of greater rank is who has the greater value, then the earlier position.
-        value = lot if self.config.rule is PlacesRule.lottery else pi
-        inclusion = torch.zeros_like(pi)
+        value, inclusion = lot if by_lot else pi, torch.zeros_like(pi)
         for rows, places in self._queues(people.s):
             own = torch.where(rows, pi, 0.0)
-            share = lottery(own, places) if self.config.rule is PlacesRule.lottery else top(own, places)
+            share = lottery(own, places) if by_lot else top(own, places)
             inclusion = torch.where(rows, share, inclusion)
         had = pi >= LEAST
         self.counts += torch.stack([had.sum(), (had & (inclusion < LEAST)).sum()])
@@ -91,7 +130,7 @@ class Capacity(Part):
         )
         if wanted.counterfactually_accepted is None:
             return admitted
-        other_value = value if self.config.rule is PlacesRule.lottery else wanted.counterfactual_propensity
+        other_value = value if by_lot else wanted.counterfactual_propensity
         assert other_value is not None
         finds = self.finds_place(-people.s, other_value, people.s, wants, value)
         return replace(admitted, counterfactually_accepted=wanted.counterfactually_accepted & finds)
@@ -121,15 +160,6 @@ class Capacity(Part):
             " world.capacity.rule=lottery leaves everybody a chance"
         ]
 
-    def state_dict(self) -> dict[str, Any]:
-        """See `Part.state_dict`."""
-        return super().state_dict() | {"counts": self.counts}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Part.load_state_dict`."""
-        super().load_state_dict(state)
-        self.counts = state["counts"]
-
     def finds_place(
         self, s: Tensor, value: Tensor, others_s: Tensor, wants: Tensor, others: Tensor
     ) -> Tensor:
@@ -147,7 +177,7 @@ class Capacity(Part):
             (others.unsqueeze(1) == value.unsqueeze(2)) & (position < position.unsqueeze(1))
         )
         before &= wants.unsqueeze(1) & (position != position.unsqueeze(1))
-        if self.by_group is None:
+        if not self.by_group:
             return before.sum(2) < self.places
         before &= others_s.unsqueeze(1) == s.unsqueeze(2)
         places = torch.where(s > 0, self.by_group[1], self.by_group[0])
@@ -155,7 +185,7 @@ class Capacity(Part):
 
     def _queues(self, s: Tensor) -> list[tuple[Tensor, int]]:
         """Who share places (E, N), and how many places."""
-        if self.by_group is None:
+        if not self.by_group:
             return [(torch.ones_like(s, dtype=torch.bool), self.places)]
         return [(s < 0, self.by_group[0]), (s > 0, self.by_group[1])]
 

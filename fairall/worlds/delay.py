@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
+from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.world import DelayConfig
+from fairall.config.checks import at_least, positive, require
 from fairall.data.people import Decided
 from fairall.randomness import SeedStreams
-from fairall.worlds.part import Part, WorldSetting
+from fairall.worlds.part import Part, PartConfig, WorldSetting
+
+
+@dataclass
+class DelayConfig(PartConfig):
+    """Time steps between decisions and their labels, and the share of labels that never come."""
+
+    steps: int = MISSING
+    mean: float | None = MISSING
+    censored: float = MISSING
+
+    @property
+    def active(self) -> bool:
+        """Whether any label is late or lost."""
+        return self.steps != 0 or self.mean is not None or self.censored != 0
+
+    def validate(self) -> None:
+        """Raise FairAllError for an impossible value, and for two delays at once."""
+        at_least("world.delay.steps", self.steps, 0)
+        if self.mean is not None:
+            positive("world.delay.mean", self.mean)
+            beside = f"world.delay.steps={self.steps}"
+            allowed = f"null beside {beside}; for a geometric delay instead add world.delay.steps=0"
+            require(self.steps == 0, "world.delay.mean", self.mean, allowed)
+        share = self.censored
+        require(0 <= share < 1, "world.delay.censored", share, "at least 0 and below 1")
 
 
 class Delay(Part):
@@ -24,21 +49,24 @@ class Delay(Part):
     labels that come, which keeps 1/propensity weights unbiased.
     """
 
+    config_type = DelayConfig
+    kept = ("waiting",)
     config: DelayConfig
 
     def __init__(self, config: DelayConfig, setting: WorldSetting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "censored labels")
         self.clock = _clock()
-        self.waiting: list[tuple[int, Decided]] = []  # with the number of steps to wait
+        # Fields of `Decided` with the time step at which the labels come.
+        self.waiting: list[tuple[int, dict[str, Tensor]]] = []
         self._lost: Tensor | None = None
 
-    def due(self, decided: list[Decided]) -> list[Decided]:
-        """See `Part.due`; the oldest first."""
-        steps = self._steps(self.clock)
-        self.waiting += [(steps, self._with_known(one)) for one in decided]
-        due = [one for left, one in self.waiting if left == 0]
-        self.waiting = [(left - 1, one) for left, one in self.waiting if left > 0]
+    def due(self, decided: list[Decided], time_step: int) -> list[Decided]:
+        """The decisions whose labels come at this time step, the oldest first."""
+        arrival = time_step + self._steps(self.clock)
+        self.waiting += [(arrival, dict(vars(self._with_known(one)))) for one in decided]
+        due = [Decided(**one) for arrival, one in self.waiting if arrival == time_step]
+        self.waiting = [waiting for waiting in self.waiting if waiting[0] > time_step]
         return due
 
     def observed(self) -> dict[str, Tensor]:
@@ -94,16 +122,6 @@ class Delay(Part):
             return self.config.steps
         uniform = float(clock.uniform(1))
         return math.floor(math.log1p(-uniform) / math.log(self.config.mean / (1.0 + self.config.mean)))
-
-    def state_dict(self) -> dict[str, Any]:
-        """See `Part.state_dict`."""
-        waiting = [(steps, dict(vars(one))) for steps, one in self.waiting]
-        return super().state_dict() | {"waiting": waiting}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `Part.load_state_dict`."""
-        super().load_state_dict(state)
-        self.waiting = [(steps, Decided(**one)) for steps, one in state["waiting"]]
 
 
 def _clock() -> SeedStreams:

@@ -3,26 +3,64 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import torch
+from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import one_of
-from fairall.config.world import Course, DriftConfig
-from fairall.data.applicants import ApplicantStream
+from fairall.config.checks import at_least, one_of, open_unit, require
 from fairall.data.people import People, take
 from fairall.errors import FairAllError
 from fairall.randomness import SeedStreams
-from fairall.worlds.part import Part, WorldSetting
+from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
 
 FURTHEST = 3.0  # standard deviations from the mean, beyond which a feature changes the weight no more
 LARGEST_WEIGHT = 100.0  # so many candidates may be needed for one applicant
 
 
+Course = Enum("Course", ["linear", "step", "seasonal"])
+
+
+@dataclass
+class LabelDriftConfig:
+    """Probability at full extent that a label 0 becomes 1, or, if negative, that a label 1 becomes 0."""
+
+    advantaged: float = MISSING
+    disadvantaged: float = MISSING
+
+
+@dataclass
+class DriftConfig(PartConfig):
+    """What moves, and when."""
+
+    course: Course = MISSING
+    start: int = MISSING
+    period: int = MISSING
+    advantaged_share: float | None = MISSING
+    features: dict[str, float] = MISSING
+    label: LabelDriftConfig = field(default_factory=LabelDriftConfig)
+
+    @property
+    def active(self) -> bool:
+        """Whether anything moves."""
+        moves = [*self.features.values(), *vars(self.label).values()]
+        return self.advantaged_share is not None or any(move != 0 for move in moves)
+
+    def validate(self) -> None:
+        """Raise FairAllError for an impossible value."""
+        at_least("world.drift.start", self.start, 0)
+        at_least("world.drift.period", self.period, 2)
+        if self.advantaged_share is not None:
+            open_unit("world.drift.advantaged_share", self.advantaged_share)
+        for group, change in vars(self.label).items():
+            require(-1 <= change <= 1, f"world.drift.label.{group}", change, "from -1 to 1")
+
+
 class Drift(Part):
-    """Moves the population by an extent e(t) from 0 to 1 (`Course`), and the evaluation people with it.
+    """Moves the population by an extent e(t) from 0 to 1 (`extent`), and the evaluation people with it.
 
     A person of features x and group s comes with the weight
 
@@ -33,10 +71,14 @@ class Drift(Part):
     The last is moved by labels: with probability e(t)|d| a label 0 becomes 1 (d > 0), or 1 becomes 0 (d < 0).
     Ground truth stays as it is.
 
-    Applicants are candidates of the stream at rest, accepted with probability w / max w; evaluation people
-    are drawn systematically, so that the same ones come unless the weights differ.
+    Applicants are candidates of the population at rest, kept with probability w / max w. The number of
+    candidates does not depend on their weights, so that the draws of a seed do not depend on other seeds. It
+    makes fewer than N kept candidates as likely as a deviation of six standard deviations; then the others
+    follow in the order of their uniform numbers divided by their weights. Evaluation people are drawn
+    systematically, so that the same ones come unless the weights differ.
     """
 
+    config_type = DriftConfig
     config: DriftConfig
 
     def __init__(self, config: DriftConfig, setting: WorldSetting) -> None:
@@ -61,9 +103,13 @@ class Drift(Part):
             )
         labels = config.label
         self.change = torch.tensor([labels.disadvantaged, labels.advantaged])
+        self.streams = SeedStreams(setting.seeds, "drift")
 
     def extent(self, time_step: int) -> float:
-        """e(t) in [0, 1] (`Course`)."""
+        """e(t) in [0, 1]: 0 before `start`, and from it on by the course.
+
+        `linear` rises to 1 at T, `step` is 1, `seasonal` is ½·(1 − cos 2π(t − start)/period).
+        """
         since, config = time_step - self.config.start, self.config
         if since < 0:
             return 0.0
@@ -94,12 +140,24 @@ class Drift(Part):
         label = torch.where(uniform < change, 1.0, people.label)
         return replace(people, label=torch.where(uniform < -change, 0.0, label))
 
-    def arriving(self, stream: ApplicantStream) -> ApplicantStream:
-        """See `Part.arriving`."""
-        return DriftingApplicants(stream, self)
+    def arriving(self, draw: Draw, time_step: int) -> People:
+        """Applicants of the population at a time step."""
+        people, extent, size = draw(), self.extent(time_step), self.setting.applicants
+        if extent == 0:
+            return people
+        if self.moves_people:
+            train = self.setting.data.train
+            most = float(self.weight(train.x, train.s, extent).max())
+            enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
+            people = _joined([people, *(draw() for _ in range(enough - 1))])
+            weight = self.weight(people.x, people.s, extent).clamp(max=most) / most
+            uniform = self.streams.uniform(people.s.shape[1])
+            rejected = torch.where(uniform < weight, 0.0, uniform / weight)
+            people = _taken(people, rejected.argsort(dim=1, stable=True)[:, :size])
+        return self.relabelled(people, self.streams.uniform(size), extent)
 
     def evaluated(self, people: People, time_step: int) -> People:
-        """See `Part.evaluated`."""
+        """Evaluation people of the population at a time step."""
         extent, n = self.extent(time_step), len(people)
         if extent == 0:
             return people
@@ -112,7 +170,7 @@ class Drift(Part):
         return moved.rows(torch.searchsorted(share, points, right=True).clamp(max=n - 1))
 
     def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:
-        """See `Part.probability`."""
+        """P(ỹ = 1 | x, s) with the labels that have moved by a time step."""
         change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
         return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
 
@@ -133,58 +191,6 @@ class Drift(Part):
         return ((x - self.mean) / self.scale).clamp(-FURTHEST, FURTHEST) @ self.slope
 
 
-class DriftingApplicants(ApplicantStream):
-    """Candidates of another stream, thinned to the population of the time step.
-
-    The number of candidates does not depend on their weights, so that the draws of a seed do not depend on
-    other seeds. It makes fewer than N accepted candidates as likely as a deviation of six standard
-    deviations; then the others follow in the order of their uniform numbers divided by their weights.
-    """
-
-    def __init__(self, stream: ApplicantStream, drift: Drift) -> None:
-        super().__init__(stream.size, drift.setting.seeds, "drift")
-        self.stream = stream
-        self.drift = drift
-        self.time_step = 0
-
-    def next(self) -> People:
-        """See `ApplicantStream.next`."""
-        self.time_step += 1
-        drift, size = self.drift, self.size
-        extent = drift.extent(self.time_step)
-        people = self.stream.next()
-        if extent == 0:
-            return people
-        if drift.moves_people:
-            train = drift.setting.data.train
-            most = float(drift.weight(train.x, train.s, extent).max())
-            enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
-            people = _joined([people, *(self.stream.next() for _ in range(enough - 1))])
-            weight = drift.weight(people.x, people.s, extent).clamp(max=most) / most
-            uniform = self.streams.uniform(people.s.shape[1])
-            rejected = torch.where(uniform < weight, 0.0, uniform / weight)
-            people = _taken(people, rejected.argsort(dim=1, stable=True)[:, :size])
-        return drift.relabelled(people, self.streams.uniform(size), extent)
-
-    def observe(self, people: People, accepted: Tensor) -> None:
-        """See `ApplicantStream.observe`."""
-        self.stream.observe(people, accepted)
-
-    def observed(self) -> dict[str, Tensor]:
-        """See `ApplicantStream.observed`."""
-        return self.stream.observed()
-
-    def state_dict(self) -> dict[str, Any]:
-        """See `ApplicantStream.state_dict`."""
-        return super().state_dict() | {"time_step": self.time_step, "stream": self.stream.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `ApplicantStream.load_state_dict`."""
-        super().load_state_dict(state)
-        self.time_step = state["time_step"]
-        self.stream.load_state_dict(state["stream"])
-
-
 def _joined(blocks: list[People]) -> People:
     """Applicants (E, n, ...) of several blocks, side by side."""
     return _each(lambda name: torch.cat([getattr(block, name) for block in blocks], dim=1), blocks[0])
@@ -195,6 +201,5 @@ def _taken(people: People, rows: Tensor) -> People:
     return _each(lambda name: take(getattr(people, name), rows), people)
 
 
-def _each(values: Any, like: People) -> People:
-    known = [field.name for field in fields(People) if getattr(like, field.name) is not None]
-    return People(**{name: values(name) for name in known})
+def _each(values: Callable[[str], Tensor], like: People) -> People:
+    return People(**{name: values(name) for name, of in vars(like).items() if of is not None})

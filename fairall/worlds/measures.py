@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairall.metrics import effective_utility, measure, registered
+from fairall.metrics import effective_utility, measure
 
 WITHIN = 0.1  # of the way from the utility at a shift to that of the end
 SMOOTHED = 5  # time steps
@@ -119,12 +119,6 @@ def score_gap(accepted: Tensor, group_score: Tensor) -> Tensor:
         tensor([[10.]])
     """
     return group_score[..., 1] - group_score[..., 0]
-
-
-UTILITY_PER_PLACE = (registered(utility_per_place),)
-EFFECTIVE_REVEALED_UTILITY = (registered(effective_revealed_utility),)
-REGRET = (registered(regret),)
-MEAN_SCORES = tuple(map(registered, (mean_score_advantaged, mean_score_disadvantaged, score_gap)))
 
 
 def adaptation_time(utility: np.ndarray, start: int) -> np.ndarray:

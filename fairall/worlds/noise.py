@@ -2,16 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import torch
+from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.world import NoiseConfig
+from fairall.config.checks import require
 from fairall.data.people import People
 from fairall.randomness import SeedStreams
-from fairall.worlds.measures import EFFECTIVE_REVEALED_UTILITY
-from fairall.worlds.part import Part, WorldSetting
+from fairall.worlds.measures import effective_revealed_utility
+from fairall.worlds.part import Part, PartConfig, WorldSetting
+
+
+@dataclass
+class FlipsConfig:
+    """Probabilities that a revealed label is false, by the label."""
+
+    positive: float = MISSING
+    negative: float = MISSING
+
+
+@dataclass
+class NoiseConfig(PartConfig):
+    """The same by group."""
+
+    advantaged: FlipsConfig = field(default_factory=FlipsConfig)
+    disadvantaged: FlipsConfig = field(default_factory=FlipsConfig)
+
+    @property
+    def active(self) -> bool:
+        """Whether any label can be false."""
+        return any(share != 0 for _, _, share in self._shares())
+
+    def validate(self) -> None:
+        """Raise FairAllError for what is no probability."""
+        for group, label, share in self._shares():
+            require(0 <= share <= 1, f"world.noise.{group}.{label}", share, "from 0 to 1")
+
+    def _shares(self) -> list[tuple[str, str, float]]:
+        groups = {"advantaged": self.advantaged, "disadvantaged": self.disadvantaged}
+        return [(group, label, share) for group, of in groups.items() for label, share in vars(of).items()]
 
 
 class Noise(Part):
@@ -21,7 +52,8 @@ class Noise(Part):
     `effective_revealed_utility`.
     """
 
-    measures = EFFECTIVE_REVEALED_UTILITY
+    config_type = NoiseConfig
+    measures = (effective_revealed_utility,)
     config: NoiseConfig
 
     def __init__(self, config: NoiseConfig, setting: WorldSetting) -> None:
@@ -31,8 +63,8 @@ class Noise(Part):
         self.share = torch.tensor([[own.negative, own.positive] for own in groups])
         self._last: Tensor | None = None
 
-    def revealed(self, people: People) -> People:
-        """See `Part.revealed`."""
+    def revealed(self, people: People, time_step: int) -> People:
+        """The applicants with flipped labels."""
         share = self.share[(people.s > 0).long(), people.label.long()]
         false = self.streams.uniform(people.s.shape[1]) < share
         self._last = torch.where(false, 1.0 - people.label, people.label)

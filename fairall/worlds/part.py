@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
 
-from fairall.config.world import PartConfig
-from fairall.data.applicants import ApplicantStream
+from fairall.config.schema import NodeConfig
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
-from fairall.metrics import Measure
+
+Draw = Callable[[], People]
+"""Draws the next applicants, fields of shape (E, N, ...)."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,30 @@ class WorldSetting:
     fixed_luck: bool = False
 
 
+@dataclass
+class PartConfig(NodeConfig):
+    """Keys of every part of a world; `config_type` of its class adds its own."""
+
+    @property
+    def active(self) -> bool:
+        """Whether the part changes anything with these values."""
+        return True
+
+
 class Part:
     """One way in which a world departs from the paper's; each method leaves things as they are by default.
 
-    In a time step the methods are called once each, in this order: `next` of the stream of `arriving`,
-    `admit`, `revealed`, `due`, `observe` of the stream, `evaluated`, `observed`. A part of your own derives
-    from it and is chosen by `world.further.NAME._target_`.
+    A part is chosen by `world.NAME._target_`. In a time step `arriving`, `admit`, `revealed`, `due`,
+    `decided`, `evaluated` and `observed` are called once each, in this order, with the time step from 1.
 
     Attributes:
-        config_type: dataclass of the node of a part of your own.
-        measures: that runs in such a world report besides the standard ones.
+        config_type: dataclass of the node.
+        measures: functions decorated with `metrics.measure`, which runs in such a world report.
+        kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
+            have a `state_dict`, such as `SeedStreams`, are kept without being named.
 
     Args:
-        config: the node of the part.
+        config: the node.
         setting: of the run.
 
     Raises:
@@ -55,30 +67,34 @@ class Part:
     """
 
     config_type: ClassVar[type[PartConfig]] = PartConfig
-    measures: ClassVar[tuple[Measure, ...]] = ()
+    measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
+    kept: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
         self.setting = setting
 
-    def arriving(self, stream: ApplicantStream) -> ApplicantStream:
-        """The stream of applicants, given that of a world without this part."""
-        return stream
+    def arriving(self, draw: Draw, time_step: int) -> People:
+        """The applicants of a time step; `draw` draws those of the world without this part."""
+        return draw()
 
-    def admit(self, people: People, wanted: Decisions) -> Decisions:
+    def admit(self, people: People, wanted: Decisions, time_step: int) -> Decisions:
         """Decisions on the applicants (E, N), given those that would be taken without this part.
 
         `propensity` of the result is the probability of being accepted given all applicants.
         """
         return wanted
 
-    def revealed(self, people: People) -> People:
+    def revealed(self, people: People, time_step: int) -> People:
         """The applicants (E, N) with the labels that an acceptance reveals."""
         return people
 
-    def due(self, decided: list[Decided]) -> list[Decided]:
+    def due(self, decided: list[Decided], time_step: int) -> list[Decided]:
         """What learners get at this time step, given what they would get without this part."""
         return decided
+
+    def decided(self, people: People, accepted: Tensor, time_step: int) -> None:
+        """Take note of the decisions on the applicants, `accepted` (E, N), bool."""
 
     def evaluated(self, people: People, time_step: int) -> People:
         """The evaluation people of a time step, as many as `people` (N,) of a population at rest."""
@@ -105,14 +121,14 @@ class Part:
         return []
 
     def state_dict(self) -> dict[str, Any]:
-        """All that later steps depend on, as plain containers of tensors.
-
-        By default the state of the attributes that have a `state_dict`, such as `SeedStreams`.
-        """
-        return {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
+        """All that later steps depend on, as plain containers of tensors."""
+        stateful = {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
+        return stateful | {name: getattr(self, name) for name in self.kept}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
-        for name, own in vars(self).items():
-            if hasattr(own, "state_dict"):
-                own.load_state_dict(state[name])
+        for name, saved in state.items():
+            if name in self.kept:
+                setattr(self, name, saved)
+            else:
+                getattr(self, name).load_state_dict(saved)

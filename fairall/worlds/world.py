@@ -3,70 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from functools import partial
 from typing import Any
 
-from omegaconf import OmegaConf
 from torch import Tensor
 
 from fairall.config.schema import Config, DecisionLuck
-from fairall.config.target import target_class, typed_node
-from fairall.config.world import PartConfig
-from fairall.data.applicants import ApplicantStream
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
-from fairall.metrics import Measure
+from fairall.metrics import Measure, registered
 from fairall.worlds.capacity import Capacity
-from fairall.worlds.delay import Delay
-from fairall.worlds.drift import Drift
-from fairall.worlds.feedback import Feedback
-from fairall.worlds.measures import REGRET
-from fairall.worlds.noise import Noise
-from fairall.worlds.part import Part, WorldSetting
-
-PARTS: dict[str, Any] = {
-    "capacity": Capacity, "delay": Delay, "noise": Noise, "drift": Drift, "feedback": Feedback,
-}  # fmt: skip
+from fairall.worlds.measures import regret
+from fairall.worlds.part import Part, PartConfig, WorldSetting
 
 
 class World:
     """What happens between applicants, policy and learner, and the applicants themselves.
 
     Args:
-        stream: of applicants of the static world.
-        parts: that depart from it, by name, in the order in which they act.
+        setting: of the run.
+        parts: nodes of what departs from the static world, by name, in the order in which they act.
+
+    Attributes:
+        parts: by name.
+        time_step: the current one, from 1; 0 before the first.
+
+    Raises:
+        FairAllError: where the data do not allow a part.
     """
 
-    def __init__(self, stream: ApplicantStream, parts: Mapping[str, Part] = MappingProxyType({})) -> None:
-        self.parts = parts
-        self.stream = stream
-        for part in parts.values():
-            self.stream = part.arriving(self.stream)
+    def __init__(self, setting: WorldSetting, parts: Mapping[str, PartConfig] | None = None) -> None:
+        self.setting = setting
+        self.nodes = parts or {}
+        self.parts: dict[str, Part] = {name: node.build(setting) for name, node in self.nodes.items()}
+        self.stream = setting.data.applicants(setting.applicants, setting.seeds, one_order=setting.fixed_luck)
         self.time_step = 0
 
     @classmethod
     def of(cls, config: Config, data: PreparedData, seeds: Sequence[int]) -> World:
-        """The world of a run.
+        """The world of a run; raises as the class."""
+        schedule, fixed_luck = config.schedule, config.protocol.decision_luck is DecisionLuck.fixed
+        setting = WorldSetting(data, seeds, schedule.applicants, schedule.time_steps, fixed_luck)
+        return cls(setting, config.parts)
 
-        Raises:
-            FairAllError: where the data do not allow a part, or a class of the user's is none.
-        """
-        size, world = config.schedule.applicants, config.world
-        fixed_luck = config.protocol.decision_luck is DecisionLuck.fixed
-        setting = WorldSetting(data, seeds, size, config.schedule.time_steps, fixed_luck)
-        parts = {
-            name: PARTS[name](getattr(world, name), setting)
-            if name in PARTS
-            else _own_part(name, world.further[name], setting)
-            for name in world.parts
-        }
-        return cls(data.applicants(size, seeds, one_order=fixed_luck), parts)
+    def at_first(self) -> World:
+        """The same world before its first time step."""
+        return World(self.setting, self.nodes)
 
     @property
     def capacity(self) -> Capacity | None:
         """The part that limits acceptances, if there is one."""
-        part = self.parts.get("capacity")
-        return part if isinstance(part, Capacity) else None
+        return next((part for part in self.parts.values() if isinstance(part, Capacity)), None)
 
     @property
     def moves(self) -> bool:
@@ -76,30 +63,38 @@ class World:
     @property
     def measures(self) -> tuple[Measure, ...]:
         """What runs in this world report besides the standard measures."""
-        found = [measure for part in self.parts.values() for measure in part.measures]
-        return (*REGRET, *found) if self.parts else ()
+        functions = [function for part in self.parts.values() for function in part.measures]
+        return tuple(map(registered, [regret, *functions])) if self.parts else ()
 
     def next(self) -> People:
         """Begin a time step: its applicants, fields of shape (E, N, ...)."""
         self.time_step += 1
-        return self.stream.next()
+        draw = self.stream.next
+        for part in self.parts.values():
+            draw = partial(part.arriving, draw, self.time_step)
+        return draw()
 
     def admit(self, people: People, wanted: Decisions) -> Decisions:
         """The decisions that are possible, given those that the policy wants."""
         for part in self.parts.values():
-            wanted = part.admit(people, wanted)
+            wanted = part.admit(people, wanted, self.time_step)
         return wanted
 
     def reveal(self, people: People, taken: Decisions) -> list[Decided]:
         """What learners get at this time step."""
         seen = people
         for part in self.parts.values():
-            seen = part.revealed(seen)
+            seen = part.revealed(seen, self.time_step)
         due = [Decided.reveal(seen, taken.propensity, taken.accepted)]
         for part in self.parts.values():
-            due = part.due(due)
-        self.stream.observe(people, taken.accepted)
+            due = part.due(due, self.time_step)
+        self.decided(people, taken.accepted)
         return due
+
+    def decided(self, people: People, accepted: Tensor) -> None:
+        """Take note of the decisions on the applicants, `accepted` (E, N), bool."""
+        for part in self.parts.values():
+            part.decided(people, accepted, self.time_step)
 
     def evaluated(self, people: People, time_step: int | None = None) -> People:
         """The evaluation people of a time step, by default the current one."""
@@ -115,17 +110,14 @@ class World:
 
     def observed(self) -> dict[str, Tensor]:
         """Values of this time step for measures, by the names of `metrics.WORLD_DATA`."""
-        found = self.stream.observed()
-        for part in self.parts.values():
-            found |= part.observed()
-        return found
+        return {name: values for part in self.parts.values() for name, values in part.observed().items()}
 
     def notes(self, *, drawn: bool) -> list[str]:
-        """Remarks of the parts; see `Part.notes`."""
+        """Remarks of the parts, as `Part.notes`."""
         return [note for part in self.parts.values() for note in part.notes(drawn=drawn)]
 
     def warnings(self, *, drawn: bool) -> list[str]:
-        """Warnings of the parts; see `Part.warnings`."""
+        """Warnings of the parts, as `Part.warnings`."""
         return [warning for part in self.parts.values() for warning in part.warnings(drawn=drawn)]
 
     def state_dict(self) -> dict[str, Any]:
@@ -139,13 +131,3 @@ class World:
         self.stream.load_state_dict(state["stream"])
         for name, part in self.parts.items():
             part.load_state_dict(state["parts"][name])
-
-
-def _own_part(name: str, node: Any, setting: WorldSetting) -> Part:
-    """A part of `world.further`; raises as `target_class`."""
-    place = f"world.further.{name}"
-    config = OmegaConf.to_object(typed_node(node, "world.further", place))
-    assert isinstance(config, PartConfig)
-    config.validate()
-    part: Part = target_class(node, "world.further", place)(config, setting)
-    return part

@@ -5,7 +5,7 @@ from omegaconf import OmegaConf
 
 from fairall.config.choices import MAIN, choices, configuration_keys, description
 from fairall.config.compose import compose_config
-from fairall.config.target import keys
+from fairall.config.validation import keys
 
 
 @pytest.mark.parametrize("group", MAIN)

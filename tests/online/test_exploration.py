@@ -21,6 +21,7 @@ from fairall.online.exploration import Exploration, lower_bound
 from fairall.online.history import History
 from fairall.online.loop import OnlineLearning
 from fairall.randomness import SeedStreams
+from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
 from tests.conftest import ComposeConfig, assert_same_history
 
@@ -242,7 +243,8 @@ def process(
     config = compose("preset=quick", f"model={model}", *words)
     given = Setting(data.schema, config.cost.value, seeds, config.schedule, config.protocol)
     learner = {"greedy": Greedy, "fairlog": FairLog}[model](config.model, given)
-    world, evaluation = World(data.applicants(64, seeds)), Evaluation(data.test, config.cost.value, seeds)
+    world = World(WorldSetting(data, seeds, applicants=64, time_steps=100))
+    evaluation = Evaluation(data.test, config.cost.value, seeds)
     return OnlineLearning(learner, world, evaluation, seeds, exploration=exploration, keep_propensity=True)
 
 

@@ -22,6 +22,7 @@ from fairall.randomness import SeedStreams
 from fairall.results.summary import measure_table
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
+from fairall.worlds.part import WorldSetting
 from fairall.worlds.world import World
 from tests.conftest import ComposeConfig, assert_same_history, no_cache
 
@@ -51,8 +52,9 @@ def stuck(*, after: int, propensity: float) -> ExplorationConfig:
 
 def online(learner: Learner, data: PreparedData, seeds: list[int], **guards: Any) -> OnlineLearning:
     evaluation = Evaluation(data.test, 0.5, seeds)
-    stream = data.applicants(64, seeds, one_order=guards.get("luck") is DecisionLuck.fixed)
-    return OnlineLearning(learner, World(stream), evaluation, seeds, **guards)
+    fixed = guards.get("luck") is DecisionLuck.fixed
+    world = World(WorldSetting(data, seeds, applicants=64, time_steps=100, fixed_luck=fixed))
+    return OnlineLearning(learner, world, evaluation, seeds, **guards)
 
 
 def run(process: OnlineLearning, time_steps: int) -> Any:
@@ -166,7 +168,8 @@ def test_every_epoch_and_step_is_taken_once(
 ) -> None:
     config = compose_config("preset=quick", "schedule.warm_up_epochs=3")
     learner = WarmedUp(Setting.of(credit.schema, config))
-    training = Training(learner, LogisticPolicy(config.initial_policy), config, credit)
+    world = World.of(config, credit, learner.setting.seeds)
+    training = Training(learner, LogisticPolicy(config.initial_policy), config, world)
     checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "none", seconds=float("inf"))
     training.run(checkpoint, no_cache(), Display(progress_only=True))
     assert learner.epochs == [0, 1, 2]

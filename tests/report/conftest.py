@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
-from fairall.config.target import with_types
+from fairall.config.validation import typed
 from fairall.report.plan import Planned, plan
 from fairall.results import page
 from fairall.results.summary import columns, summarise
@@ -37,8 +37,7 @@ def made_up(seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFr
 @functools.cache
 def configuration(*words: str) -> dict[str, Any]:
     """The configuration of a command line as plain containers, composed once; not to be changed."""
-    composed = with_types(compose_config(*words))
-    return cast(dict[str, Any], OmegaConf.to_container(composed, resolve=True, enum_to_str=True))
+    return typed(compose_config(*words)).to_plain()
 
 
 @functools.cache

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fairall.config.world import world_parts
 from fairall.errors import FairAllError
 from fairall.report import worlds as page
 from fairall.report.plan import WORLDS, plan
@@ -31,7 +30,7 @@ def everything(make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def is_delayed(run: Run) -> bool:
     """Whether a run is of the study of delays, static ones included."""
-    return run.name("dataset") == "credit" and set(world_parts(run.config["world"])) <= {"delay"}
+    return run.name("dataset") == "credit" and set(run.config["world"]) <= {"delay"}
 
 
 def rows(text: str, title: str) -> dict[tuple[str, str], list[str]]:

@@ -6,7 +6,6 @@ import torch
 from scipy import integrate, stats
 from torch import Tensor
 
-from fairall.config.target import target_class
 from fairall.data.features import Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
@@ -223,7 +222,7 @@ def test_reconstruction_error_is_absolute_for_numbers_and_counts_wrong_categorie
 
 def learner(data: PreparedData, compose_config: ComposeConfig, *overrides: str) -> Learner:
     config = compose_config("preset=quick", "seeds=3", *overrides)
-    return target_class(config.model, "model")(config.model, Setting.of(data.schema, config))
+    return config.model.build(Setting.of(data.schema, config))
 
 
 @pytest.mark.parametrize("name", ["fairall_I_II", "fairlab_I_II"])

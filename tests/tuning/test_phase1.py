@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from fairall.config.compose import compose_config
-from fairall.config.target import target_class
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
@@ -88,7 +87,7 @@ def test_a_trial_that_cannot_be_says_why(tmp_path: Path) -> None:
 @pytest.fixture
 def learner(compose_config: ComposeConfig, credit: PreparedData) -> Learner:
     config = compose_config("model=fairlog", "dataset=credit", "seeds=2")
-    return target_class(config.model, "model")(config.model, Setting.of(credit.schema, config))
+    return config.model.build(Setting.of(credit.schema, config))
 
 
 def test_classification_loss_is_the_cost_sensitive_cross_entropy(

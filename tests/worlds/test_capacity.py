@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from fairall.config.compose import compose_config
-from fairall.config.world import CapacityConfig, PlacesRule, QuotasConfig
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.experiment import job
 from fairall.online.training import Training
 from fairall.worlds import capacity as module
-from fairall.worlds.capacity import Capacity, lottery, top
+from fairall.worlds.capacity import Capacity, CapacityConfig, PlacesRule, QuotasConfig, lottery, top
 from tests.worlds.conftest import close, sampled, setting_of
 
 RULES = {PlacesRule.lottery: lottery, PlacesRule.top: top}
@@ -102,7 +101,7 @@ def test_people_are_accepted_as_often_as_recorded(rule: PlacesRule, quotas: Quot
     s = torch.tensor([1.0, -1.0, 1.0] * 4).expand(seeds, -1)
     pi = torch.tensor([0.9, 0.9, 0.2, 0.5, 0.5, 0.5, 0.5, 0.8, 1.0, 0.0, 0.3, 0.4]).expand(seeds, -1)
     people = People(torch.zeros(seeds, n, 1), s, torch.zeros(seeds, n))
-    taken = [own.admit(people, wanted_by(pi, torch.rand(seeds, n))) for _ in range(times)]
+    taken = [own.admit(people, wanted_by(pi, torch.rand(seeds, n)), 1) for _ in range(times)]
     inclusion = taken[0].propensity
     assert all(torch.equal(one.propensity, inclusion.expand(seeds, -1)) for one in taken)
     accepted = torch.stack([one.accepted for one in taken])
@@ -129,7 +128,7 @@ def test_places_and_those_of_counterfactuals_go_as_stated(
     people, levels = sampled(n, seeds), torch.tensor([0.25, 0.5, 0.75, 1.0])
     pi, other = (levels[torch.randint(4, (seeds, n))] for _ in range(2))
     wanted = wanted_by(pi, torch.rand(seeds, n), other)
-    taken, lot = own.admit(people, wanted), twin.streams.uniform(n)
+    taken, lot = own.admit(people, wanted, 1), twin.streams.uniform(n)
     value, other_value = (lot, lot) if rule is PlacesRule.lottery else (pi, other)
 
     def finds(k: int, i: int, mine: float, s: float) -> bool:
@@ -156,7 +155,7 @@ def test_places_and_those_of_counterfactuals_go_as_stated(
 @BOTH
 def test_where_s_does_not_matter_a_counterfactual_is_decided_alike(rule: PlacesRule) -> None:
     people, pi = sampled(30, 20), torch.rand(20, 30)
-    taken = capacity(30, 20, share=0.2, rule=rule).admit(people, wanted_by(pi, torch.rand(20, 30), pi))
+    taken = capacity(30, 20, share=0.2, rule=rule).admit(people, wanted_by(pi, torch.rand(20, 30), pi), 1)
     assert torch.equal(taken.accepted, taken.counterfactually_accepted)  # type: ignore[arg-type]
     assert (taken.accepted.sum(1) <= 6).all()
     assert taken.accepted.any()
@@ -168,7 +167,7 @@ def test_places_are_a_share_or_a_number() -> None:
     assert capacity(64, share=1.0).places == 64
     assert capacity(64, number=5).places == 5
     assert capacity(64, number=500).places == 64
-    assert capacity(64, quotas=QUOTAS, number=8).by_group == (6, 2)
+    assert capacity(64, quotas=QUOTAS, number=8).by_group == [6, 2]
     assert capacity(10, 3, number=4).observed()["places"].tolist() == [4.0] * 3
     with pytest.raises(FairAllError, match=r"world.capacity.share=0.01 is not possible: it must be a place"):
         capacity(64, share=0.01)
@@ -178,7 +177,7 @@ def test_places_for_all_change_nothing() -> None:
     people, pi = sampled(16, 3), torch.rand(3, 16)
     wanted = wanted_by(pi, torch.rand(3, 16))
     for rule in PlacesRule:
-        taken = capacity(16, 3, share=1.0, rule=rule).admit(people, wanted)
+        taken = capacity(16, 3, share=1.0, rule=rule).admit(people, wanted, 1)
         assert torch.equal(taken.accepted, wanted.accepted)
         torch.testing.assert_close(taken.propensity, pi)
 
@@ -200,7 +199,7 @@ def test_places_for_all_change_nothing() -> None:
 def test_a_run_notes_that_nothing_is_left_to_chance(words: list[str], noted: bool) -> None:
     composed = compose_config("preset=quick", "world=capacity", "world.capacity.rule=top", *words)
     task = job(composed)
-    notes = Training(task.learner, task.initial_policy, task.config, task.data, task.measures).notes()
+    notes = Training(task.learner, task.initial_policy, task.config, task.world, task.measures).notes()
     assert any("nothing to chance" in note for note in notes) is noted
 
 
@@ -226,7 +225,7 @@ def test_a_rule_that_leaves_many_next_to_no_chance_is_a_warning(
     own = capacity(64, 2, number=8, rule=rule)
     assert own.warnings(drawn=drawn) == []
     people, propensity = sampled(64, 2), torch.full((2, 64), pi)
-    admitted = own.admit(people, Decisions(propensity, torch.rand(2, 64) < propensity))
+    admitted = own.admit(people, Decisions(propensity, torch.rand(2, 64) < propensity), 1)
     share = (admitted.propensity < 0.02).double().mean().item()
     warnings = own.warnings(drawn=drawn)
     assert len(warnings) == warned
@@ -240,5 +239,5 @@ def test_a_rule_that_leaves_many_next_to_no_chance_is_a_warning(
 def test_applicants_whom_the_policy_rejects_are_not_counted() -> None:
     own = capacity(64, 1, number=8, rule=PlacesRule.top)
     propensity = torch.where(torch.arange(64) < 8, 0.9, 0.001).unsqueeze(0)
-    own.admit(sampled(64, 1), Decisions(propensity, propensity > 0.5))
+    own.admit(sampled(64, 1), Decisions(propensity, propensity > 0.5), 1)
     assert own.warnings(drawn=True) == []

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairall.config.world import DelayConfig
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
-from fairall.worlds.delay import Delay
+from fairall.worlds.delay import Delay, DelayConfig
 from fairall.worlds.noise import Noise
 from fairall.worlds.world import World
 from tests.conftest import ComposeConfig, typed
@@ -41,7 +40,7 @@ def times(due: list[Decided]) -> list[int]:
 def test_a_constant_delay_gives_what_was_decided_so_many_steps_ago(steps: int) -> None:
     own, decided = delay([0, 1], steps), list(decisions(10))
     for t, one in enumerate(decided):
-        due = own.due([one])
+        due = own.due([one], t)
         assert times(due) == ([t - steps] if t >= steps else [])
         for late in due:
             for name, values in vars(decided[t - steps]).items():
@@ -51,7 +50,7 @@ def test_a_constant_delay_gives_what_was_decided_so_many_steps_ago(steps: int) -
 def geometric(seeds: list[int], mean: float, time_steps: int) -> tuple[list[list[int]], dict[int, int]]:
     """Time steps that come at each step, and how long each that came has waited."""
     own = delay(seeds, mean=mean)
-    come = [times(own.due([one])) for one in decisions(time_steps, len(seeds), 2)]
+    come = [times(own.due([one], t)) for t, one in enumerate(decisions(time_steps, len(seeds), 2))]
     return come, {t: now - t for now, due in enumerate(come) for t in due}
 
 
@@ -76,8 +75,8 @@ def test_a_geometric_delay_is_the_same_whatever_the_seeds() -> None:
 
 def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
     own, lost = delay([0, 1], censored=0.3), []
-    for decided in decisions(200):
-        (due,) = own.due([decided])
+    for t, decided in enumerate(decisions(200)):
+        (due,) = own.due([decided], t)
         assert not (due.accepted & ~decided.accepted).any()
         torch.testing.assert_close(due.propensity, 0.7 * decided.propensity)
         assert torch.equal(due.label, torch.where(due.accepted, decided.label, 0.0))
@@ -88,25 +87,25 @@ def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
 
 def test_who_is_censored_does_not_depend_on_other_seeds() -> None:
     together, alone = delay([3, 4], censored=0.5), delay([4], censored=0.5)
-    for decided in decisions(5):
-        (both,) = together.due([decided])
+    for t, decided in enumerate(decisions(5)):
+        (both,) = together.due([decided], t)
         own = Decided(*(values[1:] for values in vars(decided).values()))
-        (one,) = alone.due([own])
+        (one,) = alone.due([own], t)
         assert torch.equal(both.accepted[1:], one.accepted)
 
 
 def test_what_waits_is_in_the_checkpoint() -> None:
     whole, resumed = (delay([0, 1], mean=4.0, censored=0.2) for _ in range(2))
     decided = list(decisions(40))
-    for one in decided[:20]:
-        whole.due([one])
+    for t, one in enumerate(decided[:20]):
+        whole.due([one], t)
     assert whole.waiting
     buffer = io.BytesIO()
     torch.save(whole.state_dict(), buffer)
     buffer.seek(0)
     resumed.load_state_dict(torch.load(buffer, weights_only=True))
-    for one in decided[20:]:
-        a, b = whole.due([one]), resumed.due([one])
+    for t, one in enumerate(decided[20:], start=20):
+        a, b = whole.due([one], t), resumed.due([one], t)
         assert len(a) == len(b)
         for mine, its in zip(a, b, strict=True):
             assert all(torch.equal(values, getattr(its, name)) for name, values in vars(mine).items())
@@ -144,7 +143,7 @@ def test_a_note_tells_how_many_labels_come_in_time(values: dict[str, float]) -> 
     setting = replace(setting_of(None, [0]), time_steps=20)
     own = Delay(config, setting)
     notes, warnings = own.notes(drawn=True), own.warnings(drawn=True)
-    come = [t for t, one in enumerate(decisions(20, 1), start=1) for _ in own.due([one])]
+    come = [t for t, one in enumerate(decisions(20, 1), start=1) for _ in own.due([one], t)]
     assert warnings == []
     # The same after a part of the run.
     assert notes == own.notes(drawn=True)
@@ -165,7 +164,7 @@ def test_labels_that_all_come_too_late_are_a_warning(steps: int, mean: float | N
     (warning,) = own.warnings(drawn=True)
     assert warning.startswith(f"world.delay.{key}: no label of the 8 time steps comes")
     assert own.notes(drawn=True) == []
-    assert not any(own.due([one]) for one in decisions(8, 1))
+    assert not any(own.due([one], t) for t, one in enumerate(decisions(8, 1), start=1))
 
 
 def test_a_run_warns_of_labels_too_late_before_it_begins_and_beside_its_numbers(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Drift: the course of time, and who comes then with which labels."""
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from fairall.config.world import Course, DriftConfig, LabelDriftConfig
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.worlds.drift import Drift
+from fairall.worlds.drift import Course, Drift, DriftConfig, LabelDriftConfig
 from tests.worlds.conftest import close, setting_of, share_error
 
 DATA = pytest.mark.parametrize("name", ["credit", "fico", "synthetic"])
@@ -61,6 +62,12 @@ def weights(data: PreparedData, people: People, slopes: dict[str, float], share:
     return weight
 
 
+def arriving(own: Drift) -> Iterator[People]:
+    """The applicants of time steps 1, 2, ..., 64 at each."""
+    stream = own.setting.data.applicants(64, own.setting.seeds)
+    return (own.arriving(stream.next, time_step) for time_step in itertools.count(1))
+
+
 def test_extents_of_the_courses(credit: PreparedData) -> None:
     linear = drift(credit, [0], course=Course.linear, start=20, time_steps=100, advantaged=0.1)
     assert [linear.extent(t) for t in (0, 20, 21, 60, 100)] == pytest.approx([0, 0, 1 / 80, 0.5, 1])
@@ -77,8 +84,7 @@ def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
 ) -> None:
     slopes, share, seeds = SLOPES[name], 0.35, list(range(10))
     own = drift(data, seeds, advantaged_share=share, features=slopes)
-    stream = own.arriving(data.applicants(64, seeds))
-    blocks = [stream.next() for _ in range(60)]
+    blocks = list(itertools.islice(arriving(own), 60))
     x = torch.stack([people.x for people in blocks]).flatten(0, 2)
     s = torch.stack([people.s for people in blocks]).flatten()
     # Of a generator, the population is a fresh sample of it.
@@ -118,8 +124,8 @@ def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
 def test_labels_move_for_a_group_and_the_known_probability_with_them(name: str, data: PreparedData) -> None:
     seeds = [0, 1, 2, 3]
     own = drift(data, seeds, advantaged=-0.5, disadvantaged=0.4, course=Course.linear)
-    still, stream = data.applicants(64, seeds), own.arriving(data.applicants(64, seeds))
-    at_rest, moved = ([one.next() for _ in range(100)] for one in (still, stream))
+    still = data.applicants(64, seeds)
+    at_rest, moved = [still.next() for _ in range(100)], list(itertools.islice(arriving(own), 100))
     before, after = (torch.stack([one.label for one in blocks[50:]]) for blocks in (at_rest, moved))
     x, of_drift = (torch.stack([one.x for one in blocks]) for blocks in (at_rest, moved))
     assert torch.equal(x, of_drift)
@@ -155,7 +161,7 @@ def test_the_probability_is_the_share_of_labels_of_the_evaluation_people(fico: P
 
 def test_ground_truth_and_counterfactuals_of_a_person_stay_with_them(synthetic: PreparedData) -> None:
     own = drift(synthetic, [0, 1], advantaged_share=0.8, advantaged=-1.0, features={"GPA": 0.5})
-    people = own.arriving(synthetic.applicants(64, [0, 1])).next()
+    people = next(arriving(own))
     assert (people.label[people.s > 0] == 0).all()
     assert people.ground_truth is not None
     assert people.counterfactual_x is not None
@@ -168,16 +174,16 @@ def test_ground_truth_and_counterfactuals_of_a_person_stay_with_them(synthetic: 
 
 def test_before_the_start_nothing_moves(fico: PreparedData) -> None:
     own = drift(fico, [0], start=10, advantaged_share=0.9, advantaged=-1.0)
-    stream = own.arriving(fico.applicants(64, [0]))
+    stream = arriving(own)
     still = fico.applicants(64, [0])
     for _ in range(9):
-        early, at_rest = stream.next(), still.next()
+        early, at_rest = next(stream), still.next()
         assert torch.equal(early.x, at_rest.x)
         assert torch.equal(early.label, at_rest.label)
         assert early.label[early.s > 0].mean() > 0.4
     assert own.evaluated(fico.test, 9) is fico.test
     assert own.evaluated(fico.test, 10) is not fico.test
-    late = stream.next()
+    late = next(stream)
     assert (late.label[late.s > 0] == 0).all()
 
 
@@ -186,11 +192,9 @@ def test_applicants_of_a_seed_do_not_depend_on_other_seeds(name: str, data: Prep
     values: dict[str, Any] = {
         "advantaged_share": 0.8, "features": SLOPES[name], "advantaged": -0.5, "course": Course.seasonal,
     }  # fmt: skip
-    together, alone = (
-        drift(data, seeds, **values).arriving(data.applicants(64, seeds)) for seeds in ([5, 6, 7], [6])
-    )
+    together, alone = (arriving(drift(data, seeds, **values)) for seeds in ([5, 6, 7], [6]))
     for _ in range(60):
-        both, one = together.next(), alone.next()
+        both, one = next(together), next(alone)
         for field, values_of_one in vars(one).items():
             if values_of_one is not None:
                 assert torch.equal(getattr(both, field)[1:2], values_of_one)
@@ -198,14 +202,15 @@ def test_applicants_of_a_seed_do_not_depend_on_other_seeds(name: str, data: Prep
 
 def test_applicants_go_on_from_a_saved_position(credit: PreparedData) -> None:
     values: dict[str, Any] = {"advantaged_share": 0.3, "features": {"age": 0.5}, "course": Course.linear}
-    whole, resumed = (
-        drift(credit, [0, 1], **values).arriving(credit.applicants(64, [0, 1])) for _ in range(2)
-    )
-    for _ in range(30):
-        whole.next()
+    whole, resumed = (drift(credit, [0, 1], **values) for _ in range(2))
+    stream = credit.applicants(64, [0, 1])
+    for time_step in range(1, 31):
+        whole.arriving(stream.next, time_step)
     resumed.load_state_dict(whole.state_dict())
-    for _ in range(30):
-        a, b = whole.next(), resumed.next()
+    rest = credit.applicants(64, [0, 1])
+    rest.load_state_dict(stream.state_dict())
+    for time_step in range(31, 61):
+        a, b = whole.arriving(stream.next, time_step), resumed.arriving(rest.next, time_step)
         assert torch.equal(a.x, b.x)
         assert torch.equal(a.label, b.label)
 

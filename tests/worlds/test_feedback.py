@@ -4,12 +4,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.world import FeedbackConfig
 from fairall.data.fico import CreditScores, Fico
 from fairall.data.load import load_dataset
+from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.worlds.feedback import Feedback, ReturningApplicants
+from fairall.worlds.feedback import Feedback, FeedbackConfig
 from tests.conftest import ComposeConfig
 from tests.worlds.conftest import Fixed, close, online, run, setting_of
 
@@ -17,13 +17,13 @@ BOTH = pytest.mark.parametrize("name", ["fico", "synthetic"])
 SEEDS = [3, 4]
 
 
-def returning(
-    data: PreparedData, people: int, size: int = 64, seeds: list[int] = SEEDS
-) -> ReturningApplicants:
-    feedback = Feedback(FeedbackConfig(people), setting_of(data, seeds, size))
-    stream = feedback.arriving(data.applicants(size, seeds))
-    assert isinstance(stream, ReturningApplicants)
-    return stream
+def returning(data: PreparedData, people: int, size: int = 64, seeds: list[int] = SEEDS) -> Feedback:
+    return Feedback(FeedbackConfig(people=people), setting_of(data, seeds, size))
+
+
+def coming(own: Feedback) -> People:
+    """The applicants of the next time step."""
+    return own.arriving(own.order.next, 1)
 
 
 @pytest.fixture
@@ -40,16 +40,16 @@ def scores() -> CreditScores:
     return source.scores
 
 
-def score_of(stream: ReturningApplicants) -> Tensor:
+def score_of(own: Feedback) -> Tensor:
     """Of all people, in the units of `dataset.dynamics`."""
-    return stream.state[..., 0 if stream.state.shape[-1] == 2 else 2].clone()
+    return own.people[..., 0 if own.people.shape[-1] == 2 else 2].clone()
 
 
 @BOTH
 def test_everybody_comes_once_per_pass(name: str, data: PreparedData) -> None:
     stream = returning(data, 192)
     for _ in range(3):
-        numbers = torch.cat([stream.next().person for _ in range(3)], dim=1)  # type: ignore[misc]
+        numbers = torch.cat([coming(stream).person for _ in range(3)], dim=1)  # type: ignore[misc]
         for own in numbers:
             assert own.sort().values.tolist() == list(range(192))
 
@@ -60,9 +60,9 @@ def test_only_the_accepted_change_by_their_label(name: str, data: PreparedData) 
     stream = returning(data, 500)
     bounded = 0
     for _ in range(40):
-        before, people = score_of(stream), stream.next()
+        before, people = score_of(stream), coming(stream)
         accepted = torch.rand(people.s.shape) < 0.5
-        stream.observe(people, accepted)
+        stream.decided(people, accepted, 1)
         expected = before.clone()
         assert people.person is not None
         for k in range(2):
@@ -78,18 +78,18 @@ def test_only_the_accepted_change_by_their_label(name: str, data: PreparedData) 
 
 @BOTH
 def test_nobody_changes_whom_nobody_accepts(name: str, data: PreparedData) -> None:
-    stream, before = returning(data, 100), returning(data, 100).state
+    stream, before = returning(data, 100), returning(data, 100).people
     for _ in range(10):
-        people = stream.next()
-        stream.observe(people, torch.zeros_like(people.s, dtype=torch.bool))
-    assert torch.equal(stream.state, before)
+        people = coming(stream)
+        stream.decided(people, torch.zeros_like(people.s, dtype=torch.bool), 1)
+    assert torch.equal(stream.people, before)
 
 
 @BOTH
 def test_who_comes_twice_in_a_time_step_changes_once(name: str, data: PreparedData) -> None:
     stream = returning(data, 10)
-    before, people = score_of(stream), stream.next()
-    stream.observe(people, torch.ones_like(people.s, dtype=torch.bool))
+    before, people = score_of(stream), coming(stream)
+    stream.decided(people, torch.ones_like(people.s, dtype=torch.bool), 1)
     by = (score_of(stream) - before).abs()
     assert (by <= (27.3 if name == "fico" else 0.2) + 1e-9).all()
     assert by.max() > 0
@@ -99,13 +99,13 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(
     fico: PreparedData, scores: CreditScores
 ) -> None:
     stream = returning(fico, 64 * 20)
-    stream.state[..., 0] = (
-        torch.rand(stream.state.shape[:2]).double() * 100
+    stream.people[..., 0] = (
+        torch.rand(stream.people.shape[:2]).double() * 100
     )  # between the scores of the table
-    state = stream.state
+    state = stream.people
     expected, found, n = torch.zeros(2, 4), torch.zeros(2, 4), torch.zeros(2, 4)
     for _ in range(200):
-        people = stream.next()
+        people = coming(stream)
         assert people.person is not None
         own = torch.stack([state[k, people.person[k]] for k in range(2)])
         assert torch.equal(own[..., 1].float(), people.s)
@@ -129,8 +129,8 @@ def test_labels_of_returning_people_are_those_of_their_score_by_then(
 
 def test_variables_and_labels_of_synthetic_people_follow_their_talent(synthetic: PreparedData) -> None:
     stream = returning(synthetic, 640)
-    stream.state[..., 2] += 100.0
-    people = stream.next()
+    stream.people[..., 2] += 100.0
+    people = coming(stream)
     assert (people.label == 1).all()
     # LSAT has 4 K, and the pool a standard deviation of LSAT near √(16·1.25 + 3.5²).
     assert (people.x[..., 0] > 40).all()
@@ -143,10 +143,10 @@ def test_variables_and_labels_of_synthetic_people_follow_their_talent(synthetic:
 def test_group_scores_are_means_over_all_people(name: str, data: PreparedData) -> None:
     stream = returning(data, 300)
     for _ in range(3):
-        people = stream.next()
-        stream.observe(people, torch.ones_like(people.s, dtype=torch.bool))
+        people = coming(stream)
+        stream.decided(people, torch.ones_like(people.s, dtype=torch.bool), 1)
     raw = score_of(stream) / (100 if name == "fico" else 1)
-    s = stream.state[..., 1 if name == "fico" else 0]
+    s = stream.people[..., 1 if name == "fico" else 0]
     expected = [[raw[k][s[k] == group].mean().item() for group in (-1, 1)] for k in range(2)]
     assert stream.observed()["group_score"].tolist() == [pytest.approx(own) for own in expected]
     assert set(s.unique().tolist()) == {-1.0, 1.0}
@@ -177,16 +177,16 @@ def test_a_run_has_the_scores_after_each_step(
 def test_people_of_a_seed_do_not_depend_on_other_seeds(name: str, data: PreparedData) -> None:
     together, alone = returning(data, 100), returning(data, 100, seeds=[4])
     for _ in range(10):
-        both, one = together.next(), alone.next()
+        both, one = coming(together), coming(alone)
         for field, values in vars(one).items():
             if values is not None:
                 assert torch.equal(getattr(both, field)[1:2], values)
         accepted = both.x[..., 0] > 0
-        together.observe(both, accepted)
-        alone.observe(one, accepted[1:])
-    assert torch.equal(together.state[1:], alone.state)
+        together.decided(both, accepted, 1)
+        alone.decided(one, accepted[1:], 1)
+    assert torch.equal(together.people[1:], alone.people)
 
 
 def test_data_that_know_no_dynamics_are_refused(credit: PreparedData) -> None:
     with pytest.raises(FairAllError, match=r"world.feedback: the data set does not know how people change"):
-        Feedback(FeedbackConfig(10), setting_of(credit, [0]))
+        Feedback(FeedbackConfig(people=10), setting_of(credit, [0]))

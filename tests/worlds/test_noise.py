@@ -4,10 +4,9 @@ import pandas as pd
 import pytest
 import torch
 
-from fairall.config.world import FlipsConfig, NoiseConfig
 from fairall.data.prepared import PreparedData
 from fairall.results.summary import measure_table
-from fairall.worlds.noise import Noise
+from fairall.worlds.noise import FlipsConfig, Noise, NoiseConfig
 from tests.conftest import ComposeConfig
 from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of, share_error
 
@@ -19,13 +18,16 @@ WORDS = [
 
 
 def noise(seeds: list[int]) -> Noise:
-    config = NoiseConfig(FlipsConfig(positive=0.1, negative=0.25), FlipsConfig(positive=0.4, negative=0.0))
+    config = NoiseConfig(
+        advantaged=FlipsConfig(positive=0.1, negative=0.25),
+        disadvantaged=FlipsConfig(positive=0.4, negative=0.0),
+    )
     return Noise(config, setting_of(None, seeds))
 
 
 def test_flips_are_as_frequent_as_stated_by_group_and_label() -> None:
     own, people = noise([0, 1]), sampled(40_000, 2)
-    seen = own.revealed(people)
+    seen = own.revealed(people, 1)
     assert torch.equal(own.observed()["revealed_label"], seen.label)
     assert torch.equal(people.label, sampled(40_000, 2).label)
     for (s, label), share in SHARES.items():
@@ -36,8 +38,8 @@ def test_flips_are_as_frequent_as_stated_by_group_and_label() -> None:
 def test_flips_of_a_seed_do_not_depend_on_other_seeds_and_differ_between_steps() -> None:
     together, alone, people = noise([3, 4]), noise([4]), sampled(500, 1)
     both = people.rows(torch.tensor([0, 0]))
-    first, second = (together.revealed(both).label for _ in range(2))
-    assert torch.equal(alone.revealed(people).label[0], first[1])
+    first, second = (together.revealed(both, 1).label for _ in range(2))
+    assert torch.equal(alone.revealed(people, 1).label[0], first[1])
     assert not torch.equal(first[0], first[1])
     assert not torch.equal(first, second)
 
