@@ -50,7 +50,7 @@ class Adult(GroupedTableDataset):
     columns = REAL + WORDS
     words = WORDS
 
-    def rows_of(self, path: Path) -> pd.DataFrame:
+    def read(self, path: Path) -> pd.DataFrame:
         """The rows of both files, of the archive or of the folder that `path` is in.
 
         Raises:

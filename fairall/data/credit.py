@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.data.dataset import FixedTableDataset
+from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Sensitive, Table
 
@@ -33,7 +33,7 @@ def raw_applicants() -> pd.DataFrame:
         return pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
 
 
-class Credit(FixedTableDataset):
+class Credit(TableDataset):
     """1000 applicants: 5 real, 2 count, 10 categorical and 2 binary features; ỹ = good credit risk.
 
     Categories are coded 1..K in the string order of the raw A-codes. Men are the advantaged group.
@@ -44,8 +44,8 @@ class Credit(FixedTableDataset):
         """See `Dataset.location`."""
         return "in this package"
 
-    def whole(self) -> Table:
-        """See `FixedTableDataset.whole`."""
+    def load(self) -> Table:
+        """See `Dataset.load`."""
         raw = raw_applicants()
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature(name, Kind.COUNT) for name in COUNT]

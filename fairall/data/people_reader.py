@@ -268,7 +268,7 @@ class PeopleReader:
             _require_range(f"features.{i}", feature, item)
         ranges = ([item[name] for item in plain["features"]] for name in ("lowest", "highest"))
         lowest, highest = (np.array(values, dtype=float) for values in ranges)
-        return cls(schema, Scaler.of(schema), lowest, highest, _sensitive_of(plain["sensitive"]))
+        return cls(schema, Scaler(schema), lowest, highest, _sensitive_of(plain["sensitive"]))
 
     def _require_columns(self, people: pd.DataFrame) -> None:
         needed = set(self.schema.names)

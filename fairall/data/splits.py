@@ -46,6 +46,11 @@ class Splits:
     pool: np.ndarray
     strata: np.ndarray | None = None
 
+    @property
+    def parts(self) -> tuple[np.ndarray, ...]:
+        """Rows of train, validation, test and pool."""
+        return self.train, self.validation, self.test, self.pool
+
 
 def split(n_rows: int, config: SplitConfig) -> Splits:
     """Split rows 0..n_rows − 1 as in the paper, with held-out rows halved into validation and test.

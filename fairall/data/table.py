@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.data.features import Schema
+from fairall.data.splits import Splits
 
 LEAST_PROPENSITY = 1e-6  # bounds the weight of a single label
 
@@ -81,6 +82,9 @@ class Table:
         logged: past decisions, if the raw data has any.
         missing: number of imputed values by feature; 0 for features not listed.
         sensitive: the raw column of s, if there is one.
+        splits: row numbers by role, if the data set determines them; else they are drawn at random.
+        notes: remarks on how the raw data was read, one sentence each.
+        warnings: reasons why measures on these people need care, one sentence each.
     """
 
     schema: Schema
@@ -91,6 +95,9 @@ class Table:
     logged: Logged | None = None
     missing: dict[str, int] = field(default_factory=dict)
     sensitive: Sensitive | None = None
+    splits: Splits | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def fully_labelled(

@@ -191,7 +191,7 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     if run.summary.get("data") != {"fingerprint": fingerprint}:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
     learnt = np.ones(len(source.raw), dtype=bool)
-    learnt[source.reading.splits.test] = False
+    learnt[source.splits.test] = False
 
     outcome = (config.label, config.decision, config.propensity, config.split.column)
     shared = [name for name in source.raw if name in log.raw and name not in outcome]

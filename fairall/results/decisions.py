@@ -91,7 +91,7 @@ def _features(
         steps.append(people.x[seeds].clone())  # not a view of all seeds
         if len(steps) == steps_at_once or t == last:
             x = _in_rows(torch.stack(steps))
-            own = [Scaler(scaler.mean[[i]], scaler.scale[[i]], scaler.real[[i]]) for i in range(len(schema))]
+            own = [scaler.of_column(i) for i in range(len(schema))]
             raw = {one.name: raw_values(one, own[i], x[:, i]) for i, one in enumerate(schema)}
             yield slice(t + 1 - len(steps), t + 1), raw
             steps = []

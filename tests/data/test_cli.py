@@ -234,7 +234,7 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     (dataset / "other.yaml").write_text("_target_: others.Data\nname: other\n")
     (dataset / "gone.yaml").write_text("_target_: nowhere.Data\nname: gone\n")
     (own_folder / "others.py").write_text(
-        "from fairall.data.dataset import TableDataset\nclass Data(TableDataset):\n    def read(self): ...\n"
+        "from fairall.data.dataset import TableDataset\nclass Data(TableDataset):\n    def load(self): ...\n"
     )
     ended = fairall_data("-cd", str(own_folder))
     assert ended.returncode == 0, ended.stderr

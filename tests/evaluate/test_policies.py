@@ -164,7 +164,7 @@ def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> 
     test = np.zeros(len(people), dtype=bool)
     with mock.patch("fairall.results.write._draw"):
         _, found = run(composed, Display())
-    test[OwnCsv(checked_dataset(composed)).reading.splits.test] = True
+    test[OwnCsv(checked_dataset(composed)).splits.test] = True
     return found, test
 
 

@@ -1,5 +1,6 @@
 """Phase I as a trial, and what hyperparameters are selected by."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
         for role in ("train", "validation", "pool")
         for known in [getattr(credit, role)]
     }
-    guarded = PreparedData(**{**vars(credit), **unlabelled, "test": hidden})
+    guarded = replace(credit, **unlabelled, test=hidden)
     source = type("Guarded", (), {"prepare": lambda self, scaler: guarded})
     monkeypatch.setattr(phase1, "dataset", lambda config: source())
     composed = compose_config(*WORDS, f"outputs_dir={tmp_path}")

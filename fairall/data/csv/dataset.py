@@ -19,7 +19,7 @@ from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.csv.reader import read_text
 from fairall.data.csv.roles import decisions, is_value, labels, recorded_propensity, revealed, roles
 from fairall.data.csv.selective_labels import overlap_warnings, weighting
-from fairall.data.dataset import Reading, TableDataset
+from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Schema
 from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
@@ -53,8 +53,8 @@ class OwnCsv(TableDataset):
             missing=self.config.no_value,
         )
 
-    def read(self) -> Reading:
-        """See `TableDataset.read`; levels and imputed values come from the training rows."""
+    def load(self) -> Table:
+        """See `Dataset.load`; levels and imputed values come from the training rows."""
         config, raw = self.config, self.raw
         without_role = raw.drop(columns=_with_role(config, list(map(str, raw))))
         s = _sensitive(raw[config.sensitive], config.advantaged)
@@ -85,7 +85,7 @@ class OwnCsv(TableDataset):
         doubts = of_label(table, config)
         how, of_weights = weighting(table, splits)
         doubts += [*overlap_warnings(table), *of_weights]
-        return Reading(table, splits, (*of_columns, *notes, *told, *how), tuple(doubts))
+        return replace(table, splits=splits, notes=(*of_columns, *notes, *told, *how), warnings=tuple(doubts))
 
     def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
         """Name, text and interpretation of each column, to check a file before a run.

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.data.cells import listed, refuse
-from fairall.data.dataset import FixedTableDataset
+from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
 from fairall.data.raw.config import GroupedTableConfig, RawTableConfig
 from fairall.data.raw.files import find, raw_file
@@ -22,7 +22,7 @@ from fairall.errors import FairAllError
 SAS_TINY = 1e-78
 
 
-class RawTableDataset(FixedTableDataset):
+class RawTableDataset(TableDataset):
     """A data set built from columns of a raw file; the number of resulting rows is verified.
 
     Attributes:
@@ -49,7 +49,7 @@ class RawTableDataset(FixedTableDataset):
         terms = " dataset.accept_terms=true" if config.download.terms else ""
         return f"not here: python -m fairall.data fetch {config.name}{terms}"
 
-    def rows_of(self, path: Path) -> pd.DataFrame:
+    def read(self, path: Path) -> pd.DataFrame:
         """The raw rows of a file; raises as `read_columns`."""
         return read_columns(path, self.columns)
 
@@ -57,10 +57,10 @@ class RawTableDataset(FixedTableDataset):
         """See `Dataset.fetch`."""
         return raw_file(self.config)
 
-    def whole(self) -> Table:
-        """See `FixedTableDataset.whole`."""
+    def load(self) -> Table:
+        """See `Dataset.load`."""
         path = self.fetch()
-        raw = self.rows_of(path)
+        raw = self.read(path)
         try:
             for name in self.columns:
                 if name not in self.words:

@@ -696,7 +696,7 @@ def test_a_missing_number_is_the_training_median(own: Own) -> None:
     columns = with_cell("age", 50, "NA")
     dataset = own(columns)
     table = dataset.table()
-    train = [i for i in dataset.reading.splits.train if i != 49]
+    train = [i for i in dataset.splits.train if i != 49]
     assert table.x["age"][49] == pytest.approx(np.median([float(columns["age"][i]) for i in train]))
     assert table.missing == {"age": 1, "children": 0, "town": 0}
 
@@ -864,7 +864,7 @@ def test_levels_that_are_merged_are_counted(own: Own) -> None:
         f"column 'place': the 101 rarest of its 150 values, in {merged} of 1000 rows, are merged into (other)"
     )
     kept = own(columns, note.partition("; ")[2].split()[0])
-    of_training = {towns[row] for row in kept.reading.splits.train}
+    of_training = {towns[row] for row in kept.splits.train}
     assert set(feature(kept.table(), "place").levels) == of_training
     assert not any("merged" in note for note in kept.prepare().notes)
 
@@ -880,7 +880,7 @@ def test_a_decision_with_its_values_swapped_is_asked_about(own: Own) -> None:
 def test_people_without_a_label_are_in_every_part_and_have_none(own: Own) -> None:
     dataset = own(people(200, repaid=UNLABELLED))
     table = dataset.table()
-    splits = dataset.reading.splits
+    splits = dataset.splits
     unlabelled = set(range(0, 200, 3))
     assert set(np.flatnonzero(~table.labelled)) == unlabelled
     for part in (splits.train, splits.validation, splits.test, splits.pool):
@@ -894,7 +894,7 @@ def test_rows_of_a_split_column_keep_their_part(own: Own) -> None:
     labels = people()["repaid"]
     labels[0] = labels[-1] = ""
     dataset = own(people(part=PARTS, repaid=labels), "dataset.split.column=part")
-    splits = dataset.reading.splits
+    splits = dataset.splits
     assert list(splits.train) == list(range(60))
     assert list(splits.test) == list(range(80, 100))
     assert set(splits.pool) < set(splits.train)
@@ -903,7 +903,7 @@ def test_rows_of_a_split_column_keep_their_part(own: Own) -> None:
 @pytest.mark.parametrize("part", ["validation", "test"])
 def test_only_training_rows_shape_the_features(own: Own, part: str) -> None:
     before = own(people())
-    row = getattr(before.reading.splits, part)[0] + 1
+    row = getattr(before.splits, part)[0] + 1
     changed = with_cell("age", row, "-5000", with_cell("town", row, "Bath"))
     one, other = before.prepare(), own(changed).prepare()
     assert list(one.schema) == list(other.schema)
