@@ -142,8 +142,7 @@ def _features(table: Table) -> Grid:
     for feature in table.schema:
         column = table.x[feature.name]
         if feature.kind in DISCRETE:
-            levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
-            values = f"{len(levels)}: {', '.join(levels)}"
+            values = f"{len(feature.words)}: {', '.join(feature.words)}"
         else:
             values = f"{column.min():.6g} to {column.max():.6g}, mean {column.mean():.6g}"
         missing = _missing(table.missing.get(feature.name, 0), len(table))

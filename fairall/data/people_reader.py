@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,11 +23,10 @@ from fairall.data.features import (
     Feature,
     Kind,
     Schema,
-    by_spelling,
     is_finite,
+    of_words,
     require_keys,
     require_texts,
-    spelling,
 )
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Sensitive, group_name
@@ -35,8 +34,6 @@ from fairall.errors import FairAllError
 
 CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
 CODES = {"-1": -1.0, "1": 1.0}
-Recognise = Callable[[Any], float | None]
-"""Map a raw value to its number: NaN for a missing value, None for an unknown one."""
 MOST_SHOWN = 5  # values in a message
 
 
@@ -96,14 +93,12 @@ class PeopleReader:
     """Converter from tables of raw people to the inputs of a policy.
 
     Attributes:
-        schema: the D features.
-        scaler: scaling of the features.
+        scaler: of the D features.
         lowest: smallest training value of real features and counts, NaN for the others, shape (D,).
         highest: largest training value, likewise, shape (D,).
         sensitive: the raw column of the sensitive attribute, if the data set has one.
     """
 
-    schema: Schema
     scaler: Scaler
     lowest: np.ndarray
     highest: np.ndarray
@@ -120,7 +115,12 @@ class PeopleReader:
 
         x = data.train.x
         lowest, highest = raw(x.min(0).values), raw(x.max(0).values)
-        return cls(data.schema, data.scaler, lowest, highest, data.pool_table.sensitive)
+        return cls(data.scaler, lowest, highest, data.pool_table.sensitive)
+
+    @property
+    def schema(self) -> Schema:
+        """The features."""
+        return self.scaler.schema
 
     @property
     def columns(self) -> list[str]:
@@ -214,7 +214,7 @@ class PeopleReader:
             FairAllError: if the table lacks it.
         """
         column, meaning, _ = self.sensitive_column(people)
-        return _recognised(people[column], _of_words(meaning))[0]
+        return of_words(people[column], meaning)
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
@@ -240,7 +240,7 @@ class PeopleReader:
                 elif feature.kind is Kind.COUNT:
                     row[feature.name] = int(lowest)
                 else:
-                    row[feature.name] = words_of(feature)[position]
+                    row[feature.name] = feature.words[position]
         if self.sensitive is None:
             return pd.DataFrame(rows).assign(**{CODED: [1, -1]})
         groups = [self.sensitive.advantaged[0], self.sensitive.disadvantaged[0]]
@@ -268,7 +268,7 @@ class PeopleReader:
             _require_range(f"features.{i}", feature, item)
         ranges = ([item[name] for item in plain["features"]] for name in ("lowest", "highest"))
         lowest, highest = (np.array(values, dtype=float) for values in ranges)
-        return cls(schema, Scaler(schema), lowest, highest, _sensitive_of(plain["sensitive"]))
+        return cls(Scaler(schema), lowest, highest, _sensitive_of(plain["sensitive"]))
 
     def _require_columns(self, people: pd.DataFrame) -> None:
         needed = set(self.schema.names)
@@ -306,20 +306,34 @@ class PeopleReader:
     def _feature(self, i: int, column: pd.Series, findings: Findings) -> np.ndarray:
         """Numbers for the raw values of feature `i`, shape (N,)."""
         feature = self.schema[i]
+        values, unknown = feature.read(column, exact=False)
+        missing = np.isnan(values) & ~unknown
         if feature.kind in DISCRETE:
-            return _discrete(feature, column, findings)
-        values, unknown = _recognised(column, _of_numbers(feature.missing))
-        refuse(column, unknown, "is not possible; it must be a finite number")
-        if feature.kind is Kind.COUNT:
-            # Comparisons with NaN, a missing value, are false.
+            if unknown.any():
+                findings.unknown[feature.name].add(column, unknown)
+        else:
+            refuse(column, unknown, "is not possible; it must be a finite number")
+            self._require_range_of(i, column, values, findings)
+        if feature.of_missing is None:
+            refuse(column, missing, "is not possible; no value may be missing")
+        else:
+            findings.missing[feature.name] += int(missing.sum())
+            values[missing] = feature.of_missing
+        if feature.fill is not None:
+            values[unknown] = feature.fill
+        return values
+
+    def _require_range_of(self, i: int, column: pd.Series, values: np.ndarray, findings: Findings) -> None:
+        """Refuse impossible counts, and note numbers (N,) of feature `i` far outside the training range."""
+        # Comparisons with NaN, a missing value, are false.
+        if self.schema[i].kind is Kind.COUNT:
             wrong = (values < 0) | (values > LARGEST_COUNT) | (np.floor(values) < values)
             refuse(column, wrong, "is not possible; it must be a count, a whole number from 0")
         low, high = self.lowest[i], self.highest[i]
         margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
         far = (values < low - margin) | (values > high + margin)
         if far.any():
-            findings.far[feature.name].add(column, far)
-        return _completed(feature, column, values, np.isnan(values), findings)
+            findings.far[self.schema[i].name].add(column, far)
 
 
 def _require_range(key: str, feature: Feature, item: dict[str, Any]) -> None:
@@ -359,36 +373,9 @@ class _WithoutDoubts(PeopleReader):
         return self.read_part(people, Findings())
 
 
-def _discrete(feature: Feature, column: pd.Series, findings: Findings) -> np.ndarray:
-    """`PeopleReader._feature` for a binary or categorical feature."""
-    words = words_of(feature)
-    codes = dict(zip(words, feature.codes, strict=True))
-    values, unknown = _recognised(column, _of_words(codes, feature.missing))
-    if unknown.any():
-        findings.unknown[feature.name].add(column, unknown)
-    missing = np.isnan(values) & ~unknown
-    if MISSING_LEVEL in words:
-        findings.missing[feature.name] += int(missing.sum())
-        values = np.where(missing, codes[MISSING_LEVEL], values)
-    else:
-        values = _completed(feature, column, values, missing, findings)
-    return values if feature.fill is None else np.where(unknown, feature.fill, values)
-
-
-def _completed(
-    feature: Feature, column: pd.Series, values: np.ndarray, missing: np.ndarray, findings: Findings
-) -> np.ndarray:
-    """Values (N,) with the `missing` ones (N,) imputed."""
-    if feature.fill is None:
-        refuse(column, missing, "is not possible; no value may be missing")
-        return values
-    findings.missing[feature.name] += int(missing.sum())
-    return np.where(missing, feature.fill, values)
-
-
 def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
     """What to say about the unknown levels of a feature; raises FairAllError if none may stand for them."""
-    words, unknown = words_of(feature), findings.unknown[feature.name]
+    words, unknown = feature.words, findings.unknown[feature.name]
     rest = OTHER_LEVEL in words
     nobody_known = unknown.n + findings.missing[feature.name] == findings.n_rows
     told = f"{unknown.told(feature.name, findings.n_rows)}, not known from training"
@@ -398,54 +385,8 @@ def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
     return f"{told} and taken as {_word(feature)!r}"
 
 
-def words_of(feature: Feature) -> tuple[str, ...]:
-    """The raw text of each code of a binary or categorical feature."""
-    return feature.levels or tuple(f"{code:g}" for code in feature.codes)
-
-
 def _word(feature: Feature) -> str:
     """The raw text of the imputed value."""
     if feature.kind in DISCRETE:
-        return words_of(feature)[feature.codes.index(feature.fill)]
+        return feature.words[feature.codes.index(feature.fill)]
     return f"{feature.fill:g}"
-
-
-def _of_words(meaning: Mapping[str, float], missing: tuple[str, ...] = ()) -> Recognise:
-    """Recognise words by identical text, then by other spellings."""
-    spelt, spelt_missing = by_spelling(meaning), {spelling(word) for word in missing}
-
-    def recognise(value: Any) -> float | None:
-        text = str(value).strip()
-        if text in meaning:
-            return meaning[text]
-        if text in missing:
-            return np.nan
-        known = spelling(value)
-        return spelt.get(known, np.nan if known in spelt_missing else None)
-
-    return recognise
-
-
-def _of_numbers(missing: tuple[str, ...]) -> Recognise:
-    """Recognise finite numbers of any type."""
-    spelt_missing = {spelling(word) for word in missing}
-
-    def recognise(value: Any) -> float | None:
-        known = spelling(value)
-        if known in spelt_missing:
-            return np.nan
-        return known if isinstance(known, float) else None
-
-    return recognise
-
-
-def _recognised(column: pd.Series, recognise: Recognise) -> tuple[np.ndarray, np.ndarray]:
-    """The number of each row, NaN if missing or unknown, and a mask of unknown ones; both shape (N,)."""
-    try:
-        positions, distinct = pd.factorize(column.astype(object))  # −1 where missing
-    except TypeError as error:
-        raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row") from error
-    found = [recognise(value) for value in distinct]
-    numbers = np.array([np.nan if number is None else number for number in found] + [np.nan])
-    unknown = np.array([number is None for number in found] + [False])
-    return numbers[positions], unknown[positions]

@@ -39,7 +39,7 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
 ) -> None:
     people = vars(credit.test)
     hidden = Untouchable(**people)
-    unlabelled = {
+    unlabelled: dict[str, Any] = {
         role: People(known.x, known.s, torch.full_like(known.label, torch.nan))
         for role in ("train", "validation", "pool")
         for known in [getattr(credit, role)]

@@ -17,10 +17,10 @@ from fairall.data.csv.infer import LeftOut, infer_feature, infer_features
 from fairall.data.csv.leaks import leaks, of_label
 from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.csv.reader import read_text
-from fairall.data.csv.roles import decisions, is_value, labels, recorded_propensity, revealed, roles
+from fairall.data.csv.roles import decisions, labels, recorded_propensity, revealed, roles
 from fairall.data.csv.selective_labels import overlap_warnings, weighting
 from fairall.data.dataset import TableDataset
-from fairall.data.features import Feature, Schema
+from fairall.data.features import Feature, Schema, is_value
 from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
 from fairall.errors import FairAllError

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.words import typed, typed_entry
-from fairall.data.cells import FIRST, listed, many_values, numbers_of, refuse, shown
+from fairall.data.cells import FIRST, listed, many_values, refuse, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.formatted import Formatted, formatted, point_groups_thousands
-from fairall.data.features import DISCRETE, MISSING_LEVEL, Feature, Kind
+from fairall.data.features import DISCRETE, MISSING_LEVEL, Feature, Kind, numbers_of
 from fairall.errors import FairAllError
 
 OTHER_LEVEL = "(other)"

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairall.config.words import typed
 from fairall.data.cells import listed, refuse, shown
-from fairall.data.features import as_number
+from fairall.data.features import is_value
 from fairall.errors import FairAllError, count
 
 
@@ -106,20 +106,3 @@ def recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
     others = f" ({count(int(wrong.sum()) - 1, 'more such row')})" if wrong.sum() > 1 else ""
     refuse(column, wrong, f"is no propensity, a number above 0 and at most 1{others}")
     return propensity
-
-
-def is_value(column: pd.Series, value: str, key: str) -> np.ndarray:
-    """Which cells hold a value: as the same text, number, or text up to case."""
-    found = (column == value).to_numpy()
-    if not found.any():
-        number = as_number(value)
-        same = {
-            text
-            for text in column.dropna().unique()
-            if (number is not None and as_number(text) == number) or text.casefold() == value.casefold()
-        }
-        found = column.isin(same).to_numpy()
-    if not found.any():
-        values = ", ".join(shown(text) for text in sorted(column.dropna().unique()))
-        raise FairAllError(f"{key}={shown(value)}: column {column.name!r} has no such value; it has {values}")
-    return found
