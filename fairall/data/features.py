@@ -5,19 +5,21 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from fairall.config.checks import require
 from fairall.config.schema import NetInputs
 from fairall.data.cells import many_values, refuse, shown
 from fairall.errors import FairAllError
+
+T = TypeVar("T")
 
 
 class Kind(StrEnum):
@@ -58,12 +60,23 @@ class Feature:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise FairAllError if the number of codes does not fit the kind."""
-        n = len(self.codes)
+        """Raise FairAllError if codes, levels and imputed value do not fit the kind and each other."""
+        n, discrete = len(self.codes), self.kind in DISCRETE
         if self.kind is Kind.BINARY and n != 2:
             raise FairAllError(f"feature {self.name!r} is binary, which takes 2 codes, not {n}")
         if self.kind is Kind.CATEGORICAL and n < 2:
             raise FairAllError(f"feature {self.name!r} is categorical, which takes 2 codes or more, not {n}")
+        for fits, wrong in (
+            (discrete or n == 0, f"is {self.kind}, which takes no codes"),
+            (all(low < high for low, high in itertools.pairwise(self.codes)), "has codes that do not ascend"),
+            (
+                len(set(self.levels)) in (0, n) and len(self.levels) in (0, n),
+                "needs a text for each code, or none",
+            ),
+            (not discrete or self.fill in (None, *self.codes), "has a fill that is none of its codes"),
+        ):
+            if not fits:
+                raise FairAllError(f"feature {self.name!r} {wrong}")
 
     @classmethod
     def discrete(
@@ -329,66 +342,56 @@ class Schema(Sequence[Feature]):
         """Inverse of `to_plain`, also after a round trip through JSON.
 
         Raises:
-            FairAllError: naming the feature and the key, where `plain` is nothing that `to_plain` returns.
+            FairAllError: naming the feature, where `plain` is nothing that `to_plain` returns.
         """
-        require(isinstance(plain, list) and len(plain) > 0, "features", _kind_of(plain), "a list of features")
-        features = [_feature_of(item, f"features.{i}") for i, item in enumerate(plain)]
-        mean, scale = ([float(item[name]) for item in plain] for name in ("mean", "scale"))
+        if not isinstance(plain, list) or not plain:
+            raise FairAllError("features must be a list with at least one feature")
+        read = [of_plain(f"features.{i}", _feature_of, item) for i, item in enumerate(plain)]
+        features, mean, scale = zip(*read, strict=True)
         return cls(features, mean=mean, scale=scale)
 
 
-def _feature_of(item: Any, key: str) -> Feature:
-    """A feature of `Schema.to_plain`; raises as `Schema.from_plain`."""
-    require_keys(key, item, (*Feature.__dataclass_fields__, "mean", "scale"))
-    name, codes, levels, fill, missing = (item[of] for of in ("name", "codes", "levels", "fill", "missing"))
-    require(isinstance(name, str) and name != "", f"{key}.name", _kind_of(name), "a text")
-    kinds = [kind.value for kind in Kind]
-    require(item["kind"] in kinds, f"{key}.kind", _kind_of(item["kind"]), " or ".join(kinds))
-    kind = Kind(item["kind"])
-    require_texts(f"{key}.levels", levels)
-    require_texts(f"{key}.missing", missing)
-    require(
-        isinstance(codes, list) and all(map(is_finite, codes)), f"{key}.codes", "...", "a list of numbers"
+def _feature_of(item: Any) -> tuple[Feature, float, float]:
+    """A feature of `Schema.to_plain` with its mean and scale; raises as `of_plain` expects."""
+    levels, missing = (tuple(map(plain_text, item[name])) for name in ("levels", "missing"))
+    fill, scale = item["fill"], plain_number(item["scale"])
+    if scale <= 0:
+        raise ValueError("its scale must be positive")
+    feature = Feature(
+        plain_text(item["name"]),
+        Kind(item["kind"]),
+        tuple(map(plain_number, item["codes"])),
+        levels,
+        None if fill is None else plain_number(fill),
+        missing,
     )
-    rising = all(low < high for low, high in itertools.pairwise(codes))
-    require(rising, f"{key}.codes", "...", "in ascending order")
-    for of in ("mean", "scale"):
-        require(is_finite(item[of]), f"{key}.{of}", _kind_of(item[of]), "a finite number")
-    require(item["scale"] > 0, f"{key}.scale", item["scale"], "positive")
-    if fill is not None:
-        require(is_finite(fill), f"{key}.fill", _kind_of(fill), "a finite number or null")
-        require(kind not in DISCRETE or fill in codes, f"{key}.fill", fill, "one of the codes")
-    if kind not in DISCRETE:
-        require(not codes and not levels, f"{key}.codes", "...", f"empty, since the feature is {kind.value}")
-    fitting = len(levels) in (0, len(codes)) and len(set(levels)) == len(levels)
-    require(fitting, f"{key}.levels", "...", "another text for each code, or none")
-    return Feature(name, kind, tuple(map(float, codes)), tuple(levels), fill, tuple(missing))
+    return feature, plain_number(item["mean"]), scale
 
 
-def require_keys(key: str, item: Any, names: Collection[str]) -> None:
-    """Raise FairAllError unless `item` is a dict with the keys `names`."""
-    require(isinstance(item, dict), key, _kind_of(item), f"an object with {', '.join(names)}")
-    for name in names:
-        if name not in item:
-            raise FairAllError(f"{key} lacks {name}")
+def of_plain(key: str, build: Callable[[Any], T], plain: Any) -> T:
+    """`build(plain)` of a value out of a JSON file that others may have written.
 
-
-def require_texts(key: str, texts: Any) -> None:
-    """Raise FairAllError unless `texts` is a list of texts."""
-    holds = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-    require(holds, key, "...", "a list of texts")
-
-
-def is_finite(number: Any) -> bool:
-    """Whether a value out of JSON is a number that a float can hold."""
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        return False
+    Raises:
+        FairAllError: naming the key, where `build` raises a KeyError, TypeError, ValueError or FairAllError.
+    """
     try:
-        return math.isfinite(number)
-    except OverflowError:
-        return False
+        return build(plain)
+    except KeyError as error:
+        reason = f"it lacks {error}"
+    except (FairAllError, TypeError, ValueError) as error:
+        reason = str(error)
+    raise FairAllError(f"{key} is not possible: {shown(reason, 100)}")
 
 
-def _kind_of(value: Any) -> str:
-    """A value out of JSON for a message: short ones as they are."""
-    return shown(json.dumps(value)) if not isinstance(value, dict | list) else type(value).__name__
+def plain_text(value: Any) -> str:
+    """A value out of JSON that must be a text; raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{shown(json.dumps(value))} is no text")
+    return value
+
+
+def plain_number(value: Any) -> float:
+    """A value out of JSON that must be a finite number; raises TypeError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
+        return float(value)
+    raise TypeError(f"{shown(json.dumps(value))} is no finite number")

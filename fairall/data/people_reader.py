@@ -14,7 +14,6 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.checks import require
 from fairall.data.cells import refuse, row_number, shown
 from fairall.data.csv.infer import LARGEST_COUNT, OTHER_LEVEL
 from fairall.data.features import (
@@ -23,10 +22,10 @@ from fairall.data.features import (
     Feature,
     Kind,
     Schema,
-    is_finite,
+    of_plain,
     of_words,
-    require_keys,
-    require_texts,
+    plain_number,
+    plain_text,
 )
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Sensitive, group_name
@@ -262,13 +261,13 @@ class PeopleReader:
         Raises:
             FairAllError: as `Schema.from_plain`.
         """
-        require_keys("the file", plain, ("features", "sensitive"))
-        schema = Schema.from_plain(plain["features"])
-        for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True)):
-            _require_range(f"features.{i}", feature, item)
-        ranges = ([item[name] for item in plain["features"]] for name in ("lowest", "highest"))
-        lowest, highest = (np.array(values, dtype=float) for values in ranges)
-        return cls(Scaler(schema), lowest, highest, _sensitive_of(plain["sensitive"]))
+        schema = Schema.from_plain(plain.get("features"))
+        ranges = [
+            of_plain(f"features.{i}", lambda item, kind=feature.kind: _range_of(kind, item), item)
+            for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True))
+        ]
+        sensitive = of_plain("sensitive", _sensitive_of, plain.get("sensitive"))
+        return cls(Scaler(schema), *np.array(ranges).T, sensitive)
 
     def _require_columns(self, people: pd.DataFrame) -> None:
         needed = set(self.schema.names)
@@ -336,33 +335,29 @@ class PeopleReader:
             findings.far[self.schema[i].name].add(column, far)
 
 
-def _require_range(key: str, feature: Feature, item: dict[str, Any]) -> None:
-    """Raise FairAllError unless `lowest` and `highest` of `PeopleReader.to_plain` fit the feature."""
-    require_keys(key, item, ("lowest", "highest"))
+def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
+    """Smallest and largest training value of a feature of `PeopleReader.to_plain`; raises ValueError."""
     low, high = item["lowest"], item["highest"]
-    if feature.kind in DISCRETE:
-        require(low is None and high is None, f"{key}.lowest", "...", f"null, since it is {feature.kind}")
-        return
-    require(is_finite(low) and is_finite(high), f"{key}.lowest", "...", "a finite number, as highest")
-    require(low <= high, f"{key}.lowest", low, f"at most highest, which is {high}")
-    if feature.kind is Kind.COUNT:
-        least = 0 <= low <= LARGEST_COUNT
-        require(least and low == int(low), f"{key}.lowest", low, "a whole number from 0, as it is a count")
+    if kind in DISCRETE:
+        if (low, high) != (None, None):
+            raise ValueError(f"it is {kind}, which has no lowest and highest value")
+        return np.nan, np.nan
+    low, high = plain_number(low), plain_number(high)
+    if low > high:
+        raise ValueError(f"its lowest value, {low}, is above its highest, {high}")
+    if kind is Kind.COUNT and not (0 <= low <= LARGEST_COUNT and low == int(low)):
+        raise ValueError(f"its lowest value, {low}, is no count, a whole number from 0")
+    return low, high
 
 
 def _sensitive_of(plain: Any) -> Sensitive | None:
-    """The sensitive attribute of `PeopleReader.to_plain`; raises as `PeopleReader.from_plain`."""
+    """The sensitive attribute of `PeopleReader.to_plain`; raises ValueError, KeyError or TypeError."""
     if plain is None:
         return None
-    require_keys("sensitive", plain, ("column", "advantaged", "disadvantaged"))
-    column, *groups = (plain[name] for name in ("column", "advantaged", "disadvantaged"))
-    require(isinstance(column, str) and column != "", "sensitive.column", "...", "a text")
-    for name, words in zip(("advantaged", "disadvantaged"), groups, strict=True):
-        require_texts(f"sensitive.{name}", words)
-        require(len(words) > 0, f"sensitive.{name}", words, "a list with at least one text")
-    both = [word for word in groups[0] if word in set(groups[1])]
-    require(not both, "sensitive.advantaged", "...", "other texts than those of sensitive.disadvantaged")
-    return Sensitive(column, *map(tuple, groups))
+    groups = [tuple(map(plain_text, plain[name])) for name in ("advantaged", "disadvantaged")]
+    if not all(groups) or set(groups[0]) & set(groups[1]):
+        raise ValueError("both groups need values, and no value can be of both")
+    return Sensitive(plain_text(plain["column"]), *groups)
 
 
 class _WithoutDoubts(PeopleReader):

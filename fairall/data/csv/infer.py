@@ -13,7 +13,7 @@ import pandas as pd
 from fairall.config.words import typed, typed_entry
 from fairall.data.cells import FIRST, listed, many_values, refuse, shown
 from fairall.data.csv.config import CsvConfig
-from fairall.data.csv.formatted import Formatted, formatted, point_groups_thousands
+from fairall.data.csv.formatted import is_formatted, point_groups_thousands
 from fairall.data.features import DISCRETE, MISSING_LEVEL, Feature, Kind, numbers_of
 from fairall.errors import FairAllError
 
@@ -22,6 +22,7 @@ DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-
 LARGEST = 1e30  # larger magnitudes, and ranges below its inverse, cannot be standardised
 LARGEST_COUNT = 2**24  # float32 represents every whole number up to here
 MOSTLY = 0.5
+WRITE_PLAINLY = "is a formatted number: write it, and all others, as digits with a point before decimals"
 MOST_WORDS = 5  # proposed for dataset.missing in a message
 
 
@@ -147,10 +148,9 @@ def _infer_text(column: pd.Series, numeric: np.ndarray, present: np.ndarray, con
         category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
         return f"leave the column out with {drop_typed(name, config)}, or take it as it is: {category}"
 
-    found = {value: number for value in values.unique() if (number := formatted(value))}
-    not_plain = column.isin(found).to_numpy()
-    if found and (numeric | not_plain)[present].mean() > MOSTLY:
-        refuse(column, not_plain, f"{_how_to_write(next(iter(found.values())))}, or {otherwise()}")
+    not_plain = column.isin([*filter(is_formatted, values.unique())]).to_numpy()
+    if (numeric | not_plain)[present].mean() > MOSTLY:
+        refuse(column, not_plain, f"{WRITE_PLAINLY}, or {otherwise()}")
     if all(DATE.fullmatch(value) for value in values.unique()):
         raise FairAllError(f"{first} is a date: turn it into a number, as of days, or {otherwise()}")
     if distinct > config.max_categories and distinct > 0.9 * len(values):
@@ -173,10 +173,11 @@ def _numeric(
     no_number, infinite = present & np.isnan(numbers), np.isinf(numbers)
     if no_number.any():
         words = column[no_number]
-        number = formatted(words.iloc[0])
         remedy = f"is no number: correct it, {_missing_typed(words, config)}"
         category = typed_entry("dataset.kinds", name, Kind.CATEGORICAL)
-        why = f"{_how_to_write(number) if number else remedy}, or declare another kind, {category}"
+        why = (
+            f"{WRITE_PLAINLY if is_formatted(words.iloc[0]) else remedy}, or declare another kind, {category}"
+        )
         refuse(column, no_number, why)
     if infinite.any():
         refuse(column, infinite, f"is not finite: correct it, {_missing_typed(column[infinite], config)}")
@@ -252,8 +253,3 @@ def _missing_typed(words: pd.Series, config: CsvConfig) -> str:
     new = [word for word in (new if len(new) <= MOST_WORDS else new[:1]) if shown(word) == word]
     word = typed("dataset.missing", [*config.missing, *new]) if new else "list it in dataset.missing"
     return f"or, where it means no value, {word}"
-
-
-def _how_to_write(number: Formatted) -> str:
-    plain = number.plain or "digits, with a point before decimals"
-    return f"looks like a number with {number.marks}: write it, and all others, plainly ({plain})"

@@ -662,18 +662,18 @@ MONEY = [f"${1000 + i:,}.50" for i in range(100)]
 @pytest.mark.parametrize(
     ("cells", "told"),
     [
-        (MONEY, "row 1: '$1,000.50' looks like a number with a currency sign and thousands separators"),
-        (["unknown", *MONEY[1:]], "row 2: '$1,001.50' looks like"),
+        (MONEY, "row 1: '$1,000.50' is a formatted number: write it, and all others, as digits"),
+        (["unknown", *MONEY[1:]], "row 2: '$1,001.50' is a formatted number"),
         (
             [cell[:1] + cell[4:] if i % 3 else "7" for i, cell in enumerate(MONEY)],
-            "row 2: '$01.50' looks like",
+            "row 2: '$01.50' is a formatted number",
         ),
         (
             ["1,000", *people()["age"][1:]],
-            "row 1: '1,000' looks like a number with a thousands separator or a dec",
+            "row 1: '1,000' is a formatted number",
         ),
-        ([f"{i % 7} %" for i in range(100)], "row 1: '0 %' looks like a number with a percent sign"),
-        ([f"{i},5" for i in range(100)], "row 1: '0,5' looks like a number with a decimal comma"),
+        ([f"{i % 7} %" for i in range(100)], "row 1: '0 %' is a formatted number"),
+        ([f"{i},5" for i in range(100)], "row 1: '0,5' is a formatted number"),
     ],
 )
 def test_formatted_numbers_are_named(cells: list[str], told: str, own: Own) -> None:
