@@ -21,7 +21,7 @@ from fairall.data.dataset import Dataset
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.table import Table, group_name
+from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole
 
@@ -155,8 +155,8 @@ def _features(table: Table) -> Grid:
 def _groups(table: Table) -> Grid:
     grid = _grid("group", "label 0", "label 1", "base rate", "no label")
     for name, rows in (
-        (_group_name(table, -1), table.s == -1),
-        (_group_name(table, 1), table.s == 1),
+        (table.group_name(-1), table.s == -1),
+        (table.group_name(1), table.s == 1),
         ("all", np.ones(len(table), dtype=bool)),
     ):
         known = rows & table.labelled
@@ -167,16 +167,8 @@ def _groups(table: Table) -> Grid:
     return grid
 
 
-def _group_name(table: Table, s: int) -> str:
-    """The group S = s with its values in the raw data, if they are known."""
-    known = table.sensitive
-    return (
-        group_name(s) if known is None else group_name(s, known.advantaged if s > 0 else known.disadvantaged)
-    )
-
-
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
-    of_groups = (f"of {_group_name(data.pool_table, s)}" for s in (1, -1))
+    of_groups = (f"of {data.pool_table.group_name(s)}" for s in (1, -1))
     grid = _grid("initial policy", "accepts", *of_groups)
     chosen = _initial_policy(*overrides)
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]

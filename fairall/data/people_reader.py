@@ -6,7 +6,8 @@ import difflib
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,24 +97,21 @@ class PeopleReader:
         lowest: smallest training value of real features and counts, NaN for the others, shape (D,).
         highest: largest training value, likewise, shape (D,).
         sensitive: the raw column of the sensitive attribute, if the data set has one.
+        judged: whether `doubts` has judged the tables to be read, so that `read` does not.
     """
 
     scaler: Scaler
     lowest: np.ndarray
     highest: np.ndarray
     sensitive: Sensitive | None
+    judged: bool = False
 
     @classmethod
     def of(cls, data: PreparedData) -> PeopleReader:
         """The reader for people like those of `data`."""
-        ranged = np.array([feature.kind in (Kind.REAL, Kind.COUNT) for feature in data.schema])
-
-        def raw(scaled: Tensor) -> np.ndarray:
-            values = scaled.double().numpy() * data.scaler.scale + data.scaler.mean
-            return np.where(ranged, values, np.nan)
-
-        x = data.train.x
-        lowest, highest = raw(x.min(0).values), raw(x.max(0).values)
+        x, discrete = data.train.x.double().numpy(), [feature.kind in DISCRETE for feature in data.schema]
+        ends = np.stack([x.min(0), x.max(0)]) * data.scaler.scale + data.scaler.mean
+        lowest, highest = np.where(discrete, np.nan, ends)
         return cls(data.scaler, lowest, highest, data.pool_table.sensitive)
 
     @property
@@ -145,8 +143,7 @@ class PeopleReader:
         """
         findings = Findings()
         x, s = self.read_part(people, findings)
-        doubts = self.doubts(findings, strict=strict)
-        if doubts:
+        if not self.judged and (doubts := self.doubts(findings, strict=strict)):
             warnings.warn("; ".join(doubts), stacklevel=3)
         return x, s
 
@@ -217,13 +214,11 @@ class PeopleReader:
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
-        if self.sensitive is None:
-            return group_name(s)
-        return group_name(s, self.sensitive.advantaged if s > 0 else self.sensitive.disadvantaged)
+        return group_name(s, () if self.sensitive is None else self.sensitive.values(s))
 
     def without_doubts(self) -> PeopleReader:
         """The same reader without the warnings and errors of `doubts`, for a table that it has judged."""
-        return _WithoutDoubts(**vars(self))
+        return replace(self, judged=True)
 
     def example(self) -> pd.DataFrame:
         """Two artificial people, one of each group, as raw values.
@@ -231,19 +226,17 @@ class PeopleReader:
         Real features have their training mean, counts their smallest training value, others their first
         two levels.
         """
-        rows: list[dict[str, Any]] = [{}, {}]
+        columns: dict[str, list[Any]] = {}
         for feature, mean, lowest in zip(self.schema, self.scaler.mean, self.lowest, strict=True):
-            for row, position in zip(rows, (0, 1), strict=True):
-                if feature.kind is Kind.REAL:
-                    row[feature.name] = float(f"{mean:.4g}")
-                elif feature.kind is Kind.COUNT:
-                    row[feature.name] = int(lowest)
-                else:
-                    row[feature.name] = feature.words[position]
-        if self.sensitive is None:
-            return pd.DataFrame(rows).assign(**{CODED: [1, -1]})
-        groups = [self.sensitive.advantaged[0], self.sensitive.disadvantaged[0]]
-        return pd.DataFrame(rows).assign(**{self.sensitive.column: groups})
+            if feature.kind in DISCRETE:
+                columns[feature.name] = list(feature.words[:2])
+            else:
+                columns[feature.name] = 2 * [
+                    float(f"{mean:.4g}") if feature.kind is Kind.REAL else int(lowest)
+                ]
+        raw = self.sensitive
+        columns |= {CODED: [1, -1]} if raw is None else {raw.column: [raw.values(s)[0] for s in (1, -1)]}
+        return pd.DataFrame(columns)
 
     def to_plain(self) -> dict[str, Any]:
         """The reader as plain containers, for JSON."""
@@ -263,11 +256,12 @@ class PeopleReader:
         """
         schema = Schema.from_plain(plain.get("features"))
         ranges = [
-            of_plain(f"features.{i}", lambda item, kind=feature.kind: _range_of(kind, item), item)
+            of_plain(f"features.{i}", partial(_range_of, feature.kind), item)
             for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True))
         ]
         sensitive = of_plain("sensitive", _sensitive_of, plain.get("sensitive"))
-        return cls(Scaler(schema), *np.array(ranges).T, sensitive)
+        lowest, highest = np.array(ranges).T
+        return cls(Scaler(schema), lowest, highest, sensitive)
 
     def _require_columns(self, people: pd.DataFrame) -> None:
         needed = set(self.schema.names)
@@ -358,14 +352,6 @@ def _sensitive_of(plain: Any) -> Sensitive | None:
     if not all(groups) or set(groups[0]) & set(groups[1]):
         raise ValueError("both groups need values, and no value can be of both")
     return Sensitive(plain_text(plain["column"]), *groups)
-
-
-class _WithoutDoubts(PeopleReader):
-    """See `PeopleReader.without_doubts`."""
-
-    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
-        """See `PeopleReader.read_part`."""
-        return self.read_part(people, Findings())
 
 
 def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:

@@ -61,6 +61,10 @@ class Sensitive:
         """S of each value."""
         return dict.fromkeys(self.advantaged, 1.0) | dict.fromkeys(self.disadvantaged, -1.0)
 
+    def values(self, s: float) -> tuple[str, ...]:
+        """Values that mean S = s."""
+        return self.advantaged if s > 0 else self.disadvantaged
+
     @classmethod
     def of(cls, column: pd.Series, s: np.ndarray) -> Sensitive:
         """The values of each group in `column`, given s (N,) of its rows."""
@@ -139,6 +143,10 @@ class Table:
         if self.labelled.all() and not (self.logged is not None and self.logged.reveals):
             return None
         return self.labelled / np.where(self.labelled, self.label_propensity, 1.0)
+
+    def group_name(self, s: float) -> str:
+        """The group S = s, with its values in the raw data if they are known."""
+        return group_name(s, () if self.sensitive is None else self.sensitive.values(s))
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index`, in its order."""

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 from omegaconf import OmegaConf
 
-from fairall.data.cells import listed, refuse
+from fairall.data.cells import refuse
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import LeftOut, infer_feature, infer_features
 from fairall.data.csv.leaks import leaks, of_label
 from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.csv.reader import read_text
-from fairall.data.csv.roles import decisions, labels, recorded_propensity, revealed, roles
+from fairall.data.csv.roles import decisions, groups, labels, recorded_propensity, revealed, roles
 from fairall.data.csv.selective_labels import overlap_warnings, weighting
 from fairall.data.dataset import TableDataset
-from fairall.data.features import Feature, Schema, is_value
+from fairall.data.features import Feature, Schema
 from fairall.data.splits import Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
 from fairall.errors import FairAllError
@@ -57,7 +57,7 @@ class OwnCsv(TableDataset):
         """See `Dataset.load`; levels and imputed values come from the training rows."""
         config, raw = self.config, self.raw
         without_role = raw.drop(columns=_with_role(config, list(map(str, raw))))
-        s = _sensitive(raw[config.sensitive], config.advantaged)
+        s = groups(raw[config.sensitive], config.advantaged)
         label, labelled = labels(raw[config.label], config.positive)
         accepted: np.ndarray | None = None
         notes: list[str] = []
@@ -166,18 +166,6 @@ def _splits(
 
 def _groups(rows: np.ndarray, s: np.ndarray) -> list[tuple[str, np.ndarray]]:
     return [("advantaged", rows[s[rows] == 1]), ("disadvantaged", rows[s[rows] == -1])]
-
-
-def _sensitive(column: pd.Series, advantaged: str) -> np.ndarray:
-    """S in {−1, +1} of each row."""
-    refuse(column, column.isna(), "is no sensitive attribute: complete or remove the row")
-    groups = sorted(column.unique())
-    if len(groups) != 2:
-        raise FairAllError(
-            f"column {column.name!r} has {listed(groups, 'group')}; the sensitive attribute must have two: "
-            "merge or remove rows"
-        )
-    return np.where(is_value(column, advantaged, "dataset.advantaged"), 1, -1)
 
 
 def _logged(

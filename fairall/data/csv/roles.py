@@ -42,22 +42,44 @@ def labels(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
     labelled = column.notna().to_numpy()
     if not labelled.any():
         raise FairAllError(f"column {column.name!r}: no row has a label")
-    values = sorted(column[labelled].unique())
-    if len(values) != 2:
-        raise FairAllError(
-            f"column {column.name!r} has {listed(values, 'value')}; a label must have two, "
-            "with empty cells where it is unknown"
-        )
-    return (is_value(column, positive, "dataset.positive") & labelled).astype(int), labelled
+    label = one_of_two(
+        column, positive, "dataset.positive", "a label", ", with empty cells where it is unknown"
+    )
+    return (label & labelled).astype(int), labelled
 
 
 def decisions(column: pd.Series, accepted: str) -> np.ndarray:
     """Who was accepted, shape (N,), bool."""
     refuse(column, column.isna(), "is no decision: complete or remove the row")
-    values = sorted(column.unique())
+    return one_of_two(column, accepted, "dataset.accepted", "a decision")
+
+
+def groups(column: pd.Series, advantaged: str) -> np.ndarray:
+    """The sensitive attribute in {−1, +1} of each row, shape (N,)."""
+    refuse(column, column.isna(), "is no sensitive attribute: complete or remove the row")
+    of_two = "the sensitive attribute", ": merge or remove rows"
+    return np.where(one_of_two(column, advantaged, "dataset.advantaged", *of_two), 1, -1)
+
+
+def one_of_two(column: pd.Series, value: str, key: str, what: str, remedy: str = "") -> np.ndarray:
+    """Which cells hold a value, shape (N,), bool, in a column that has one other.
+
+    Args:
+        column: text, None where missing.
+        value: see `features.is_value`.
+        key: likewise.
+        what: the column means.
+        remedy: what to do about a column of more or fewer values.
+
+    Raises:
+        FairAllError: if the column has not two values, or not this one.
+    """
+    values = sorted(column.dropna().unique())
     if len(values) != 2:
-        raise FairAllError(f"column {column.name!r} has {listed(values, 'value')}; a decision must have two")
-    return is_value(column, accepted, "dataset.accepted")
+        raise FairAllError(
+            f"column {column.name!r} has {listed(values, 'value')}; {what} must have two{remedy}"
+        )
+    return is_value(column, value, key)
 
 
 def revealed(
