@@ -12,8 +12,7 @@ import pandas as pd
 from omegaconf import MISSING
 
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.config import GroupedTableConfig
-from fairall.data.raw.dataset import GroupedTableDataset
+from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, of_groups
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
@@ -38,7 +37,7 @@ class AdultConfig(GroupedTableConfig):
     members: dict[str, str | None] = MISSING
 
 
-class Adult(GroupedTableDataset):
+class Adult(RawTableDataset):
     """Up to 45,222 people without missing values: 5 real and 6 categorical features; ỹ = over $50,000.
 
     The training file is followed by the test file; both are split anew. The sensitive attribute is no
@@ -79,7 +78,7 @@ class Adult(GroupedTableDataset):
             for name in CATEGORICAL
             if name != self.config.sensitive
         ]
-        kept, s, sensitive = self.of_groups(complete)
+        kept, s, sensitive = of_groups(complete, self.config)
         schema = Schema(features)
         # Labels of the test file end in a full stop.
         income = kept["income"].str.rstrip(".").map(INCOME)

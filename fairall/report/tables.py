@@ -244,8 +244,7 @@ def _acceptance(dataset: str) -> dict[str, list[float]] | str:
     from fairall.config.compose import typed_config
     from fairall.config.target import target_class
     from fairall.data.load import load_dataset
-    from fairall.data.raw.config import RawTableConfig
-    from fairall.data.raw.files import find
+    from fairall.data.raw.files import RawTableConfig, find
 
     raw = typed_config(f"dataset={dataset}").dataset
     # A report should not start a download.

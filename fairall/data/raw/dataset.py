@@ -5,21 +5,50 @@ from __future__ import annotations
 import warnings
 import zipfile
 from abc import abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from omegaconf import MISSING
 
+from fairall.config.checks import one_of, require
 from fairall.data.cells import listed, refuse
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
-from fairall.data.raw.config import GroupedTableConfig, RawTableConfig
-from fairall.data.raw.files import find, raw_file
+from fairall.data.raw.files import RawTableConfig, find, raw_file
 from fairall.data.table import Sensitive, Table
 from fairall.errors import FairAllError
 
 SAS_TINY = 1e-78
+
+
+@dataclass
+class GroupsConfig:
+    """Raw values of a sensitive attribute that mean S = +1 and S = −1; people with others are left out."""
+
+    advantaged: list[str] = MISSING
+    disadvantaged: list[str] = MISSING
+
+
+@dataclass
+class GroupedTableConfig(RawTableConfig):
+    """Keys of a data set with a choice of sensitive attribute; `groups` has one entry for each."""
+
+    sensitive: str = MISSING
+    groups: dict[str, GroupsConfig] = MISSING
+
+    def validate(self) -> None:
+        """See `DatasetConfig.validate`."""
+        super().validate()
+        one_of("dataset.sensitive", self.sensitive, list(self.groups))
+        for name, groups in self.groups.items():
+            key = f"dataset.groups.{name}"
+            for side, values in (("advantaged", groups.advantaged), ("disadvantaged", groups.disadvantaged)):
+                require(len(values) > 0, f"{key}.{side}", values, "at least one value")
+            both = sorted(set(groups.advantaged) & set(groups.disadvantaged))
+            require(not both, f"{key}.disadvantaged", both, "values that are not advantaged")
 
 
 class RawTableDataset(TableDataset):
@@ -76,32 +105,24 @@ class RawTableDataset(TableDataset):
         return table
 
 
-class GroupedTableDataset(RawTableDataset):
-    """A data set with a choice of sensitive attribute and of its two groups (`dataset.sensitive`)."""
+def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFrame, np.ndarray, Sensitive]:
+    """The rows of the two groups, S of each, shape (N,), and its raw column.
 
-    config: GroupedTableConfig
-    config_type = GroupedTableConfig
-
-    def of_groups(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, Sensitive]:
-        """The rows of the two groups, S of each, shape (N,), and its raw column.
-
-        Raises:
-            FairAllError: if no row has one of the groups' values.
-        """
-        name = self.config.sensitive
-        groups = self.config.groups[name]
-        column = raw[name].astype(str)
-        for side, values in vars(groups).items():
-            for value in values:
-                if not (column == value).any():
-                    raise FairAllError(
-                        f"dataset.groups.{name}.{side}: no row has {value!r}; there "
-                        f"are {listed(sorted(column.unique()), 'value')}"
-                    )
-        advantaged, disadvantaged = (column.isin(values) for values in vars(groups).values())
-        kept = advantaged | disadvantaged
-        s = np.where(advantaged[kept], 1, -1)
-        return raw[kept], s, Sensitive.of(column[kept], s)
+    Raises:
+        FairAllError: if no row has one of the groups' values.
+    """
+    groups = config.groups[config.sensitive]
+    column = raw[config.sensitive].astype(str)
+    for side, values in vars(groups).items():
+        for value in values:
+            if not (column == value).any():
+                raise FairAllError(
+                    f"dataset.groups.{config.sensitive}.{side}: no row has {value!r}; there are "
+                    f"{listed(sorted(column.unique()), 'value')}"
+                )
+    kept = column.isin([*groups.advantaged, *groups.disadvantaged])
+    s = np.where(column[kept].isin(groups.advantaged), 1, -1)
+    return raw[kept], s, Sensitive.of(column[kept], s)
 
 
 def label_of(column: pd.Series) -> np.ndarray:
