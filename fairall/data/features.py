@@ -32,6 +32,8 @@ class Kind(StrEnum):
 
 
 MISSING_LEVEL = "(missing)"  # level of missing values, if the training rows have any
+OTHER_LEVEL = "(other)"  # level of all values that are no level
+LARGEST_COUNT = 2**24  # float32 represents every whole number up to here
 RESERVED = ("s", "label")
 DISCRETE = (Kind.BINARY, Kind.CATEGORICAL)
 TRUTH = {"true": 1.0, "false": 0.0}
@@ -223,6 +225,11 @@ def numbers_of(column: pd.Series) -> np.ndarray:
     positions, distinct = pd.factorize(column)  # −1 where missing
     numbers = pd.to_numeric(pd.Series(distinct), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
     return np.append(numbers, np.nan)[positions]
+
+
+def are_counts(values: np.ndarray, largest: float = LARGEST_COUNT) -> np.ndarray:
+    """Which numbers (N,) are whole and from 0 to `largest`, shape (N,), bool."""
+    return (values >= 0) & (values <= largest) & (np.floor(values) == values)
 
 
 def _factorized(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:

@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from fairall.data.cells import refuse, row_number, shown
-from fairall.data.csv.infer import LARGEST_COUNT, OTHER_LEVEL
 from fairall.data.features import (
     DISCRETE,
     MISSING_LEVEL,
+    OTHER_LEVEL,
     Feature,
     Kind,
     Schema,
+    are_counts,
     of_plain,
     of_words,
     plain_number,
@@ -320,8 +321,11 @@ class PeopleReader:
         """Refuse impossible counts, and note numbers (N,) of feature `i` far outside the training range."""
         # Comparisons with NaN, a missing value, are false.
         if self.schema[i].kind is Kind.COUNT:
-            wrong = (values < 0) | (values > LARGEST_COUNT) | (np.floor(values) < values)
-            refuse(column, wrong, "is not possible; it must be a count, a whole number from 0")
+            refuse(
+                column,
+                ~np.isnan(values) & ~are_counts(values),
+                "is not possible; it must be a count, a whole number from 0",
+            )
         low, high = self.lowest[i], self.highest[i]
         margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
         far = (values < low - margin) | (values > high + margin)
@@ -339,7 +343,7 @@ def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
     low, high = plain_number(low), plain_number(high)
     if low > high:
         raise ValueError(f"its lowest value, {low}, is above its highest, {high}")
-    if kind is Kind.COUNT and not (0 <= low <= LARGEST_COUNT and low == int(low)):
+    if kind is Kind.COUNT and not are_counts(np.array(low)):
         raise ValueError(f"its lowest value, {low}, is no count, a whole number from 0")
     return low, high
 

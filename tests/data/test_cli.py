@@ -92,8 +92,8 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
     assert said.returncode == 1
     problems = [line for line in said.stdout.splitlines() if line.startswith("To fix")]
     assert len(problems) == 2
-    assert "column 'age', row 3: 'old' is no number" in problems[0]
-    assert "column 'income', row 5: 'inf' is not finite" in problems[1]
+    assert "column 'age', row 3: 'old' is no finite number" in problems[0]
+    assert "column 'income', row 5: 'inf' is no finite number" in problems[1]
 
 
 @pytest.mark.parametrize(

@@ -105,8 +105,9 @@ class OwnCsv(TableDataset):
                 taken = roles[name].removeprefix("dataset.")
             else:
                 try:
-                    feature = infer_feature(self.raw[name], everybody, self.config)
-                    taken = f"left out: {feature.reason}" if isinstance(feature, LeftOut) else feature
+                    taken = infer_feature(self.raw[name], everybody, self.config)
+                except LeftOut as reason:
+                    taken = f"left out: {reason}"
                 except FairAllError as error:
                     taken = error
             columns.append((name, self.raw[name], taken))

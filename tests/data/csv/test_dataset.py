@@ -20,8 +20,7 @@ from fairall.config.compose import compose_config
 from fairall.config.validation import checked_dataset
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.dataset import OwnCsv
-from fairall.data.csv.infer import OTHER_LEVEL
-from fairall.data.features import MISSING_LEVEL, Feature, Kind, Schema
+from fairall.data.features import MISSING_LEVEL, OTHER_LEVEL, Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.table import Table
 from fairall.errors import FairAllError
@@ -174,11 +173,11 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             with_cell("age", 5, "old"),
             {},
-            ["column 'age', row 5: 'old' is no number", "'dataset.kinds={age: categorical}'"],
+            ["column 'age', row 5: 'old' is no finite number", "'dataset.kinds={age: categorical}'"],
             id="text in numbers",
         ),
         pytest.param(
-            with_cell("age", 5, "inf"), {}, ["column 'age', row 5: 'inf' is not finite"], id="infinite"
+            with_cell("age", 5, "inf"), {}, ["column 'age', row 5: 'inf' is no finite number"], id="infinite"
         ),
         pytest.param(
             with_cell("age", 5, "-1e300"),
@@ -213,7 +212,7 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             people(),
             {"kinds": "{town: real}"},
-            ["column 'town', row 1: ", "is no number"],
+            ["column 'town', row 1: ", "is no finite number"],
             id="declared number",
         ),
         pytest.param(
@@ -595,7 +594,7 @@ def test_whole_numbers_from_0_up_to_max_count_are_counts(own: Own) -> None:
 
 def test_infinite_words_in_a_column_that_begins_like_row_numbers(own: Own) -> None:
     message = complaint(own(people(extra=["0", "inf", "inf", *(str(i) for i in range(97))])))
-    assert "column 'extra', row 2: 'inf' is not finite" in message
+    assert "column 'extra', row 2: 'inf' is no finite number" in message
 
 
 def test_hints_can_be_typed(own: Own) -> None:
@@ -621,7 +620,7 @@ def test_the_words_proposed_for_missing_values_can_be_typed(own: Own) -> None:
     ages = [*ODD_WORDS, "", "NA", *people()["age"][7:]]
     message = complaint(own(people(age=ages)))
     assert message.startswith(
-        "column 'age', row 1: 'k.A.' is no number: correct it, or, where it means no value, "
+        "column 'age', row 1: 'k.A.' is no finite number: correct it, or, where it means no value, "
     )
     proposed = shlex.split(message[message.index("'dataset.missing=") :])[0].removesuffix(",")
     table = own(people(age=ages), proposed).table()
