@@ -16,7 +16,7 @@ from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, of_gro
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
-COLUMNS = [
+RAW_COLUMNS = [
     "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",
     "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country",
     "income",
@@ -66,7 +66,7 @@ class Adult(RawTableDataset):
                 )
             lines = io.BytesIO(content)
             # The test file begins with a comment.
-            parts.append(pd.read_csv(lines, names=COLUMNS, skipinitialspace=True, comment="|"))
+            parts.append(pd.read_csv(lines, names=RAW_COLUMNS, skipinitialspace=True, comment="|"))
         return pd.concat(parts, ignore_index=True)
 
     def recipe(self, raw: pd.DataFrame) -> Table:

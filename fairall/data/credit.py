@@ -12,7 +12,7 @@ from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Sensitive, Table
 
-COLUMNS = [
+RAW_COLUMNS = [
     "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
     "investment_as_income_percentage", "personal_status", "other_debtors", "residence_since", "property",
     "age", "installment_plans", "housing", "number_of_credits", "skill_level", "people_liable_for",
@@ -30,7 +30,7 @@ MALE = ["A91", "A93", "A94"]
 def raw_applicants() -> pd.DataFrame:
     """The published file, 1000 rows of A-codes and numbers."""
     with files("fairall.data").joinpath("german.data").open() as file:
-        return pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
+        return pd.read_csv(file, sep=" ", header=None, names=RAW_COLUMNS)
 
 
 class Credit(TableDataset):

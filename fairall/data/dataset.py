@@ -116,7 +116,7 @@ class TableDataset(Dataset):
                 stratum=None if strata is None else torch.tensor(strata[rows]),
             )
 
-        train, validation, test, pool = map(people, splits.parts)
+        train, validation, test, pool = map(people, splits.of_roles())
         warnings = list(table.warnings)
         if lacking:
             names = ", ".join(name for name in table.schema.names if name in lacking)

@@ -21,6 +21,7 @@ from fairall.data.dataset import Dataset
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
+from fairall.data.splits import ROLES
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole
@@ -126,8 +127,7 @@ def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> tup
     _print(f"{source.config.name}: {len(table)} rows{unlabelled}, {len(table.schema)} features")
     _print(_features(table))
     _print(_groups(table))
-    parts = ("train", "validation", "test", "pool")
-    sizes = ", ".join(f"{part} {len(getattr(data, part))}" for part in parts)
+    sizes = ", ".join(f"{role} {len(getattr(data, role))}" for role in ROLES)
     _print(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
     _print(_acceptance(data, overrides, folder))
     for note in data.notes:

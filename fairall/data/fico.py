@@ -31,7 +31,7 @@ from fairall.data.table import Sensitive
 from fairall.randomness import SeedStreams
 
 TABLES = "fico_tables"
-GROUPS = {"white": "Non- Hispanic white", "black": "Black", "hispanic": "Hispanic", "asian": "Asian"}
+REPORT_COLUMNS = {"white": "Non- Hispanic white", "black": "Black", "hispanic": "Hispanic", "asian": "Asian"}
 
 
 @dataclass
@@ -46,7 +46,7 @@ class FicoConfig(GeneratedConfig):
         """See `DatasetConfig.validate`."""
         super().validate()
         for key in ("advantaged", "disadvantaged"):
-            one_of(f"dataset.{key}", getattr(self, key), tuple(GROUPS))
+            one_of(f"dataset.{key}", getattr(self, key), tuple(REPORT_COLUMNS))
         other = self.advantaged != self.disadvantaged
         require(other, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged")
         if self.advantaged_share is not None:
@@ -72,7 +72,7 @@ class CreditScores:
     @classmethod
     def of(cls, config: FicoConfig) -> CreditScores:
         """The tables of the report for the two groups of a configuration."""
-        columns = [GROUPS[config.disadvantaged], GROUPS[config.advantaged]]
+        columns = [REPORT_COLUMNS[config.disadvantaged], REPORT_COLUMNS[config.advantaged]]
         cdf, bad = (_read(f"transrisk_{name}_by_race_ssa.csv") for name in ("cdf", "performance"))
         cumulative = cdf[columns].to_numpy().T / 100.0
         share = np.diff(cumulative, axis=1, prepend=0.0) / cumulative[:, -1:]

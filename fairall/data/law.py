@@ -9,7 +9,7 @@ from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, label_
 from fairall.data.table import Table
 
 WORDS = ["race"]
-COLUMNS = [*WORDS, "sex", "LSAT", "UGPA", "first_pf"]
+RAW_COLUMNS = [*WORDS, "sex", "LSAT", "UGPA", "first_pf"]
 RACES = ["Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican", "White"]
 GROUPING = {"race": Feature.discrete("race", RACES), "sex": Feature.discrete("sex", ["1", "2"])}
 
@@ -26,7 +26,7 @@ class Law(RawTableDataset):
 
     config: GroupedTableConfig
     config_type = GroupedTableConfig
-    columns = COLUMNS
+    columns = RAW_COLUMNS
     words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:

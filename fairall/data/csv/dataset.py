@@ -15,18 +15,24 @@ from fairall.data.cells import refuse
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import LeftOut, infer_feature, infer_features
 from fairall.data.csv.leaks import leaks, of_label
-from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.csv.reader import read_text
-from fairall.data.csv.roles import decisions, groups, labels, recorded_propensity, revealed, roles
+from fairall.data.csv.roles import (
+    decisions,
+    estimated_propensity,
+    groups,
+    labels,
+    recorded_propensity,
+    revealed,
+    roles,
+)
 from fairall.data.csv.selective_labels import overlap_warnings, weighting
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Schema
-from fairall.data.splits import Splits, split_alike, split_by_column
+from fairall.data.splits import ROLES, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
 from fairall.errors import FairAllError
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
-PARTS = ("train", "validation", "test")
 
 
 class OwnCsv(TableDataset):
@@ -142,7 +148,9 @@ def _splits(
     """Splits; each part must hold both groups and a label, the training rows both labels."""
     if config.split.column is not None:
         hint = "give more rows"
-        splits = split_by_column(_parts(raw[config.split.column]), config.split)
+        column = raw[config.split.column]
+        refuse(column, ~column.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
+        splits = split_by_column(column.to_numpy(dtype=str), config.split)
     elif labelled.sum() >= LEAST_LABELLED:
         hint = "give more rows, or another dataset.split.random_state"
         splits = split_alike(s, label, labelled, config.split)
@@ -151,7 +159,7 @@ def _splits(
             f"column {config.label!r}: {labelled.sum()} rows have a label; "
             f"at least {LEAST_LABELLED} are needed"
         )
-    for part in PARTS:
+    for part in ROLES[:3]:
         rows = getattr(splits, part)
         for group, of_group in _groups(rows, s):
             if not len(of_group):
@@ -183,8 +191,3 @@ def _logged(
         )
     propensity = estimated_propensity(table.schema, table.features, table.s, accepted, splits.train)
     return Logged(accepted, propensity, estimated=True, reveals=reveals)
-
-
-def _parts(column: pd.Series) -> np.ndarray:
-    refuse(column, ~column.isin(PARTS), f"is none of {', '.join(PARTS)}")
-    return column.to_numpy(dtype=str)

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import torch
+from sklearn.linear_model import LogisticRegression
 
+from fairall.config.schema import NetInputs
 from fairall.config.words import typed
 from fairall.data.cells import listed, refuse, shown
-from fairall.data.features import is_value
+from fairall.data.encoding import FeatureInputs
+from fairall.data.features import Schema, is_value
 from fairall.errors import FairAllError, count
 
 
@@ -128,3 +132,25 @@ def recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
     others = f" ({count(int(wrong.sum()) - 1, 'more such row')})" if wrong.sum() > 1 else ""
     refuse(column, wrong, f"is no propensity, a number above 0 and at most 1{others}")
     return propensity
+
+
+def estimated_propensity(
+    schema: Schema, features: np.ndarray, s: np.ndarray, accepted: np.ndarray, train: np.ndarray
+) -> np.ndarray:
+    """Estimate π(d=1 | x, s) by logistic regression on one-hot encoded x and s.
+
+    Args:
+        schema: the features of x.
+        features: x, shape (N, D).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+        accepted: the decisions, shape (N,), bool.
+        train: indices of the rows to fit, which hold both decisions, shape (M,).
+
+    Returns:
+        Shape (N,), in (0, 1).
+    """
+    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))(torch.tensor(features)).numpy()
+    design = np.column_stack([inputs, s])
+    design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
+    fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
+    return fit.predict_proba(design)[:, 1]
