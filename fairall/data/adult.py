@@ -70,7 +70,7 @@ class Adult(RawTableDataset):
         return pd.concat(parts, ignore_index=True)
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """See `RawTableDataset.recipe`."""
+        """People of the two groups without missing values."""
         complete = raw[(raw[self.words] != "?").all(axis=1)]
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [

@@ -77,11 +77,11 @@ class InPasses(ApplicantStream):
         return rows
 
     def state_dict(self) -> dict[str, Any]:
-        """See `ApplicantStream.state_dict`."""
+        """Position in the stream, with the people still to come in the pass."""
         return super().state_dict() | {"waiting": self.waiting}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """See `ApplicantStream.load_state_dict`."""
+        """Continue from the position that `state_dict` returned."""
         super().load_state_dict(state)
         self.waiting = state["waiting"]
 
@@ -96,7 +96,7 @@ class RecycledApplicants(InPasses):
         self.people = people
 
     def next(self) -> People:
-        """See `ApplicantStream.next`."""
+        """The next people of the pass, fields of shape (E, size, ...)."""
         return self.people.rows(self.rows())
 
 
@@ -111,7 +111,7 @@ class WeightedApplicants(ApplicantStream):
         self.weight = weight
 
     def next(self) -> People:
-        """See `ApplicantStream.next`."""
+        """People drawn with replacement, fields of shape (E, size, ...)."""
         return self.people.rows(self.streams.choices(self.weight, self.size))
 
 
@@ -123,5 +123,5 @@ class DrawnApplicants(ApplicantStream):
         self.draw = draw
 
     def next(self) -> People:
-        """See `ApplicantStream.next`."""
+        """New people, fields of shape (E, size, ...)."""
         return self.draw(self.streams, self.size)

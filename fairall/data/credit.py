@@ -41,11 +41,11 @@ class Credit(TableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """The data is included in the package."""
         return "in this package"
 
     def load(self) -> Table:
-        """See `Dataset.load`."""
+        """All applicants, in the order of the file."""
         raw = raw_applicants()
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature(name, Kind.COUNT) for name in COUNT]

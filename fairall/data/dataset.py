@@ -81,7 +81,7 @@ class TableConfig(DatasetConfig):
     split: SplitConfig = field(default_factory=SplitConfig)
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check the shares of the split."""
         super().validate()
         self.split.validate()
 
@@ -99,7 +99,7 @@ class TableDataset(Dataset):
         return table.splits or split(len(table), self.config.split)
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """See `Dataset.prepare`."""
+        """People of each role of the split, scaled; raises as `load` does."""
         table, splits = self.table(), self.splits
         features, label_weight, strata = table.features, table.label_weight, splits.strata
         of_training = Scaler(table.schema.measured(features[splits.train]), scaler)

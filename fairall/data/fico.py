@@ -43,7 +43,7 @@ class FicoConfig(GeneratedConfig):
     advantaged_share: float | None = MISSING
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check the two groups and the share of the advantaged."""
         super().validate()
         for key in ("advantaged", "disadvantaged"):
             one_of(f"dataset.{key}", getattr(self, key), tuple(REPORT_COLUMNS))
@@ -147,12 +147,12 @@ class ScoreDynamics(Dynamics):
         self.scores, self.config, self.scaler = scores, config, scaler
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """See `Dynamics.draw`."""
+        """States of n new people per seed."""
         score, s, _ = self.scores.draw(streams, n)
         return torch.from_numpy(np.stack([score, s], axis=-1).astype(float))
 
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """See `Dynamics.people`."""
+        """People as they apply, with labels drawn from P(ỹ | score, s)."""
         score, s = state[..., 0].numpy(), state[..., 1]
         of_others, of_advantaged = (np.interp(score, self.scores.score, own) for own in self.scores.repays)
         repays = torch.from_numpy(np.where(s.numpy() > 0, of_advantaged, of_others))
@@ -160,13 +160,13 @@ class ScoreDynamics(Dynamics):
         return People(self.scaler.transform(score[..., None]), s.float(), label.float(), person=person)
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """See `Dynamics.changed`."""
+        """States with the score moved by `rise` or `fall`."""
         by = torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         least, greatest = float(self.scores.score[0]), float(self.scores.score[-1])
         return torch.stack([(state[..., 0] + by).clamp(least, greatest), state[..., 1]], dim=-1)
 
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Dynamics.score`; the score from 0 to 1."""
+        """Score from 0 to 1, and s, shapes (E, n)."""
         return state[..., 0] / float(self.scores.score[-1]), state[..., 1]
 
 
@@ -184,7 +184,7 @@ class Fico(GeneratedDataset[Individuals]):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """The tables are included in the package."""
         return "in this package"
 
     @cached_property
@@ -193,12 +193,12 @@ class Fico(GeneratedDataset[Individuals]):
         return CreditScores.of(self.config)
 
     def draw(self, streams: SeedStreams, n: int) -> Individuals:
-        """See `GeneratedDataset.draw`."""
+        """Draw n people per seed from the tables, arrays of shape (E, n)."""
         score, s, label = self.scores.draw(streams, n)
         return Individuals(s, label, {"score": score})
 
     def dynamics(self, scaler: Scaler) -> ScoreDynamics:
-        """See `GeneratedDataset.dynamics`."""
+        """Scores move."""
         return ScoreDynamics(self.scores, self.config.dynamics, scaler)
 
 

@@ -41,7 +41,7 @@ class GeneratedConfig(DatasetConfig):
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check random state, sample sizes and dynamics."""
         super().validate()
         random_state("dataset.random_state", self.random_state)
         for name, rows in vars(self.rows).items():
@@ -124,7 +124,7 @@ class GeneratedDataset(Dataset, Generic[I]):
         )
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """See `Dataset.prepare`."""
+        """Fixed people of each role, scaled, with the generator of applicants."""
         sizes = self.config.rows
         in_pool = self.features(self.individuals("pool", sizes.pool))
         of_pool = Scaler(self.schema.measured(in_pool), scaler)

@@ -30,7 +30,7 @@ class Law(RawTableDataset):
     words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """See `RawTableDataset.recipe`."""
+        """Students of the two groups."""
         kept, s, sensitive = of_groups(raw, self.config)
         features = [Feature("LSAT", Kind.REAL), Feature("UGPA", Kind.REAL)]
         features += [feature for name, feature in GROUPING.items() if name != self.config.sensitive]

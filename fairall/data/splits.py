@@ -23,7 +23,7 @@ class SplitConfig:
     random_state: int = MISSING
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check shares and random state."""
         open_unit("dataset.split.held_out", self.held_out)
         open_unit("dataset.split.pool", self.pool)
         random_state("dataset.split.random_state", self.random_state)

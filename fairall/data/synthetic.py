@@ -42,7 +42,7 @@ class StructuralModelConfig:
     threshold: float = MISSING
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check shares, standard deviations and the label."""
         for name in ("advantaged_share", "ground_truth_share"):
             open_unit(f"dataset.structural_model.{name}", getattr(self, name))
         positive("dataset.structural_model.k_std", self.k_std)
@@ -59,7 +59,7 @@ class SyntheticConfig(GeneratedConfig):
     structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check the structural model and the features observed from it."""
         super().validate()
         self.structural_model.validate()
         variables, label = self.structural_model.variables, self.structural_model.label
@@ -166,24 +166,24 @@ class TalentDynamics(Dynamics):
         self.model, self.config, self.as_people = model, config, as_people
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """See `Dynamics.draw`."""
+        """States of n new people per seed."""
         drawn = self.model.draw(streams, n)
         return torch.from_numpy(np.stack([drawn.s, drawn.y, drawn.k, *drawn.noise.values()], axis=-1))
 
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """See `Dynamics.people`; labels are functions of the state."""
+        """People as they apply; labels are functions of the state."""
         s, y, k, *noise = (values.numpy() for values in state.unbind(-1))
         variables = dict(zip(self.model.config.variables, noise, strict=True))
         return replace(self.as_people(self.model.predict(s, y, k, variables)), person=person)
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """See `Dynamics.changed`."""
+        """States with K moved by `rise` or `fall`."""
         moved = state.clone()
         moved[..., 2] += torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         return moved
 
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Dynamics.score`."""
+        """K and s, shapes (E, n)."""
         return state[..., 2], state[..., 0]
 
 
@@ -201,15 +201,15 @@ class Synthetic(GeneratedDataset[StructuralIndividuals]):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """People are generated."""
         return "generated when needed"
 
     def draw(self, streams: SeedStreams, n: int) -> StructuralIndividuals:
-        """See `GeneratedDataset.draw`."""
+        """Draw n people per seed from the structural model, arrays of shape (E, n)."""
         return self.model.draw(streams, n)
 
     def people(self, individuals: StructuralIndividuals, scaler: Scaler) -> People:
-        """See `GeneratedDataset.people`; counterfactuals are on the scale of the people."""
+        """Scaled people with ground truth, and counterfactuals on the same scale."""
         others = self.features(self.model.counterfactual(individuals))
         return replace(
             super().people(individuals, scaler),
@@ -218,5 +218,5 @@ class Synthetic(GeneratedDataset[StructuralIndividuals]):
         )
 
     def dynamics(self, scaler: Scaler) -> TalentDynamics:
-        """See `GeneratedDataset.dynamics`."""
+        """Talent moves."""
         return TalentDynamics(self.model, self.config.dynamics, lambda people: self.people(people, scaler))

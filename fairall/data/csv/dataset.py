@@ -46,7 +46,7 @@ class OwnCsv(TableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """Path of the file."""
         return "given with dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
 
     @cached_property
@@ -60,7 +60,7 @@ class OwnCsv(TableDataset):
         )
 
     def load(self) -> Table:
-        """See `Dataset.load`; levels and imputed values come from the training rows."""
+        """Read and split the file; levels and imputed values come from the training rows."""
         config, raw = self.config, self.raw
         without_role = raw.drop(columns=_with_role(config, list(map(str, raw))))
         s = groups(raw[config.sensitive], config.advantaged)

@@ -40,7 +40,7 @@ class GroupedTableConfig(RawTableConfig):
     groups: dict[str, GroupsConfig] = MISSING
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check that both groups have values, and none in common."""
         super().validate()
         one_of("dataset.sensitive", self.sensitive, list(self.groups))
         for name, groups in self.groups.items():
@@ -70,7 +70,7 @@ class RawTableDataset(TableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`; if the raw file is missing, what gets it."""
+        """Path of the raw file; if it is missing, what gets it."""
         if found := find(config):
             return str(found)
         if config.download.url is None:
@@ -83,11 +83,11 @@ class RawTableDataset(TableDataset):
         return read_columns(path, self.columns)
 
     def fetch(self) -> Path:
-        """See `Dataset.fetch`."""
+        """The verified raw file, downloaded if not found; raises as `raw_file`."""
         return raw_file(self.config)
 
     def load(self) -> Table:
-        """See `Dataset.load`."""
+        """The result of `recipe`, whose number of rows is verified."""
         path = self.fetch()
         raw = self.read(path)
         try:
