@@ -131,11 +131,10 @@ class Feature:
         positions, distinct = _factorized(column)
         cells = [cell.strip() if isinstance(cell, str) else cell for cell in distinct]
         meaning = dict(zip(self.words, self.codes, strict=True))
-        missing = [
-            str(cell) not in meaning
-            and (cell in self.missing if exact and isinstance(cell, str) else spelling(cell) in absent)
-            for cell in cells
-        ]
+        if exact:
+            missing = pd.Series(cells, dtype=object).isin(self.missing).to_numpy()
+        else:
+            missing = np.array([str(x) not in meaning and spelling(x) in absent for x in cells], dtype=bool)
         if meaning:
             numbers = _meanings(cells, meaning, exact=exact and bool(self.levels))
         else:
@@ -146,7 +145,7 @@ class Feature:
                     numbers[i] = spelt if isinstance(spelt, float) else np.nan
             numbers[np.isinf(numbers)] = np.nan
         numbers[missing] = np.nan
-        unknown = np.isnan(numbers) & ~np.array(missing, dtype=bool)
+        unknown = np.isnan(numbers) & ~missing
         return np.append(numbers, np.nan)[positions], np.append(unknown, False)[positions]
 
     def encode(self, column: pd.Series) -> np.ndarray:
