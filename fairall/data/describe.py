@@ -41,7 +41,8 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     for name, path in known.items():
         first = next(iter(path.read_text(errors="replace").splitlines()), "")
         try:
-            where = _where(name, overrides)
+            node = compose_config(f"dataset={name}", *overrides).dataset
+            where = target_class(node, "dataset").location(typed_node(node, "dataset"))
         except USER_ERRORS as error:
             where = f"to fix: {message(error, overrides)}"
         grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
@@ -63,8 +64,7 @@ def fetch(name: str, overrides: Sequence[str]) -> None:
 
 def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
     """Print the contents of a data set; arguments as for `list_known`."""
-    source = load_dataset(name, *overrides)
-    _describe(source, [f"dataset={name}", *overrides], folder)
+    _describe(load_dataset(name, *overrides), [f"dataset={name}", *overrides], folder)
 
 
 def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
@@ -205,20 +205,12 @@ def _own_choices(group: str, folder: Path | None) -> list[Path]:
     return sorted((folder / group).glob("[!_]*.yaml")) if folder is not None else []
 
 
-def _where(name: str, overrides: Sequence[str]) -> str:
-    node = compose_config(f"dataset={name}", *overrides).dataset
-    return target_class(node, "dataset").location(typed_node(node, "dataset"))
-
-
 def _missing(n: int, rows: int) -> str:
     return f"{n} ({n / rows:.1%})" if n else ""
 
 
 def _grid(*columns: str) -> Grid:
-    grid = Grid(title_justify="left", caption_justify="left")
-    for column in columns:
-        grid.add_column(column)
-    return grid
+    return Grid(*columns, title_justify="left", caption_justify="left")
 
 
 def _print(what: Grid | str) -> None:

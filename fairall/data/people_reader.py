@@ -76,16 +76,15 @@ class Findings:
         n_rows: of all parts.
         columns: names of the columns.
         no_group: values of the sensitive attribute that are no group.
-        unknown: values of discrete features not known from training, by feature.
-        far: numbers outside the training range by more than its width, by feature.
+        odd: by feature, values of a discrete one not known from training, and numbers outside the training
+            range by more than its width.
         missing: number of missing values by feature.
     """
 
     n_rows: int = 0
     columns: frozenset[str] = frozenset()
     no_group: Cells = field(default_factory=Cells)
-    unknown: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
-    far: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
+    odd: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
     missing: Counter[str] = field(default_factory=Counter)
 
 
@@ -192,15 +191,15 @@ class PeopleReader:
             )
         said = []
         for feature, low, high in zip(self.schema, self.lowest, self.highest, strict=True):
-            name = feature.name
-            if name in findings.unknown:
+            name, odd = feature.name, findings.odd[feature.name]
+            if odd.n and feature.kind in DISCRETE:
                 said.append(_of_unknown(feature, findings, strict))
             if n_rows and findings.missing[name] == n_rows and MISSING_LEVEL not in feature.levels:
                 if strict:
                     raise FairAllError(f"column {name!r} has no value in any row")
                 said.append(f"column {name!r} has no value in any row, taken as {_word(feature)!r}")
-            if name in findings.far:
-                told = findings.far[name].told(name, n_rows)
+            if odd.n and feature.kind not in DISCRETE:
+                told = odd.told(name, n_rows)
                 said.append(f"{told}, far outside the training range {low:.6g} to {high:.6g}")
         return said
 
@@ -302,12 +301,16 @@ class PeopleReader:
         feature = self.schema[i]
         values, unknown = feature.read(column, exact=False)
         missing = np.isnan(values) & ~unknown
-        if feature.kind in DISCRETE:
-            if unknown.any():
-                findings.unknown[feature.name].add(column, unknown)
-        else:
+        odd = unknown
+        if feature.kind not in DISCRETE:
             refuse(column, unknown, "is not possible; it must be a finite number")
-            self._require_range_of(i, column, values, findings)
+            low, high = self.lowest[i], self.highest[i]
+            margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
+            odd = (values < low - margin) | (values > high + margin)  # not where a value is missing, NaN
+        if feature.kind is Kind.COUNT:
+            impossible = ~are_counts(values) & ~missing
+            refuse(column, impossible, "is not possible; it must be a count, a whole number from 0")
+        findings.odd[feature.name].add(column, odd)
         if feature.of_missing is None:
             refuse(column, missing, "is not possible; no value may be missing")
         else:
@@ -316,21 +319,6 @@ class PeopleReader:
         if feature.fill is not None:
             values[unknown] = feature.fill
         return values
-
-    def _require_range_of(self, i: int, column: pd.Series, values: np.ndarray, findings: Findings) -> None:
-        """Refuse impossible counts, and note numbers (N,) of feature `i` far outside the training range."""
-        # Comparisons with NaN, a missing value, are false.
-        if self.schema[i].kind is Kind.COUNT:
-            refuse(
-                column,
-                ~np.isnan(values) & ~are_counts(values),
-                "is not possible; it must be a count, a whole number from 0",
-            )
-        low, high = self.lowest[i], self.highest[i]
-        margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
-        far = (values < low - margin) | (values > high + margin)
-        if far.any():
-            findings.far[self.schema[i].name].add(column, far)
 
 
 def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
@@ -360,7 +348,7 @@ def _sensitive_of(plain: Any) -> Sensitive | None:
 
 def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
     """What to say about the unknown levels of a feature; raises FairAllError if none may stand for them."""
-    words, unknown = feature.words, findings.unknown[feature.name]
+    words, unknown = feature.words, findings.odd[feature.name]
     rest = OTHER_LEVEL in words
     nobody_known = unknown.n + findings.missing[feature.name] == findings.n_rows
     told = f"{unknown.told(feature.name, findings.n_rows)}, not known from training"
