@@ -107,7 +107,7 @@ def finite(name: str, simulated: bool) -> People:
     dataset, random = load_dataset(name), np.random.default_rng(0)
     if isinstance(dataset, Synthetic):
         drawn = dataset.individuals("population", FINITE)
-        x = pd.DataFrame({key: drawn.variable(key) for key in dataset.config.observed})
+        x = pd.DataFrame({key: drawn.values[key] for key in dataset.config.observed})
         s, label, features = drawn.s, drawn.label.astype(float), dataset.schema
     else:
         table, rows = dataset.table(), random.integers(1000, size=FINITE)

@@ -130,6 +130,10 @@ def test_an_own_data_set(tmp_path: Path) -> None:
     refused(f"{command} dataset.row=900", tmp_path, "dataset.row: no such key, did you mean dataset.rows?")
     refused(f"{command} dataset.rows=many", tmp_path, "dataset.rows: Value 'many' of type 'str' could not")
     refused("python -m fairall.data -cd conf fetch students", tmp_path, "students needs no raw file")
+    assert "random initial policy" in run.stdout
+    harsh = f"{command} initial_policy=harsh"
+    refused(harsh, tmp_path, "needs a score, which this data set does not bring")
+    ended(f"{harsh} 'dataset.initial_policies.score={{grade: 1}}' dataset.rows=600", tmp_path)
 
 
 def test_an_own_initial_policy(tmp_path: Path) -> None:

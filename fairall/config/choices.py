@@ -89,6 +89,9 @@ def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> lis
         path = files[group].get(str(name))
         # Values of a preset or a sweep are of other nodes.
         if path is not None and group not in ("preset", "sweeps"):
+            for item in _read(path).get("defaults", []):  # a data set chooses the initial policy
+                for key, other in item.items() if isinstance(item, dict) else ():
+                    defaults[key.removeprefix("override /").partition("@")[0]] = other
             node = _with_parents(path, files[group])
             if group == "world":
                 node |= _read(path.with_name("_parts.yaml"))

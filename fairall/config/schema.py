@@ -21,15 +21,15 @@ from fairall.runtime.credentials import hidden
 class LogisticWeightsConfig:
     """Intercept and weight of S = +1 of a logistic initial policy."""
 
-    intercept: float = MISSING
-    advantaged: float = MISSING
+    intercept: float = 0.0
+    advantaged: float = 0.0
 
 
 @dataclass
 class InitialPoliciesConfig:
-    """Coefficients of the lenient and harsh initial policies on a data set (appendix D.1)."""
+    """Coefficients of the lenient and harsh initial policies, which need a score (appendix D.1)."""
 
-    score: dict[str, float] = MISSING
+    score: dict[str, float] = field(default_factory=dict)
     lenient: LogisticWeightsConfig = field(default_factory=LogisticWeightsConfig)
     harsh: LogisticWeightsConfig = field(default_factory=LogisticWeightsConfig)
 

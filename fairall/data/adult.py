@@ -12,12 +12,11 @@ import pandas as pd
 from omegaconf import MISSING
 
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.config import GroupedTableConfig
-from fairall.data.raw.dataset import GroupedTableDataset
+from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, of_groups
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
-COLUMNS = [
+RAW_COLUMNS = [
     "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",
     "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country",
     "income",
@@ -38,7 +37,7 @@ class AdultConfig(GroupedTableConfig):
     members: dict[str, str | None] = MISSING
 
 
-class Adult(GroupedTableDataset):
+class Adult(RawTableDataset):
     """Up to 45,222 people without missing values: 5 real and 6 categorical features; ỹ = over $50,000.
 
     The training file is followed by the test file; both are split anew. The sensitive attribute is no
@@ -50,7 +49,7 @@ class Adult(GroupedTableDataset):
     columns = REAL + WORDS
     words = WORDS
 
-    def rows_of(self, path: Path) -> pd.DataFrame:
+    def read(self, path: Path) -> pd.DataFrame:
         """The rows of both files, of the archive or of the folder that `path` is in.
 
         Raises:
@@ -67,11 +66,11 @@ class Adult(GroupedTableDataset):
                 )
             lines = io.BytesIO(content)
             # The test file begins with a comment.
-            parts.append(pd.read_csv(lines, names=COLUMNS, skipinitialspace=True, comment="|"))
+            parts.append(pd.read_csv(lines, names=RAW_COLUMNS, skipinitialspace=True, comment="|"))
         return pd.concat(parts, ignore_index=True)
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """See `RawTableDataset.recipe`."""
+        """People of the two groups without missing values."""
         complete = raw[(raw[self.words] != "?").all(axis=1)]
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [
@@ -79,7 +78,7 @@ class Adult(GroupedTableDataset):
             for name in CATEGORICAL
             if name != self.config.sensitive
         ]
-        kept, s, sensitive = self.of_groups(complete)
+        kept, s, sensitive = of_groups(complete, self.config)
         schema = Schema(features)
         # Labels of the test file end in a full stop.
         income = kept["income"].str.rstrip(".").map(INCOME)

@@ -90,7 +90,7 @@ class WeightedApplicants(ApplicantStream):
         self.weight = weight
 
     def next(self) -> People:
-        """See `ApplicantStream.next`."""
+        """People drawn with replacement, fields of shape (E, size, ...)."""
         return self.people.rows(self.streams.choices(self.weight, self.size))
 
 
@@ -102,5 +102,5 @@ class DrawnApplicants(ApplicantStream):
         self.draw = draw
 
     def next(self) -> People:
-        """See `ApplicantStream.next`."""
+        """New people, fields of shape (E, size, ...)."""
         return self.draw(self.streams, self.size)

@@ -10,19 +10,6 @@ import pandas as pd
 from fairall.errors import FairAllError, count
 
 FIRST = 1000  # rows looked at before all
-FEW = 100  # values, of which most cells are repetitions
-
-
-def numbers_of(column: pd.Series) -> np.ndarray:
-    """The number in each cell, NaN where there is none, shape (N,)."""
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=float, na_value=np.nan)
-    if many_values(column, FEW):
-        return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    # Equal texts are parsed once.
-    positions, distinct = pd.factorize(column)  # −1 where missing
-    numbers = pd.to_numeric(pd.Series(distinct), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-    return np.append(numbers, np.nan)[positions]
 
 
 def many_values(column: pd.Series, most: int) -> bool:

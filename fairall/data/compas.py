@@ -29,7 +29,7 @@ class Compas(RawTableDataset):
     words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """See `RawTableDataset.recipe`."""
+        """Defendants of the two groups, with a recent charge and known recidivism."""
         kept = raw[
             raw["days_b_screening_arrest"].between(-30, 30)
             & (raw["is_recid"] != -1)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.data.dataset import FixedTableDataset
+from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Sensitive, Table
 
-COLUMNS = [
+RAW_COLUMNS = [
     "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
     "investment_as_income_percentage", "personal_status", "other_debtors", "residence_since", "property",
     "age", "installment_plans", "housing", "number_of_credits", "skill_level", "people_liable_for",
@@ -30,10 +30,10 @@ MALE = ["A91", "A93", "A94"]
 def raw_applicants() -> pd.DataFrame:
     """The published file, 1000 rows of A-codes and numbers."""
     with files("fairall.data").joinpath("german.data").open() as file:
-        return pd.read_csv(file, sep=" ", header=None, names=COLUMNS)
+        return pd.read_csv(file, sep=" ", header=None, names=RAW_COLUMNS)
 
 
-class Credit(FixedTableDataset):
+class Credit(TableDataset):
     """1000 applicants: 5 real, 2 count, 10 categorical and 2 binary features; ỹ = good credit risk.
 
     Categories are coded 1..K in the string order of the raw A-codes. Men are the advantaged group.
@@ -41,11 +41,11 @@ class Credit(FixedTableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """The data is included in the package."""
         return "in this package"
 
-    def whole(self) -> Table:
-        """See `FixedTableDataset.whole`."""
+    def load(self) -> Table:
+        """All applicants, in the order of the file."""
         raw = raw_applicants()
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [Feature(name, Kind.COUNT) for name in COUNT]

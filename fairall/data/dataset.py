@@ -1,4 +1,4 @@
-"""Interface of data sets, and base classes for finite ones."""
+"""Interface of data sets, and the base class of finite ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import numpy as np
 import torch
 
 from fairall.config.schema import DatasetConfig, ScalerRows
-from fairall.data.features import DISCRETE, Schema
 from fairall.data.people import People
-from fairall.data.prepared import PreparedData, Scaler, scaled_by_itself
+from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.splits import SplitConfig, Splits, split
 from fairall.data.table import Table
 from fairall.errors import FairAllError
@@ -33,8 +32,8 @@ class Dataset(ABC):
         self.config = config
 
     @abstractmethod
-    def table(self) -> Table:
-        """The people as a table, before splitting.
+    def load(self) -> Table:
+        """Read or generate the people as a table, before splitting and scaling.
 
         Raises:
             FairAllError: if the raw data is missing or invalid.
@@ -42,11 +41,19 @@ class Dataset(ABC):
 
     @abstractmethod
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """All people of a run, scaled; raises as `table` does.
+        """All people of a run, scaled; raises as `load` does.
 
         Args:
             scaler: rows that determine the standardisation of real features.
         """
+
+    def table(self) -> Table:
+        """The table of `load`, which is called once."""
+        return self._table
+
+    @cached_property
+    def _table(self) -> Table:
+        return self.load()
 
     @classmethod
     def location(cls, config: Any) -> str:
@@ -73,112 +80,59 @@ class TableConfig(DatasetConfig):
     split: SplitConfig = field(default_factory=SplitConfig)
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check the shares of the split."""
         super().validate()
         self.split.validate()
 
 
-@dataclass(frozen=True)
-class Reading:
-    """A table with its splits.
-
-    Attributes:
-        table: all people.
-        splits: row numbers by role.
-        notes: remarks on how the raw data was read, one sentence each.
-        warnings: reasons why measures on these people need care, one sentence each.
-    """
-
-    table: Table
-    splits: Splits
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-
 class TableDataset(Dataset):
-    """A finite data set, read and split once."""
+    """A finite data set: the rows of `load`, split at random (appendix D.2) unless the table has splits."""
 
     config: TableConfig
     config_type: ClassVar[type[DatasetConfig]] = TableConfig
 
-    @abstractmethod
-    def read(self) -> Reading:
-        """Read the table and split it; raises as `table` does."""
-
     @cached_property
-    def reading(self) -> Reading:
-        """Cached result of `read`."""
-        return self.read()
-
-    def table(self) -> Table:
-        """See `Dataset.table`."""
-        return self.reading.table
+    def splits(self) -> Splits:
+        """Row numbers of `table` by role; raises as `load` does."""
+        table = self.table()
+        return table.splits or split(len(table), self.config.split)
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """See `Dataset.prepare`."""
-        table, splits = self.reading.table, self.reading.splits
+        """People of each role of the split, scaled; raises as `load` does."""
+        table, splits = self.table(), self.splits
         features, label_weight, strata = table.features, table.label_weight, splits.strata
-        schema = table.schema.measured(features[splits.train])
-        of_training = Scaler.of(schema)
+        of_training = Scaler(table.schema.measured(features[splits.train]), scaler)
+        lacking: set[str] = set()
 
         def people(rows: np.ndarray) -> People:
-            each_file = scaler is ScalerRows.each_file
+            own = of_training.of_file(features[rows])
+            lacking.update(own.lowered)
             return People(
-                x=(
-                    scaled_by_itself(schema, features[rows])
-                    if each_file
-                    else of_training.transform(features[rows])
-                ),
+                x=own.transform(features[rows]),
                 s=torch.tensor(table.s[rows], dtype=torch.float32),
                 label=torch.tensor(table.label[rows], dtype=torch.float32),
                 label_weight=None if label_weight is None else torch.tensor(label_weight[rows]).float(),
                 stratum=None if strata is None else torch.tensor(strata[rows]),
             )
 
+        train, validation, test, pool = map(people, splits.of_roles())
+        warnings = list(table.warnings)
+        if lacking:
+            names = ", ".join(name for name in table.schema.names if name in lacking)
+            warnings.append(
+                f"protocol.scaler=each_file takes other categories of {names} for the first one in some "
+                "splits, which lack it: measures and saved policies are of shifted codes"
+            )
         return PreparedData(
-            schema=schema,
             scaler=of_training,
-            train=people(splits.train),
-            validation=people(splits.validation),
-            test=people(splits.test),
-            pool=people(splits.pool),
+            train=train,
+            validation=validation,
+            test=test,
+            pool=pool,
             pool_table=table.rows(splits.pool),
-            notes=self.reading.notes,
-            warnings=(*self.reading.warnings, *_shifted(schema, features, splits, scaler)),
-            warm_up_by_itself=scaler is ScalerRows.each_file,
+            notes=table.notes,
+            warnings=tuple(warnings),
         )
-
-
-def _shifted(schema: Schema, features: np.ndarray, splits: Splits, scaler: ScalerRows) -> list[str]:
-    """A warning where a split lacks the lowest code of a feature, whose codes `each_file` then lowers."""
-    if scaler is not ScalerRows.each_file:
-        return []
-    roles = ("train", "validation", "test", "pool")
-    lacking = [
-        feature.name
-        for i, feature in enumerate(schema)
-        if feature.kind in DISCRETE
-        and any(features[getattr(splits, role), i].min() > feature.codes[0] for role in roles)
-    ]
-    if not lacking:
-        return []
-    return [
-        f"protocol.scaler=each_file takes other categories of {', '.join(lacking)} for the first one in some "
-        "splits, which lack it: measures and saved policies are of shifted codes"
-    ]
-
-
-class FixedTableDataset(TableDataset):
-    """A table split at random as in the paper's experiments (appendix D.2)."""
-
-    @abstractmethod
-    def whole(self) -> Table:
-        """All rows in raw order; raises as `table` does."""
-
-    def read(self) -> Reading:
-        """See `TableDataset.read`."""
-        table = self.whole()
-        return Reading(table, split(len(table), self.config.split))
 
 
 def dataset(config: DatasetConfig) -> Dataset:

@@ -21,7 +21,8 @@ from fairall.data.dataset import Dataset
 from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.table import Table, group_name
+from fairall.data.splits import ROLES
+from fairall.data.table import Table
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole
 
@@ -40,7 +41,9 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     for name, path in known.items():
         first = next(iter(path.read_text(errors="replace").splitlines()), "")
         try:
-            where = _where(name, overrides)
+            composed = compose_config(f"dataset={name}", *overrides)
+            node, reader = structured_node(composed.dataset, "dataset")
+            where = reader.location(node)
         except USER_ERRORS as error:
             where = f"to fix: {message(error, overrides)}"
         grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
@@ -62,8 +65,7 @@ def fetch(name: str, overrides: Sequence[str]) -> None:
 
 def describe(name: str, overrides: Sequence[str], folder: Path | None) -> None:
     """Print the contents of a data set; arguments as for `list_known`."""
-    source = load_dataset(name, *overrides)
-    _describe(source, [f"dataset={name}", *overrides], folder)
+    _describe(load_dataset(name, *overrides), [f"dataset={name}", *overrides], folder)
 
 
 def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
@@ -125,8 +127,7 @@ def _describe(source: Dataset, overrides: list[str], folder: Path | None) -> tup
     _print(f"{source.config.name}: {len(table)} rows{unlabelled}, {len(table.schema)} features")
     _print(_features(table))
     _print(_groups(table))
-    parts = ("train", "validation", "test", "pool")
-    sizes = ", ".join(f"{part} {len(getattr(data, part))}" for part in parts)
+    sizes = ", ".join(f"{role} {len(getattr(data, role))}" for role in ROLES)
     _print(f"Split: {sizes} (pool: Phase I and, its first rows, the warm-up)")
     _print(_acceptance(data, overrides, folder))
     for note in data.notes:
@@ -141,8 +142,7 @@ def _features(table: Table) -> Grid:
     for feature in table.schema:
         column = table.x[feature.name]
         if feature.kind in DISCRETE:
-            levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
-            values = f"{len(levels)}: {', '.join(levels)}"
+            values = f"{len(feature.words)}: {', '.join(feature.words)}"
         else:
             values = f"{column.min():.6g} to {column.max():.6g}, mean {column.mean():.6g}"
         missing = _missing(table.missing.get(feature.name, 0), len(table))
@@ -155,8 +155,8 @@ def _features(table: Table) -> Grid:
 def _groups(table: Table) -> Grid:
     grid = _grid("group", "label 0", "label 1", "base rate", "no label")
     for name, rows in (
-        (_group_name(table, -1), table.s == -1),
-        (_group_name(table, 1), table.s == 1),
+        (table.group_name(-1), table.s == -1),
+        (table.group_name(1), table.s == 1),
         ("all", np.ones(len(table), dtype=bool)),
     ):
         known = rows & table.labelled
@@ -167,16 +167,8 @@ def _groups(table: Table) -> Grid:
     return grid
 
 
-def _group_name(table: Table, s: int) -> str:
-    """The group S = s with its values in the raw data, if they are known."""
-    known = table.sensitive
-    return (
-        group_name(s) if known is None else group_name(s, known.advantaged if s > 0 else known.disadvantaged)
-    )
-
-
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
-    of_groups = (f"of {_group_name(data.pool_table, s)}" for s in (1, -1))
+    of_groups = (f"of {data.pool_table.group_name(s)}" for s in (1, -1))
     grid = _grid("initial policy", "accepts", *of_groups)
     chosen = _initial_policy(*overrides)
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
@@ -213,20 +205,12 @@ def _own_choices(group: str, folder: Path | None) -> list[Path]:
     return sorted((folder / group).glob("[!_]*.yaml")) if folder is not None else []
 
 
-def _where(name: str, overrides: Sequence[str]) -> str:
-    node, reader = structured_node(compose_config(f"dataset={name}", *overrides).dataset, "dataset")
-    return reader.location(node)
-
-
 def _missing(n: int, rows: int) -> str:
     return f"{n} ({n / rows:.1%})" if n else ""
 
 
 def _grid(*columns: str) -> Grid:
-    grid = Grid(title_justify="left", caption_justify="left")
-    for column in columns:
-        grid.add_column(column)
-    return grid
+    return Grid(*columns, title_justify="left", caption_justify="left")
 
 
 def _print(what: Grid | str) -> None:

@@ -21,7 +21,7 @@ class DynamicsConfig:
     fall: float = MISSING
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check that neither is negative."""
         not_negative("dataset.dynamics.rise", self.rise)
         not_negative("dataset.dynamics.fall", self.fall)
 

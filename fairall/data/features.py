@@ -1,23 +1,25 @@
-"""Features of a table: names, kinds and possible values."""
+"""Features of a table: names, kinds and possible values, and what the text of a cell means."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
+import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from fairall.config.checks import require
 from fairall.config.schema import NetInputs
-from fairall.data.cells import refuse, shown
+from fairall.data.cells import many_values, refuse, shown
 from fairall.errors import FairAllError
+
+T = TypeVar("T")
 
 
 class Kind(StrEnum):
@@ -30,16 +32,12 @@ class Kind(StrEnum):
 
 
 MISSING_LEVEL = "(missing)"  # level of missing values, if the training rows have any
+OTHER_LEVEL = "(other)"  # level of all values that are no level
+LARGEST_COUNT = 2**24  # float32 represents every whole number up to here
 RESERVED = ("s", "label")
 DISCRETE = (Kind.BINARY, Kind.CATEGORICAL)
-
-
-def as_number(text: str) -> float | None:
-    """Parse a number; None if the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
+TRUTH = {"true": 1.0, "false": 0.0}
+FEW = 100  # values, of which most cells are repetitions
 
 
 @dataclass(frozen=True)
@@ -64,12 +62,23 @@ class Feature:
     missing: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raise FairAllError if the number of codes does not fit the kind."""
-        n = len(self.codes)
+        """Raise FairAllError if codes, levels and imputed value do not fit the kind and each other."""
+        n, discrete = len(self.codes), self.kind in DISCRETE
         if self.kind is Kind.BINARY and n != 2:
             raise FairAllError(f"feature {self.name!r} is binary, which takes 2 codes, not {n}")
         if self.kind is Kind.CATEGORICAL and n < 2:
             raise FairAllError(f"feature {self.name!r} is categorical, which takes 2 codes or more, not {n}")
+        for fits, wrong in (
+            (discrete or n == 0, f"is {self.kind}, which takes no codes"),
+            (all(low < high for low, high in itertools.pairwise(self.codes)), "has codes that do not ascend"),
+            (
+                len(set(self.levels)) in (0, n) and len(self.levels) in (0, n),
+                "needs a text for each code, or none",
+            ),
+            (not discrete or self.fill in (None, *self.codes), "has a fill that is none of its codes"),
+        ):
+            if not fits:
+                raise FairAllError(f"feature {self.name!r} {wrong}")
 
     @classmethod
     def discrete(
@@ -86,78 +95,168 @@ class Feature:
         kind = Kind.BINARY if len(codes) == 2 else Kind.CATEGORICAL
         return cls(name, kind, codes, tuple(levels), fill, missing)
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The raw text of each code of a binary or categorical feature."""
+        return self.levels or tuple(f"{code:g}" for code in self.codes)
+
+    @property
+    def of_missing(self) -> float | None:
+        """The value of a missing cell: the code of the level of missing values, else `fill`."""
+        missing = self.levels.index(MISSING_LEVEL) if MISSING_LEVEL in self.levels else None
+        return self.fill if missing is None else self.codes[missing]
+
+    def read(self, column: pd.Series, *, exact: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers and codes of raw cells.
+
+        Numbers and truth values match the level that spells them (`spelling`).
+
+        Args:
+            column: of texts, numbers or a mixture.
+            exact: whether texts must equal a level or a word in `missing`, as in a training file, instead of
+                spelling it.
+
+        Returns:
+            Values, shape (N,), NaN where the cell is missing or unknown, and which are unknown, shape (N,).
+
+        Raises:
+            FairAllError: if a cell is neither a number nor a text.
+        """
+        absent = {spelling(word) for word in self.missing}
+        if pd.api.types.is_numeric_dtype(column) and not self.levels:
+            values = column.to_numpy(dtype=float, na_value=np.nan)
+            values = np.where(np.isin(values, [x for x in absent if isinstance(x, float)]), np.nan, values)
+            possible = np.isin(values, self.codes) if self.codes else np.isfinite(values)
+            return np.where(possible, values, np.nan), ~possible & ~np.isnan(values)
+        positions, distinct = _factorized(column)
+        cells = [cell.strip() if isinstance(cell, str) else cell for cell in distinct]
+        meaning = dict(zip(self.words, self.codes, strict=True))
+        if exact:
+            missing = pd.Series(cells, dtype=object).isin(self.missing).to_numpy()
+        else:
+            missing = np.array([str(x) not in meaning and spelling(x) in absent for x in cells], dtype=bool)
+        if meaning:
+            numbers = _meanings(cells, meaning, exact=exact and bool(self.levels))
+        else:
+            numbers = pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce").to_numpy(dtype=float)
+            if not exact:
+                for i in np.flatnonzero(np.isnan(numbers)):
+                    spelt = spelling(cells[i])
+                    numbers[i] = spelt if isinstance(spelt, float) else np.nan
+            numbers[np.isinf(numbers)] = np.nan
+        numbers[missing] = np.nan
+        unknown = np.isnan(numbers) & ~missing
+        return np.append(numbers, np.nan)[positions], np.append(unknown, False)[positions]
+
     def encode(self, column: pd.Series) -> np.ndarray:
         """Numbers for the raw values of a column, shape (N,).
 
         Raises:
             FairAllError: with column and row (from 1) of a value that the feature cannot take.
         """
-        if pd.api.types.is_numeric_dtype(column):
-            values = self._values(column)
-        else:
-            positions, distinct = pd.factorize(column)  # −1 where missing, which takes the last
-            cleaned = pd.Series([*map(self._cleaned, distinct), None], dtype=object)
-            values = self._values(cleaned)[positions]
-            column = pd.Series(cleaned.to_numpy()[positions], column.index, name=column.name)
-        if not self.levels:
-            allowed = np.isin(values, self.codes) if self.codes else np.isfinite(values)
-            refuse(column, ~allowed & ~column.isna().to_numpy(), self._allowed)
-        missing = np.isnan(values)
-        if self.fill is None:
-            refuse(column, missing, self._allowed)
-            return values
-        return np.where(missing, self.fill, values)
-
-    def _values(self, cells: pd.Series) -> np.ndarray:
-        """Codes or numbers of cells, NaN if missing or unknown, shape (N,)."""
-        if not self.levels:
-            return pd.to_numeric(cells, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-        words = cells.astype(object).where(cells.notna(), MISSING_LEVEL)
-        return words.map(self._codes_of(words.unique())).to_numpy(dtype=float)
-
-    def _codes_of(self, values: np.ndarray) -> dict[Any, float]:
-        """Codes by raw value, NaN if it is no level.
-
-        Texts must equal a level; numbers and booleans match the level that spells them.
-        """
-        known = dict(zip(self.levels, self.codes, strict=True))
-        spelt = by_spelling(known)
-        return {
-            value: known.get(value, np.nan) if isinstance(value, str) else spelt.get(spelling(value), np.nan)
-            for value in values
-        }
-
-    def _cleaned(self, cell: object) -> object:
-        """A cell without surrounding blanks, None if missing."""
-        if not isinstance(cell, str):
-            return cell
-        text = cell.strip()
-        return None if text in self.missing else text
-
-    @property
-    def _allowed(self) -> str:
-        choices = self.levels or tuple(f"{code:g}" for code in self.codes)
-        return (
-            f"is not possible; it must be {'one of ' + ', '.join(choices) if choices else 'a finite number'}"
-        )
+        values, unknown = self.read(column)
+        allowed = f"one of {', '.join(self.words)}" if self.codes else "a finite number"
+        missing = np.isnan(values) & ~unknown
+        # A text that is no level is one of the merged ones; a number must be possible.
+        for rows, value in ((unknown, self.fill if self.levels else None), (missing, self.of_missing)):
+            if value is None:
+                refuse(column, rows, f"is not possible; it must be {allowed}")
+            values[rows] = np.nan if value is None else value
+        return values
 
 
 def spelling(value: Any) -> float | str:
     """Canonical form of a value: its number, else its text in lower case without extra blanks.
 
     True and "true" give 1, False and "false" 0.
+
+    Examples:
+        >>> spelling(" 1.0"), spelling(True), spelling(" New  York")
+        (1.0, 1.0, 'new york')
     """
     text = " ".join(str(value).split()).casefold()
-    number = {"true": 1.0, "false": 0.0}.get(text, as_number(text))
-    return text if number is None or not np.isfinite(number) else number
+    if text in TRUTH:
+        return TRUTH[text]
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else text
 
 
-def by_spelling(meaning: Mapping[str, float]) -> dict[float | str, float]:
-    """Meanings of texts by `spelling`, without ambiguous ones."""
-    found: dict[float | str, set[float]] = {}
-    for text, means in meaning.items():
-        found.setdefault(spelling(text), set()).add(means)
-    return {spelt: means.pop() for spelt, means in found.items() if len(means) == 1}
+def of_words(column: pd.Series, meaning: Mapping[str, float]) -> np.ndarray:
+    """The number that each cell means, shape (N,), NaN where it is missing or spells no word.
+
+    Args:
+        column: of any values.
+        meaning: numbers of words.
+
+    Raises:
+        FairAllError: if a cell is neither a number nor a text.
+    """
+    positions, distinct = _factorized(column)
+    return np.append(_meanings(distinct, meaning), np.nan)[positions]
+
+
+def is_value(column: pd.Series, value: str, key: str) -> np.ndarray:
+    """Which cells of text hold a value, shape (N,), bool: that text, or if none does, another spelling of it.
+
+    Raises:
+        FairAllError: naming the key that has the value, if no cell holds it.
+    """
+    found = (column == value).to_numpy()
+    if not found.any():
+        found = column.isin([text for text in column.dropna().unique() if spelling(text) == spelling(value)])
+        found = found.to_numpy()
+    if not found.any():
+        values = ", ".join(shown(text) for text in sorted(column.dropna().unique()))
+        raise FairAllError(f"{key}={shown(value)}: column {column.name!r} has no such value; it has {values}")
+    return found
+
+
+def numbers_of(column: pd.Series) -> np.ndarray:
+    """The number in each cell of a table of numbers or texts, NaN where there is none, shape (N,)."""
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=float, na_value=np.nan)
+    if many_values(column, FEW):
+        return pd.to_numeric(column, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    # Equal texts are parsed once.
+    positions, distinct = pd.factorize(column)  # −1 where missing
+    numbers = pd.to_numeric(pd.Series(distinct), errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+    return np.append(numbers, np.nan)[positions]
+
+
+def are_counts(values: np.ndarray, largest: float = LARGEST_COUNT) -> np.ndarray:
+    """Which numbers (N,) are whole and from 0 to `largest`, shape (N,), bool."""
+    return (values >= 0) & (values <= largest) & (np.floor(values) == values)
+
+
+def _factorized(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Positions (N,) of cells among their distinct values, −1 where missing, and these values."""
+    try:
+        positions, distinct = pd.factorize(column.astype(object))
+    except TypeError as error:
+        raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row") from error
+    return positions, np.asarray(distinct)
+
+
+def _meanings(cells: Iterable[Any], meaning: Mapping[str, float], *, exact: bool = False) -> np.ndarray:
+    """Numbers of cells by identical text, then by other spellings of a word; `exact` texts have none.
+
+    Spellings of words with different meanings have none.
+    """
+    spelt: dict[float | str, float] = {}
+    for word, means in meaning.items():
+        unique = spelt.setdefault(spelling(word), means) == means
+        spelt[spelling(word)] = means if unique else np.nan
+
+    def number(cell: Any) -> float:
+        known = meaning.get(str(cell).strip())
+        if known is not None or (exact and isinstance(cell, str)):
+            return np.nan if known is None else known
+        return spelt.get(spelling(cell), np.nan)
+
+    return np.array([number(cell) for cell in cells], dtype=float)
 
 
 class Schema(Sequence[Feature]):
@@ -249,66 +348,56 @@ class Schema(Sequence[Feature]):
         """Inverse of `to_plain`, also after a round trip through JSON.
 
         Raises:
-            FairAllError: naming the feature and the key, where `plain` is nothing that `to_plain` returns.
+            FairAllError: naming the feature, where `plain` is nothing that `to_plain` returns.
         """
-        require(isinstance(plain, list) and len(plain) > 0, "features", _kind_of(plain), "a list of features")
-        features = [_feature_of(item, f"features.{i}") for i, item in enumerate(plain)]
-        mean, scale = ([float(item[name]) for item in plain] for name in ("mean", "scale"))
+        if not isinstance(plain, list) or not plain:
+            raise FairAllError("features must be a list with at least one feature")
+        read = [of_plain(f"features.{i}", _feature_of, item) for i, item in enumerate(plain)]
+        features, mean, scale = zip(*read, strict=True)
         return cls(features, mean=mean, scale=scale)
 
 
-def _feature_of(item: Any, key: str) -> Feature:
-    """A feature of `Schema.to_plain`; raises as `Schema.from_plain`."""
-    require_keys(key, item, (*Feature.__dataclass_fields__, "mean", "scale"))
-    name, codes, levels, fill, missing = (item[of] for of in ("name", "codes", "levels", "fill", "missing"))
-    require(isinstance(name, str) and name != "", f"{key}.name", _kind_of(name), "a text")
-    kinds = [kind.value for kind in Kind]
-    require(item["kind"] in kinds, f"{key}.kind", _kind_of(item["kind"]), " or ".join(kinds))
-    kind = Kind(item["kind"])
-    require_texts(f"{key}.levels", levels)
-    require_texts(f"{key}.missing", missing)
-    require(
-        isinstance(codes, list) and all(map(is_finite, codes)), f"{key}.codes", "...", "a list of numbers"
+def _feature_of(item: Any) -> tuple[Feature, float, float]:
+    """A feature of `Schema.to_plain` with its mean and scale; raises as `of_plain` expects."""
+    levels, missing = (tuple(map(plain_text, item[name])) for name in ("levels", "missing"))
+    fill, scale = item["fill"], plain_number(item["scale"])
+    if scale <= 0:
+        raise ValueError("its scale must be positive")
+    feature = Feature(
+        plain_text(item["name"]),
+        Kind(item["kind"]),
+        tuple(map(plain_number, item["codes"])),
+        levels,
+        None if fill is None else plain_number(fill),
+        missing,
     )
-    rising = all(low < high for low, high in itertools.pairwise(codes))
-    require(rising, f"{key}.codes", "...", "in ascending order")
-    for of in ("mean", "scale"):
-        require(is_finite(item[of]), f"{key}.{of}", _kind_of(item[of]), "a finite number")
-    require(item["scale"] > 0, f"{key}.scale", item["scale"], "positive")
-    if fill is not None:
-        require(is_finite(fill), f"{key}.fill", _kind_of(fill), "a finite number or null")
-        require(kind not in DISCRETE or fill in codes, f"{key}.fill", fill, "one of the codes")
-    if kind not in DISCRETE:
-        require(not codes and not levels, f"{key}.codes", "...", f"empty, since the feature is {kind.value}")
-    fitting = len(levels) in (0, len(codes)) and len(set(levels)) == len(levels)
-    require(fitting, f"{key}.levels", "...", "another text for each code, or none")
-    return Feature(name, kind, tuple(map(float, codes)), tuple(levels), fill, tuple(missing))
+    return feature, plain_number(item["mean"]), scale
 
 
-def require_keys(key: str, item: Any, names: Collection[str]) -> None:
-    """Raise FairAllError unless `item` is a dict with the keys `names`."""
-    require(isinstance(item, dict), key, _kind_of(item), f"an object with {', '.join(names)}")
-    for name in names:
-        if name not in item:
-            raise FairAllError(f"{key} lacks {name}")
+def of_plain(key: str, build: Callable[[Any], T], plain: Any) -> T:
+    """`build(plain)` of a value out of a JSON file that others may have written.
 
-
-def require_texts(key: str, texts: Any) -> None:
-    """Raise FairAllError unless `texts` is a list of texts."""
-    holds = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-    require(holds, key, "...", "a list of texts")
-
-
-def is_finite(number: Any) -> bool:
-    """Whether a value out of JSON is a number that a float can hold."""
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        return False
+    Raises:
+        FairAllError: naming the key, where `build` raises a KeyError, TypeError, ValueError or FairAllError.
+    """
     try:
-        return math.isfinite(number)
-    except OverflowError:
-        return False
+        return build(plain)
+    except KeyError as error:
+        reason = f"it lacks {error}"
+    except (FairAllError, TypeError, ValueError) as error:
+        reason = str(error)
+    raise FairAllError(f"{key} is not possible: {shown(reason, 100)}")
 
 
-def _kind_of(value: Any) -> str:
-    """A value out of JSON for a message: short ones as they are."""
-    return shown(json.dumps(value)) if not isinstance(value, dict | list) else type(value).__name__
+def plain_text(value: Any) -> str:
+    """A value out of JSON that must be a text; raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{shown(json.dumps(value))} is no text")
+    return value
+
+
+def plain_number(value: Any) -> float:
+    """A value out of JSON that must be a finite number; raises TypeError."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
+        return float(value)
+    raise TypeError(f"{shown(json.dumps(value))} is no finite number")

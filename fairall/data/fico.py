@@ -10,7 +10,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from typing import Any
@@ -21,43 +21,34 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, one_of, open_unit, random_state, require
-from fairall.config.schema import DatasetConfig, ScalerRows
-from fairall.data.dataset import Dataset
+from fairall.config.checks import one_of, open_unit, require
 from fairall.data.dynamics import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
 from fairall.data.people import People
-from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.synthetic import SampleSizesConfig
-from fairall.data.table import Sensitive, Table
+from fairall.data.prepared import Scaler
+from fairall.data.table import Sensitive
 from fairall.randomness import SeedStreams
 
 TABLES = "fico_tables"
-GROUPS = {"white": "Non- Hispanic white", "black": "Black", "hispanic": "Hispanic", "asian": "Asian"}
+REPORT_COLUMNS = {"white": "Non- Hispanic white", "black": "Black", "hispanic": "Hispanic", "asian": "Asian"}
 
 
 @dataclass
-class FicoConfig(DatasetConfig):
+class FicoConfig(GeneratedConfig):
     """Keys of the FICO data set."""
 
-    random_state: int = MISSING
-    rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
     advantaged: str = MISSING
     disadvantaged: str = MISSING
     advantaged_share: float | None = MISSING
-    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check the two groups and the share of the advantaged."""
         super().validate()
-        random_state("dataset.random_state", self.random_state)
-        for name, rows in vars(self.rows).items():
-            at_least(f"dataset.rows.{name}", rows, 10)
         for key in ("advantaged", "disadvantaged"):
-            one_of(f"dataset.{key}", getattr(self, key), tuple(GROUPS))
+            one_of(f"dataset.{key}", getattr(self, key), tuple(REPORT_COLUMNS))
         other = self.advantaged != self.disadvantaged
         require(other, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged")
-        self.dynamics.validate()
         if self.advantaged_share is not None:
             open_unit("dataset.advantaged_share", self.advantaged_share)
 
@@ -81,7 +72,7 @@ class CreditScores:
     @classmethod
     def of(cls, config: FicoConfig) -> CreditScores:
         """The tables of the report for the two groups of a configuration."""
-        columns = [GROUPS[config.disadvantaged], GROUPS[config.advantaged]]
+        columns = [REPORT_COLUMNS[config.disadvantaged], REPORT_COLUMNS[config.advantaged]]
         cdf, bad = (_read(f"transrisk_{name}_by_race_ssa.csv") for name in ("cdf", "performance"))
         cumulative = cdf[columns].to_numpy().T / 100.0
         share = np.diff(cumulative, axis=1, prepend=0.0) / cumulative[:, -1:]
@@ -102,6 +93,10 @@ class CreditScores:
             level[of_group] = position.clip(max=len(self.score) - 1)
         label = uniform[..., 2] < self.repays[group, level]
         return self.score[level], np.where(group == 1, 1.0, -1.0), label.astype(float)
+
+    def draw(self, streams: SeedStreams, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Score, s and label of n new people per seed, shapes (E, n)."""
+        return self.individuals(streams.uniform(n, 3).double().numpy())
 
     def value(self, acceptance: np.ndarray, cost: float) -> float:
         """Utility per person of a policy with acceptance probabilities (2, R) by group and score."""
@@ -152,12 +147,12 @@ class ScoreDynamics(Dynamics):
         self.scores, self.config, self.scaler = scores, config, scaler
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """See `Dynamics.draw`."""
-        score, s, _ = self.scores.individuals(streams.uniform(n, 3).double().numpy())
+        """States of n new people per seed."""
+        score, s, _ = self.scores.draw(streams, n)
         return torch.from_numpy(np.stack([score, s], axis=-1).astype(float))
 
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """See `Dynamics.people`."""
+        """People as they apply, with labels drawn from P(ỹ | score, s)."""
         score, s = state[..., 0].numpy(), state[..., 1]
         of_others, of_advantaged = (np.interp(score, self.scores.score, own) for own in self.scores.repays)
         repays = torch.from_numpy(np.where(s.numpy() > 0, of_advantaged, of_others))
@@ -165,29 +160,31 @@ class ScoreDynamics(Dynamics):
         return People(self.scaler.transform(score[..., None]), s.float(), label.float(), person=person)
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """See `Dynamics.changed`."""
+        """States with the score moved by `rise` or `fall`."""
         by = torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         least, greatest = float(self.scores.score[0]), float(self.scores.score[-1])
         return torch.stack([(state[..., 0] + by).clamp(least, greatest), state[..., 1]], dim=-1)
 
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Dynamics.score`; the score from 0 to 1."""
+        """Score from 0 to 1, and s, shapes (E, n)."""
         return state[..., 0] / float(self.scores.score[-1]), state[..., 1]
 
 
-class Fico(Dataset):
-    """Pool, validation and test people fixed by `random_state`; applicants drawn per seed.
-
-    The feature is the score; ỹ = no account 90 days late within two years. P(ỹ | score, s) is known.
-    """
+class Fico(GeneratedDataset[Individuals]):
+    """The feature is the score; ỹ = no account 90 days late within two years. P(ỹ | score, s) is known."""
 
     config: FicoConfig
     config_type = FicoConfig
     schema = Schema([Feature("score", Kind.REAL)])
+    stream = "fico"
+
+    def __init__(self, config: FicoConfig) -> None:
+        super().__init__(config)
+        self.sensitive = Sensitive("race", (config.advantaged,), (config.disadvantaged,))
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """The tables are included in the package."""
         return "in this package"
 
     @cached_property
@@ -195,50 +192,14 @@ class Fico(Dataset):
         """The population."""
         return CreditScores.of(self.config)
 
-    def individuals(self, role: str, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Score, s and label of n people of a role, determined by `random_state`; arrays of shape (n,)."""
-        uniform = SeedStreams([self.config.random_state], f"fico {role}").uniform(n, 3)
-        return self.scores.individuals(uniform[0].double().numpy())
+    def draw(self, streams: SeedStreams, n: int) -> Individuals:
+        """Draw n people per seed from the tables, arrays of shape (E, n)."""
+        score, s, label = self.scores.draw(streams, n)
+        return Individuals(s, label, {"score": score})
 
-    def table(self) -> Table:
-        """The pool."""
-        score, s, label = self.individuals("pool", self.config.rows.pool)
-        groups = Sensitive("race", (self.config.advantaged,), (self.config.disadvantaged,))
-        x = pd.DataFrame({"score": score})
-        return Table.fully_labelled(self.schema, x, s.astype(int), label.astype(int), groups)
-
-    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """See `Dataset.prepare`; the pool also serves as training rows, which scale the applicants."""
-        rows, table = self.config.rows, self.table()
-        schema = self.schema.measured(table.features)
-        of_pool = Scaler.of(schema)
-
-        def people(drawn: tuple[np.ndarray, np.ndarray, np.ndarray], own: Scaler = of_pool) -> People:
-            score, s, label = drawn
-            x = own.transform(score[..., None])
-            return People(x, torch.tensor(s).float(), torch.tensor(label).float())
-
-        def held_out(role: str, n: int) -> People:
-            them = self.individuals(role, n)
-            by_itself = scaler is ScalerRows.each_file
-            return people(them, Scaler.fit(self.schema, them[0][:, None]) if by_itself else of_pool)
-
-        def drawn(streams: SeedStreams, n: int) -> People:
-            return people(self.scores.individuals(streams.uniform(n, 3).double().numpy()))
-
-        pool = people(self.individuals("pool", rows.pool))
-        return PreparedData(
-            schema=schema,
-            scaler=of_pool,
-            train=pool,
-            validation=held_out("validation", rows.validation),
-            test=held_out("test", rows.test),
-            pool=pool,
-            pool_table=table,
-            draw=drawn,
-            dynamics=ScoreDynamics(self.scores, self.config.dynamics, of_pool),
-            warm_up_by_itself=scaler is ScalerRows.each_file,
-        )
+    def dynamics(self, scaler: Scaler) -> ScoreDynamics:
+        """Scores move."""
+        return ScoreDynamics(self.scores, self.config.dynamics, scaler)
 
 
 def _read(name: str) -> pd.DataFrame:

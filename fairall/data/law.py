@@ -5,16 +5,16 @@ from __future__ import annotations
 import pandas as pd
 
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import GroupedTableDataset, label_of
+from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, label_of, of_groups
 from fairall.data.table import Table
 
 WORDS = ["race"]
-COLUMNS = [*WORDS, "sex", "LSAT", "UGPA", "first_pf"]
+RAW_COLUMNS = [*WORDS, "sex", "LSAT", "UGPA", "first_pf"]
 RACES = ["Amerindian", "Asian", "Black", "Hispanic", "Mexican", "Other", "Puertorican", "White"]
 GROUPING = {"race": Feature.discrete("race", RACES), "sex": Feature.discrete("sex", ["1", "2"])}
 
 
-class Law(GroupedTableDataset):
+class Law(RawTableDataset):
     """Up to 21,791 students: LSAT, undergraduate grades, and race or sex; ỹ = bar passed at once.
 
     The attribute that is not sensitive is a feature. The grade of the first year (ZFYA) is not, since it is
@@ -24,12 +24,14 @@ class Law(GroupedTableDataset):
         Wightman, L. (1998). LSAC national longitudinal bar passage study. LSAC research report series.
     """
 
-    columns = COLUMNS
+    config: GroupedTableConfig
+    config_type = GroupedTableConfig
+    columns = RAW_COLUMNS
     words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """See `RawTableDataset.recipe`."""
-        kept, s, sensitive = self.of_groups(raw)
+        """Students of the two groups."""
+        kept, s, sensitive = of_groups(raw, self.config)
         features = [Feature("LSAT", Kind.REAL), Feature("UGPA", Kind.REAL)]
         features += [feature for name, feature in GROUPING.items() if name != self.config.sensitive]
         schema = Schema(features)

@@ -55,7 +55,7 @@ class Meps(RawTableDataset):
     columns = RAW_COLUMNS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """See `RawTableDataset.recipe`."""
+        """People of panel 20 after AIF360's preprocessing."""
         with quietly():
             from aif360.datasets.meps_dataset_panel20_fy2015 import default_preprocessing
 

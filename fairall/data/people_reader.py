@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,19 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.checks import require
 from fairall.data.cells import refuse, row_number, shown
-from fairall.data.csv.infer import LARGEST_COUNT, OTHER_LEVEL
 from fairall.data.features import (
     DISCRETE,
     MISSING_LEVEL,
+    OTHER_LEVEL,
     Feature,
     Kind,
     Schema,
-    by_spelling,
-    is_finite,
-    require_keys,
-    require_texts,
-    spelling,
+    are_counts,
+    of_plain,
+    of_words,
+    plain_number,
+    plain_text,
 )
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Sensitive, group_name
@@ -35,8 +35,6 @@ from fairall.errors import FairAllError
 
 CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
 CODES = {"-1": -1.0, "1": 1.0}
-Recognise = Callable[[Any], float | None]
-"""Map a raw value to its number: NaN for a missing value, None for an unknown one."""
 MOST_SHOWN = 5  # values in a message
 
 
@@ -78,16 +76,15 @@ class Findings:
         n_rows: of all parts.
         columns: names of the columns.
         no_group: values of the sensitive attribute that are no group.
-        unknown: values of discrete features not known from training, by feature.
-        far: numbers outside the training range by more than its width, by feature.
+        odd: by feature, values of a discrete one not known from training, and numbers outside the training
+            range by more than its width.
         missing: number of missing values by feature.
     """
 
     n_rows: int = 0
     columns: frozenset[str] = frozenset()
     no_group: Cells = field(default_factory=Cells)
-    unknown: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
-    far: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
+    odd: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
     missing: Counter[str] = field(default_factory=Counter)
 
 
@@ -96,31 +93,31 @@ class PeopleReader:
     """Converter from tables of raw people to the inputs of a policy.
 
     Attributes:
-        schema: the D features.
-        scaler: scaling of the features.
+        scaler: of the D features.
         lowest: smallest training value of real features and counts, NaN for the others, shape (D,).
         highest: largest training value, likewise, shape (D,).
         sensitive: the raw column of the sensitive attribute, if the data set has one.
+        judged: whether `doubts` has judged the tables to be read, so that `read` does not.
     """
 
-    schema: Schema
     scaler: Scaler
     lowest: np.ndarray
     highest: np.ndarray
     sensitive: Sensitive | None
+    judged: bool = False
 
     @classmethod
     def of(cls, data: PreparedData) -> PeopleReader:
         """The reader for people like those of `data`."""
-        ranged = np.array([feature.kind in (Kind.REAL, Kind.COUNT) for feature in data.schema])
+        x, discrete = data.train.x.double().numpy(), [feature.kind in DISCRETE for feature in data.schema]
+        ends = np.stack([x.min(0), x.max(0)]) * data.scaler.scale + data.scaler.mean
+        lowest, highest = np.where(discrete, np.nan, ends)
+        return cls(data.scaler, lowest, highest, data.pool_table.sensitive)
 
-        def raw(scaled: Tensor) -> np.ndarray:
-            values = scaled.double().numpy() * data.scaler.scale + data.scaler.mean
-            return np.where(ranged, values, np.nan)
-
-        x = data.train.x
-        lowest, highest = raw(x.min(0).values), raw(x.max(0).values)
-        return cls(data.schema, data.scaler, lowest, highest, data.pool_table.sensitive)
+    @property
+    def schema(self) -> Schema:
+        """The features."""
+        return self.scaler.schema
 
     @property
     def columns(self) -> list[str]:
@@ -146,8 +143,7 @@ class PeopleReader:
         """
         findings = Findings()
         x, s = self.read_part(people, findings)
-        doubts = self.doubts(findings, strict=strict)
-        if doubts:
+        if not self.judged and (doubts := self.doubts(findings, strict=strict)):
             warnings.warn("; ".join(doubts), stacklevel=3)
         return x, s
 
@@ -195,15 +191,15 @@ class PeopleReader:
             )
         said = []
         for feature, low, high in zip(self.schema, self.lowest, self.highest, strict=True):
-            name = feature.name
-            if name in findings.unknown:
+            name, odd = feature.name, findings.odd[feature.name]
+            if odd.n and feature.kind in DISCRETE:
                 said.append(_of_unknown(feature, findings, strict))
             if n_rows and findings.missing[name] == n_rows and MISSING_LEVEL not in feature.levels:
                 if strict:
                     raise FairAllError(f"column {name!r} has no value in any row")
                 said.append(f"column {name!r} has no value in any row, taken as {_word(feature)!r}")
-            if name in findings.far:
-                told = findings.far[name].told(name, n_rows)
+            if odd.n and feature.kind not in DISCRETE:
+                told = odd.told(name, n_rows)
                 said.append(f"{told}, far outside the training range {low:.6g} to {high:.6g}")
         return said
 
@@ -214,17 +210,15 @@ class PeopleReader:
             FairAllError: if the table lacks it.
         """
         column, meaning, _ = self.sensitive_column(people)
-        return _recognised(people[column], _of_words(meaning))[0]
+        return of_words(people[column], meaning)
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
-        if self.sensitive is None:
-            return group_name(s)
-        return group_name(s, self.sensitive.advantaged if s > 0 else self.sensitive.disadvantaged)
+        return group_name(s, () if self.sensitive is None else self.sensitive.values(s))
 
     def without_doubts(self) -> PeopleReader:
         """The same reader without the warnings and errors of `doubts`, for a table that it has judged."""
-        return _WithoutDoubts(**vars(self))
+        return replace(self, judged=True)
 
     def example(self) -> pd.DataFrame:
         """Two artificial people, one of each group, as raw values.
@@ -232,19 +226,17 @@ class PeopleReader:
         Real features have their training mean, counts their smallest training value, others their first
         two levels.
         """
-        rows: list[dict[str, Any]] = [{}, {}]
+        columns: dict[str, list[Any]] = {}
         for feature, mean, lowest in zip(self.schema, self.scaler.mean, self.lowest, strict=True):
-            for row, position in zip(rows, (0, 1), strict=True):
-                if feature.kind is Kind.REAL:
-                    row[feature.name] = float(f"{mean:.4g}")
-                elif feature.kind is Kind.COUNT:
-                    row[feature.name] = int(lowest)
-                else:
-                    row[feature.name] = words_of(feature)[position]
-        if self.sensitive is None:
-            return pd.DataFrame(rows).assign(**{CODED: [1, -1]})
-        groups = [self.sensitive.advantaged[0], self.sensitive.disadvantaged[0]]
-        return pd.DataFrame(rows).assign(**{self.sensitive.column: groups})
+            if feature.kind in DISCRETE:
+                columns[feature.name] = list(feature.words[:2])
+            else:
+                columns[feature.name] = 2 * [
+                    float(f"{mean:.4g}") if feature.kind is Kind.REAL else int(lowest)
+                ]
+        raw = self.sensitive
+        columns |= {CODED: [1, -1]} if raw is None else {raw.column: [raw.values(s)[0] for s in (1, -1)]}
+        return pd.DataFrame(columns)
 
     def to_plain(self) -> dict[str, Any]:
         """The reader as plain containers, for JSON."""
@@ -262,13 +254,14 @@ class PeopleReader:
         Raises:
             FairAllError: as `Schema.from_plain`.
         """
-        require_keys("the file", plain, ("features", "sensitive"))
-        schema = Schema.from_plain(plain["features"])
-        for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True)):
-            _require_range(f"features.{i}", feature, item)
-        ranges = ([item[name] for item in plain["features"]] for name in ("lowest", "highest"))
-        lowest, highest = (np.array(values, dtype=float) for values in ranges)
-        return cls(schema, Scaler.of(schema), lowest, highest, _sensitive_of(plain["sensitive"]))
+        schema = Schema.from_plain(plain.get("features"))
+        ranges = [
+            of_plain(f"features.{i}", partial(_range_of, feature.kind), item)
+            for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True))
+        ]
+        sensitive = of_plain("sensitive", _sensitive_of, plain.get("sensitive"))
+        lowest, highest = np.array(ranges).T
+        return cls(Scaler(schema), lowest, highest, sensitive)
 
     def _require_columns(self, people: pd.DataFrame) -> None:
         needed = set(self.schema.names)
@@ -306,89 +299,56 @@ class PeopleReader:
     def _feature(self, i: int, column: pd.Series, findings: Findings) -> np.ndarray:
         """Numbers for the raw values of feature `i`, shape (N,)."""
         feature = self.schema[i]
-        if feature.kind in DISCRETE:
-            return _discrete(feature, column, findings)
-        values, unknown = _recognised(column, _of_numbers(feature.missing))
-        refuse(column, unknown, "is not possible; it must be a finite number")
+        values, unknown = feature.read(column, exact=False)
+        missing = np.isnan(values) & ~unknown
+        odd = unknown
+        if feature.kind not in DISCRETE:
+            refuse(column, unknown, "is not possible; it must be a finite number")
+            low, high = self.lowest[i], self.highest[i]
+            margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
+            odd = (values < low - margin) | (values > high + margin)  # not where a value is missing, NaN
         if feature.kind is Kind.COUNT:
-            # Comparisons with NaN, a missing value, are false.
-            wrong = (values < 0) | (values > LARGEST_COUNT) | (np.floor(values) < values)
-            refuse(column, wrong, "is not possible; it must be a count, a whole number from 0")
-        low, high = self.lowest[i], self.highest[i]
-        margin = max(high - low, self.scaler.scale[i])  # constant features have scale 1
-        far = (values < low - margin) | (values > high + margin)
-        if far.any():
-            findings.far[feature.name].add(column, far)
-        return _completed(feature, column, values, np.isnan(values), findings)
+            impossible = ~are_counts(values) & ~missing
+            refuse(column, impossible, "is not possible; it must be a count, a whole number from 0")
+        findings.odd[feature.name].add(column, odd)
+        if feature.of_missing is None:
+            refuse(column, missing, "is not possible; no value may be missing")
+        else:
+            findings.missing[feature.name] += int(missing.sum())
+            values[missing] = feature.of_missing
+        if feature.fill is not None:
+            values[unknown] = feature.fill
+        return values
 
 
-def _require_range(key: str, feature: Feature, item: dict[str, Any]) -> None:
-    """Raise FairAllError unless `lowest` and `highest` of `PeopleReader.to_plain` fit the feature."""
-    require_keys(key, item, ("lowest", "highest"))
+def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
+    """Smallest and largest training value of a feature of `PeopleReader.to_plain`; raises ValueError."""
     low, high = item["lowest"], item["highest"]
-    if feature.kind in DISCRETE:
-        require(low is None and high is None, f"{key}.lowest", "...", f"null, since it is {feature.kind}")
-        return
-    require(is_finite(low) and is_finite(high), f"{key}.lowest", "...", "a finite number, as highest")
-    require(low <= high, f"{key}.lowest", low, f"at most highest, which is {high}")
-    if feature.kind is Kind.COUNT:
-        least = 0 <= low <= LARGEST_COUNT
-        require(least and low == int(low), f"{key}.lowest", low, "a whole number from 0, as it is a count")
+    if kind in DISCRETE:
+        if (low, high) != (None, None):
+            raise ValueError(f"it is {kind}, which has no lowest and highest value")
+        return np.nan, np.nan
+    low, high = plain_number(low), plain_number(high)
+    if low > high:
+        raise ValueError(f"its lowest value, {low}, is above its highest, {high}")
+    if kind is Kind.COUNT and not are_counts(np.array(low)):
+        raise ValueError(f"its lowest value, {low}, is no count, a whole number from 0")
+    return low, high
 
 
 def _sensitive_of(plain: Any) -> Sensitive | None:
-    """The sensitive attribute of `PeopleReader.to_plain`; raises as `PeopleReader.from_plain`."""
+    """The sensitive attribute of `PeopleReader.to_plain`; raises ValueError, KeyError or TypeError."""
     if plain is None:
         return None
-    require_keys("sensitive", plain, ("column", "advantaged", "disadvantaged"))
-    column, *groups = (plain[name] for name in ("column", "advantaged", "disadvantaged"))
-    require(isinstance(column, str) and column != "", "sensitive.column", "...", "a text")
-    for name, words in zip(("advantaged", "disadvantaged"), groups, strict=True):
-        require_texts(f"sensitive.{name}", words)
-        require(len(words) > 0, f"sensitive.{name}", words, "a list with at least one text")
-    both = [word for word in groups[0] if word in set(groups[1])]
-    require(not both, "sensitive.advantaged", "...", "other texts than those of sensitive.disadvantaged")
-    return Sensitive(column, *map(tuple, groups))
-
-
-class _WithoutDoubts(PeopleReader):
-    """See `PeopleReader.without_doubts`."""
-
-    def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
-        """See `PeopleReader.read_part`."""
-        return self.read_part(people, Findings())
-
-
-def _discrete(feature: Feature, column: pd.Series, findings: Findings) -> np.ndarray:
-    """`PeopleReader._feature` for a binary or categorical feature."""
-    words = words_of(feature)
-    codes = dict(zip(words, feature.codes, strict=True))
-    values, unknown = _recognised(column, _of_words(codes, feature.missing))
-    if unknown.any():
-        findings.unknown[feature.name].add(column, unknown)
-    missing = np.isnan(values) & ~unknown
-    if MISSING_LEVEL in words:
-        findings.missing[feature.name] += int(missing.sum())
-        values = np.where(missing, codes[MISSING_LEVEL], values)
-    else:
-        values = _completed(feature, column, values, missing, findings)
-    return values if feature.fill is None else np.where(unknown, feature.fill, values)
-
-
-def _completed(
-    feature: Feature, column: pd.Series, values: np.ndarray, missing: np.ndarray, findings: Findings
-) -> np.ndarray:
-    """Values (N,) with the `missing` ones (N,) imputed."""
-    if feature.fill is None:
-        refuse(column, missing, "is not possible; no value may be missing")
-        return values
-    findings.missing[feature.name] += int(missing.sum())
-    return np.where(missing, feature.fill, values)
+    groups = [tuple(map(plain_text, plain[name])) for name in ("advantaged", "disadvantaged")]
+    if not all(groups) or set(groups[0]) & set(groups[1]):
+        raise ValueError("both groups need values, and no value can be of both")
+    return Sensitive(plain_text(plain["column"]), *groups)
 
 
 def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
     """What to say about the unknown levels of a feature; raises FairAllError if none may stand for them."""
-    words, unknown = words_of(feature), findings.unknown[feature.name]
+    words, unknown = feature.words, findings.odd[feature.name]
     rest = OTHER_LEVEL in words
     nobody_known = unknown.n + findings.missing[feature.name] == findings.n_rows
     told = f"{unknown.told(feature.name, findings.n_rows)}, not known from training"
@@ -398,54 +358,8 @@ def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
     return f"{told} and taken as {_word(feature)!r}"
 
 
-def words_of(feature: Feature) -> tuple[str, ...]:
-    """The raw text of each code of a binary or categorical feature."""
-    return feature.levels or tuple(f"{code:g}" for code in feature.codes)
-
-
 def _word(feature: Feature) -> str:
     """The raw text of the imputed value."""
     if feature.kind in DISCRETE:
-        return words_of(feature)[feature.codes.index(feature.fill)]
+        return feature.words[feature.codes.index(feature.fill)]
     return f"{feature.fill:g}"
-
-
-def _of_words(meaning: Mapping[str, float], missing: tuple[str, ...] = ()) -> Recognise:
-    """Recognise words by identical text, then by other spellings."""
-    spelt, spelt_missing = by_spelling(meaning), {spelling(word) for word in missing}
-
-    def recognise(value: Any) -> float | None:
-        text = str(value).strip()
-        if text in meaning:
-            return meaning[text]
-        if text in missing:
-            return np.nan
-        known = spelling(value)
-        return spelt.get(known, np.nan if known in spelt_missing else None)
-
-    return recognise
-
-
-def _of_numbers(missing: tuple[str, ...]) -> Recognise:
-    """Recognise finite numbers of any type."""
-    spelt_missing = {spelling(word) for word in missing}
-
-    def recognise(value: Any) -> float | None:
-        known = spelling(value)
-        if known in spelt_missing:
-            return np.nan
-        return known if isinstance(known, float) else None
-
-    return recognise
-
-
-def _recognised(column: pd.Series, recognise: Recognise) -> tuple[np.ndarray, np.ndarray]:
-    """The number of each row, NaN if missing or unknown, and a mask of unknown ones; both shape (N,)."""
-    try:
-        positions, distinct = pd.factorize(column.astype(object))  # −1 where missing
-    except TypeError as error:
-        raise FairAllError(f"column {column.name!r} must hold numbers or texts in every row") from error
-    found = [recognise(value) for value in distinct]
-    numbers = np.array([np.nan if number is None else number for number in found] + [np.nan])
-    unknown = np.array([number is None for number in found] + [False])
-    return numbers[positions], unknown[positions]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 
+from fairall.config.schema import ScalerRows
 from fairall.data.applicants import (
     ApplicantStream,
     Draw,
@@ -29,44 +31,58 @@ class Scaler:
     """Standardisation of real features with outliers clipped to ±`FURTHEST`; others are unchanged.
 
     Attributes:
-        mean: shape (D,), 0 for features that are not real.
-        scale: shape (D,), 1 for features that are not real or do not vary.
-        real: which features are real, shape (D,), bool.
+        schema: the D features, with mean and scale of the rows to standardise by.
+        rows: which rows these are: those of training, or with `each_file` those to be scaled (`of_file`).
+        lowered: by name of a discrete feature, the number of codes by which its values are lowered, so that
+            the lowest code of a file becomes the first of the feature; the authors' code prepares every file
+            of people like this.
     """
 
-    mean: np.ndarray
-    scale: np.ndarray
-    real: np.ndarray
+    schema: Schema
+    rows: ScalerRows = ScalerRows.training_rows
+    lowered: dict[str, int] = field(default_factory=dict)
 
-    @classmethod
-    def fit(cls, schema: Schema, x: np.ndarray) -> Scaler:
-        """Fit zero mean and unit variance on rows (N, D)."""
-        return cls.of(schema.measured(x))
+    @cached_property
+    def real(self) -> np.ndarray:
+        """Which features are real, shape (D,), bool."""
+        return np.array([feature.kind is Kind.REAL for feature in self.schema])
 
-    @classmethod
-    def of(cls, schema: Schema) -> Scaler:
-        """The scaler of the training rows that `schema` has the statistics of."""
-        real = np.array([feature.kind is Kind.REAL for feature in schema])
-        return cls(np.where(real, schema.mean, 0.0), np.where(real, schema.scale, 1.0), real)
+    @cached_property
+    def mean(self) -> np.ndarray:
+        """Mean of real features, 0 for others, shape (D,)."""
+        return np.where(self.real, self.schema.mean, 0.0)
+
+    @cached_property
+    def scale(self) -> np.ndarray:
+        """Standard deviation of real features, 1 for those that do not vary and for others, shape (D,)."""
+        return np.where(self.real, self.schema.scale, 1.0)
+
+    def of_column(self, i: int) -> Scaler:
+        """The scaler of feature `i` alone."""
+        schema = self.schema
+        return Scaler(Schema([schema[i]], schema.inputs, [schema.mean[i]], [schema.scale[i]]))
+
+    def of_file(self, x: np.ndarray) -> Scaler:
+        """The scaler of a file of people with features x (N, D): this one, or one fitted on x."""
+        if self.rows is ScalerRows.training_rows:
+            return self
+        positions = {
+            feature.name: int(np.searchsorted(feature.codes, x[:, i].min()))
+            for i, feature in enumerate(self.schema)
+            if feature.kind in DISCRETE
+        }
+        lowered = {name: position for name, position in positions.items() if position > 0}
+        return Scaler(self.schema.measured(x), self.rows, lowered)
 
     def transform(self, x: np.ndarray) -> torch.Tensor:
         """Scale features (..., D); float32."""
         limit = np.where(self.real, FURTHEST, np.inf)
         scaled = np.clip((x - self.mean) / self.scale, -limit, limit)
+        for i, feature in enumerate(self.schema):
+            if feature.name in self.lowered:
+                position = np.searchsorted(feature.codes, x[..., i]) - self.lowered[feature.name]
+                scaled[..., i] = np.take(feature.codes, position)
         return torch.tensor(scaled, dtype=torch.float32)
-
-
-def scaled_by_itself(schema: Schema, x: np.ndarray) -> torch.Tensor:
-    """Features (N, D) scaled by their own rows, with each discrete feature's lowest code there as its first.
-
-    The authors' code prepares every file of people like this (`protocol.scaler=each_file`).
-    """
-    own = x.copy()
-    for i, feature in enumerate(schema):
-        if feature.kind in DISCRETE:
-            position = np.searchsorted(feature.codes, x[:, i])
-            own[:, i] = np.take(feature.codes, position - position.min())
-    return Scaler.fit(schema, own).transform(own)
 
 
 @dataclass(frozen=True)
@@ -74,8 +90,7 @@ class PreparedData:
     """People of a run, by role.
 
     Attributes:
-        schema: the features of x.
-        scaler: fitted on the training rows.
+        scaler: of the training rows.
         train: applicants of Phase II; with `draw`, a sample of them.
         validation: people for model selection.
         test: people for reported measures.
@@ -85,10 +100,8 @@ class PreparedData:
         dynamics: how people change when they are accepted, if that is known.
         notes: remarks on how the raw data was read, a line each.
         warnings: reasons why measures on these people need care, a line each.
-        warm_up_by_itself: whether the people of the warm-up are standardised by their own statistics.
     """
 
-    schema: Schema
     scaler: Scaler
     train: People
     validation: People
@@ -99,14 +112,17 @@ class PreparedData:
     dynamics: Dynamics | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    warm_up_by_itself: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """The features of x, with mean and scale of the training rows."""
+        return self.scaler.schema
 
     def warm_up(self, n: int) -> People:
-        """The first `n` people of the pool, on whom the initial policy decides."""
+        """The first `n` people of the pool, on whom the initial policy decides; they count as a file."""
         first = self.pool.rows(torch.arange(min(n, len(self.pool))))
-        if not self.warm_up_by_itself:
-            return first
-        return replace(first, x=scaled_by_itself(self.schema, self.pool_table.features[: len(first)]))
+        features = self.pool_table.features[: len(first)]
+        return replace(first, x=self.scaler.of_file(features).transform(features))
 
     def applicants(
         self, size: int, seeds: Sequence[int], purpose: str = "applicants", *, one_order: bool = False
@@ -129,7 +145,11 @@ class PreparedData:
         return WeightedApplicants(labelled, weight, size, seeds, purpose)
 
     def fingerprint(self) -> str:
-        """Hash of schema, scaler, all values of all roles, and logged decisions."""
+        """Hash of schema, scaler, all values of all roles, and logged decisions; computed once."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256(repr(self.schema).encode())
         digest.update(self.scaler.mean.tobytes() + self.scaler.scale.tobytes())
         for people in (self.train, self.validation, self.test, self.pool):

@@ -11,6 +11,8 @@ from omegaconf import MISSING
 from fairall.config.checks import open_unit, random_state
 from fairall.errors import FairAllError
 
+ROLES = ("train", "validation", "test", "pool")
+
 
 @dataclass
 class SplitConfig:
@@ -21,7 +23,7 @@ class SplitConfig:
     random_state: int = MISSING
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check shares and random state."""
         open_unit("dataset.split.held_out", self.held_out)
         open_unit("dataset.split.pool", self.pool)
         random_state("dataset.split.random_state", self.random_state)
@@ -45,6 +47,10 @@ class Splits:
     test: np.ndarray
     pool: np.ndarray
     strata: np.ndarray | None = None
+
+    def of_roles(self) -> tuple[np.ndarray, ...]:
+        """Rows of each of `ROLES`."""
+        return self.train, self.validation, self.test, self.pool
 
 
 def split(n_rows: int, config: SplitConfig) -> Splits:
@@ -86,19 +92,14 @@ def split_by_column(words: np.ndarray, config: SplitConfig) -> Splits:
         words: train, validation or test, shape (N,).
         config: share of the pool and random state.
     """
-    train, validation, test = (np.flatnonzero(words == word) for word in ("train", "validation", "test"))
+    train, validation, test = (np.flatnonzero(words == word) for word in ROLES[:3])
     return Splits(train, validation, test, _pool(train, config))
 
 
 def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) -> Splits:
-    def halves(rows: np.ndarray, share: float) -> tuple[np.ndarray, np.ndarray]:
-        if strata is None:
-            return _halves(rows, share, config.random_state)
-        return _stratified_halves(rows, share, config.random_state, strata[rows])
-
     try:
-        train, held_out = halves(rows, config.held_out)
-        validation, test = halves(held_out, 0.5)
+        train, held_out = _halves(rows, config.held_out, config.random_state, strata)
+        validation, test = _halves(held_out, 0.5, config.random_state, strata)
     except ValueError as error:
         raise FairAllError(
             f"dataset.split.held_out={config.held_out:g}: {len(rows)} rows cannot be cut so that training, "
@@ -107,26 +108,26 @@ def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) ->
     return Splits(train, validation, test, _pool(train, config), strata)
 
 
-def _halves(rows: np.ndarray, share: float, random_state: int) -> tuple[np.ndarray, np.ndarray]:
+def _halves(
+    rows: np.ndarray, share: float, random_state: int, strata: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Shuffle rows and cut off the first `share`; raises ValueError if a part is empty.
 
-    Same result as sklearn's `train_test_split`, used in the paper, without the second its import takes.
+    The result of sklearn's `train_test_split`, used in the paper, whose import takes a second: without
+    `strata` of all rows of the table, of which both parts have their share, it is not imported.
     """
+    if strata is not None:
+        from sklearn.model_selection import train_test_split
+
+        first, second = train_test_split(
+            rows, test_size=share, random_state=random_state, stratify=strata[rows]
+        )
+        return first, second
     order = rows[np.random.RandomState(random_state).permutation(len(rows))]
     n_second = math.ceil(share * len(rows))
     if n_second in (0, len(rows)):
         raise ValueError(f"{len(rows)} rows leave a part empty")
     return order[n_second:], order[:n_second]
-
-
-def _stratified_halves(
-    rows: np.ndarray, share: float, random_state: int, strata: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """`_halves` with strata (N,) in proportion in both parts."""
-    from sklearn.model_selection import train_test_split
-
-    first, second = train_test_split(rows, test_size=share, random_state=random_state, stratify=strata)
-    return first, second
 
 
 def _pool(train: np.ndarray, config: SplitConfig) -> np.ndarray:

@@ -7,19 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, not_negative, one_of, open_unit, positive, random_state, require
-from fairall.config.schema import DatasetConfig, ScalerRows
-from fairall.data.dataset import Dataset
+from fairall.config.checks import not_negative, one_of, open_unit, positive, require
 from fairall.data.dynamics import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
+from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
 from fairall.data.people import People
-from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.table import Table
+from fairall.data.prepared import Scaler
 from fairall.randomness import SeedStreams
 
 
@@ -45,7 +42,7 @@ class StructuralModelConfig:
     threshold: float = MISSING
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check shares, standard deviations and the label."""
         for name in ("advantaged_share", "ground_truth_share"):
             open_unit(f"dataset.structural_model.{name}", getattr(self, name))
         positive("dataset.structural_model.k_std", self.k_std)
@@ -55,31 +52,15 @@ class StructuralModelConfig:
 
 
 @dataclass
-class SampleSizesConfig:
-    """Number of people drawn for each role."""
-
-    pool: int = MISSING
-    validation: int = MISSING
-    test: int = MISSING
-
-
-@dataclass
-class SyntheticConfig(DatasetConfig):
+class SyntheticConfig(GeneratedConfig):
     """Keys of the synthetic data set."""
 
-    random_state: int = MISSING
-    rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
     observed: list[str] = MISSING
     structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
-    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check the structural model and the features observed from it."""
         super().validate()
-        self.dynamics.validate()
-        random_state("dataset.random_state", self.random_state)
-        for name, rows in vars(self.rows).items():
-            at_least(f"dataset.rows.{name}", rows, 10)
         self.structural_model.validate()
         variables, label = self.structural_model.variables, self.structural_model.label
         require(len(self.observed) >= 1, "dataset.observed", self.observed, "at least one variable")
@@ -88,28 +69,21 @@ class SyntheticConfig(DatasetConfig):
 
 
 @dataclass(frozen=True)
-class Individuals:
-    """People of the structural model with their latent variables; all arrays have the same shape.
+class StructuralIndividuals(Individuals):
+    """People of the structural model with their latent variables; `values` are K and the variables.
 
     Attributes:
-        s: sensitive attribute in {−1, +1}.
         y: ground-truth label in {0, 1}.
-        k: talent K.
         noise: exogenous noise of each variable, by name.
-        values: the variables, by name.
-        label: proxy label ỹ in {0, 1}.
     """
 
-    s: np.ndarray
     y: np.ndarray
-    k: np.ndarray
     noise: dict[str, np.ndarray]
-    values: dict[str, np.ndarray]
-    label: np.ndarray
 
-    def variable(self, name: str) -> np.ndarray:
-        """One of the variables, or K."""
-        return self.k if name == "K" else self.values[name]
+    @property
+    def k(self) -> np.ndarray:
+        """Talent K."""
+        return self.values["K"]
 
 
 class StructuralModel:
@@ -127,7 +101,7 @@ class StructuralModel:
         """Number of normal draws per person: one for K and one for each variable."""
         return 1 + len(self.config.variables)
 
-    def individuals(self, uniform: np.ndarray, normal: np.ndarray) -> Individuals:
+    def individuals(self, uniform: np.ndarray, normal: np.ndarray) -> StructuralIndividuals:
         """People from random numbers.
 
         Args:
@@ -146,27 +120,27 @@ class StructuralModel:
 
     def predict(
         self, s: np.ndarray, y: np.ndarray, k: np.ndarray, noise: dict[str, np.ndarray]
-    ) -> Individuals:
+    ) -> StructuralIndividuals:
         """People with variables and proxy label computed from the exogenous values."""
-        values = {
+        variables = {
             name: equation.k * k + equation.s * s + noise[name]
             for name, equation in self.config.variables.items()
         }
-        label = (values[self.config.label] > self.config.threshold).astype(float)
-        return Individuals(s, y, k, noise, values, label)
+        label = (variables[self.config.label] > self.config.threshold).astype(float)
+        return StructuralIndividuals(s, label, {"K": k, **variables}, y, noise)
 
-    def abduct(self, people: Individuals) -> dict[str, np.ndarray]:
+    def abduct(self, people: StructuralIndividuals) -> dict[str, np.ndarray]:
         """The exogenous noise implied by variables, K and S."""
         return {
             name: people.values[name] - equation.k * people.k - equation.s * people.s
             for name, equation in self.config.variables.items()
         }
 
-    def counterfactual(self, people: Individuals) -> Individuals:
+    def counterfactual(self, people: StructuralIndividuals) -> StructuralIndividuals:
         """The same people had S been −S: abduction, action, prediction (appendix C.4)."""
         return self.predict(-people.s, people.y, people.k, self.abduct(people))
 
-    def draw(self, streams: SeedStreams, n: int) -> Individuals:
+    def draw(self, streams: SeedStreams, n: int) -> StructuralIndividuals:
         """N new people per seed, arrays of shape (E, n)."""
         uniform, normal = streams.uniform(n, 2), streams.normal(n, self.n_normal)
         return self.individuals(uniform.double().numpy(), normal.double().numpy())
@@ -184,37 +158,41 @@ class TalentDynamics(Dynamics):
     """
 
     def __init__(
-        self, model: StructuralModel, config: DynamicsConfig, as_people: Callable[[Individuals], People]
+        self,
+        model: StructuralModel,
+        config: DynamicsConfig,
+        as_people: Callable[[StructuralIndividuals], People],
     ) -> None:
         self.model, self.config, self.as_people = model, config, as_people
 
     def draw(self, streams: SeedStreams, n: int) -> Tensor:
-        """See `Dynamics.draw`."""
+        """States of n new people per seed."""
         drawn = self.model.draw(streams, n)
         return torch.from_numpy(np.stack([drawn.s, drawn.y, drawn.k, *drawn.noise.values()], axis=-1))
 
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """See `Dynamics.people`; labels are functions of the state."""
+        """People as they apply; labels are functions of the state."""
         s, y, k, *noise = (values.numpy() for values in state.unbind(-1))
         variables = dict(zip(self.model.config.variables, noise, strict=True))
         return replace(self.as_people(self.model.predict(s, y, k, variables)), person=person)
 
     def changed(self, state: Tensor, good: Tensor) -> Tensor:
-        """See `Dynamics.changed`."""
+        """States with K moved by `rise` or `fall`."""
         moved = state.clone()
         moved[..., 2] += torch.where(good, state.new_tensor(self.config.rise), -self.config.fall)
         return moved
 
     def score(self, state: Tensor) -> tuple[Tensor, Tensor]:
-        """See `Dynamics.score`."""
+        """K and s, shapes (E, n)."""
         return state[..., 2], state[..., 0]
 
 
-class Synthetic(Dataset):
-    """Pool, validation and test people fixed by `random_state`; applicants drawn per seed."""
+class Synthetic(GeneratedDataset[StructuralIndividuals]):
+    """People of a structural model, with ground truth and counterfactuals."""
 
     config: SyntheticConfig
     config_type = SyntheticConfig
+    stream = "synthetic"
 
     def __init__(self, config: SyntheticConfig) -> None:
         super().__init__(config)
@@ -223,63 +201,22 @@ class Synthetic(Dataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """People are generated."""
         return "generated when needed"
 
-    def individuals(self, role: str, n: int) -> Individuals:
-        """N people of a role, determined by `random_state`; arrays of shape (n,)."""
-        drawn = self.model.draw(SeedStreams([self.config.random_state], f"synthetic {role}"), n)
-        return self.model.predict(
-            drawn.s[0], drawn.y[0], drawn.k[0], {name: noise[0] for name, noise in drawn.noise.items()}
+    def draw(self, streams: SeedStreams, n: int) -> StructuralIndividuals:
+        """Draw n people per seed from the structural model, arrays of shape (E, n)."""
+        return self.model.draw(streams, n)
+
+    def people(self, individuals: StructuralIndividuals, scaler: Scaler) -> People:
+        """Scaled people with ground truth, and counterfactuals on the same scale."""
+        others = self.features(self.model.counterfactual(individuals))
+        return replace(
+            super().people(individuals, scaler),
+            ground_truth=float32(individuals.y),
+            counterfactual_x=scaler.transform(others),
         )
 
-    def table(self) -> Table:
-        """The pool; further columns are the other variables and K."""
-        return self._table(self.individuals("pool", self.config.rows.pool))
-
-    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """See `Dataset.prepare`; the pool also serves as training rows, which scale the applicants."""
-        rows = self.config.rows
-        drawn = self.individuals("pool", rows.pool)
-        schema = self.schema.measured(self._features(drawn))
-        of_pool = Scaler.of(schema)
-
-        def people(individuals: Individuals, own: Scaler = of_pool) -> People:
-            return People(
-                x=own.transform(self._features(individuals)),
-                s=_tensor(individuals.s),
-                label=_tensor(individuals.label),
-                ground_truth=_tensor(individuals.y),
-                counterfactual_x=own.transform(self._features(self.model.counterfactual(individuals))),
-            )
-
-        def held_out(role: str, n: int) -> People:
-            them = self.individuals(role, n)
-            own = Scaler.fit(self.schema, self._features(them)) if scaler is ScalerRows.each_file else of_pool
-            return people(them, own)
-
-        pool = people(drawn)
-        return PreparedData(
-            schema=schema,
-            scaler=of_pool,
-            train=pool,
-            validation=held_out("validation", rows.validation),
-            test=held_out("test", rows.test),
-            pool=pool,
-            pool_table=self._table(drawn),
-            draw=lambda streams, n: people(self.model.draw(streams, n)),
-            dynamics=TalentDynamics(self.model, self.config.dynamics, people),
-            warm_up_by_itself=scaler is ScalerRows.each_file,
-        )
-
-    def _features(self, people: Individuals) -> np.ndarray:
-        return np.stack([people.variable(name) for name in self.config.observed], axis=-1)
-
-    def _table(self, people: Individuals) -> Table:
-        others = [name for name in ["K", *self.model.config.variables] if name not in self.config.observed]
-        x = pd.DataFrame({name: people.variable(name) for name in [*self.config.observed, *others]})
-        return Table.fully_labelled(self.schema, x, people.s.astype(int), people.label.astype(int))
-
-
-def _tensor(values: np.ndarray) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float32)
+    def dynamics(self, scaler: Scaler) -> TalentDynamics:
+        """Talent moves."""
+        return TalentDynamics(self.model, self.config.dynamics, lambda people: self.people(people, scaler))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.data.features import Schema
+from fairall.data.splits import Splits
 
 LEAST_PROPENSITY = 1e-6  # bounds the weight of a single label
 
@@ -60,6 +61,10 @@ class Sensitive:
         """S of each value."""
         return dict.fromkeys(self.advantaged, 1.0) | dict.fromkeys(self.disadvantaged, -1.0)
 
+    def values(self, s: float) -> tuple[str, ...]:
+        """Values that mean S = s."""
+        return self.advantaged if s > 0 else self.disadvantaged
+
     @classmethod
     def of(cls, column: pd.Series, s: np.ndarray) -> Sensitive:
         """The values of each group in `column`, given s (N,) of its rows."""
@@ -81,6 +86,9 @@ class Table:
         logged: past decisions, if the raw data has any.
         missing: number of imputed values by feature; 0 for features not listed.
         sensitive: the raw column of s, if there is one.
+        splits: row numbers by role, if the data set determines them; else they are drawn at random.
+        notes: remarks on how the raw data was read, one sentence each.
+        warnings: reasons why measures on these people need care, one sentence each.
     """
 
     schema: Schema
@@ -91,6 +99,9 @@ class Table:
     logged: Logged | None = None
     missing: dict[str, int] = field(default_factory=dict)
     sensitive: Sensitive | None = None
+    splits: Splits | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def fully_labelled(
@@ -132,6 +143,10 @@ class Table:
         if self.labelled.all() and not (self.logged is not None and self.logged.reveals):
             return None
         return self.labelled / np.where(self.labelled, self.label_propensity, 1.0)
+
+    def group_name(self, s: float) -> str:
+        """The group S = s, with its values in the raw data if they are known."""
+        return group_name(s, () if self.sensitive is None else self.sensitive.values(s))
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index`, in its order."""

@@ -18,16 +18,16 @@ from fairall.config.compose import compose_config
 from fairall.config.schema import NetInputs
 from fairall.config.validation import checked_dataset
 from fairall.config.words import nearest_key, typed_entry
-from fairall.data.cells import listed, numbers_of, refuse, row_number, shown
+from fairall.data.cells import listed, refuse, row_number, shown
 from fairall.data.csv.cells_as_text import of_frame
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import infer_features
 from fairall.data.csv.leaks import leaks
 from fairall.data.csv.reader import read_text
-from fairall.data.csv.roles import decisions, is_value, labels, recorded_propensity, revealed, roles
+from fairall.data.csv.roles import decisions, labels, recorded_propensity, revealed, roles
 from fairall.data.csv.selective_labels import empty_regions, feature_regions
 from fairall.data.encoding import FeatureInputs
-from fairall.data.features import DISCRETE, MISSING_LEVEL, Kind, Schema
+from fairall.data.features import DISCRETE, MISSING_LEVEL, Kind, Schema, is_value, numbers_of
 from fairall.data.prepared import FURTHEST
 from fairall.errors import FairAllError, count
 

@@ -14,11 +14,11 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fairall.config.schema import ScalerRows
 from fairall.config.validation import checked_dataset
-from fairall.data.cells import listed, numbers_of
+from fairall.data.cells import listed
 from fairall.data.csv.cells_as_text import of_frame
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.dataset import OwnCsv
-from fairall.data.features import spelling
+from fairall.data.features import numbers_of, spelling
 from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
@@ -191,7 +191,7 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     if run.summary.get("data") != {"fingerprint": fingerprint}:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
     learnt = np.ones(len(source.raw), dtype=bool)
-    learnt[source.reading.splits.test] = False
+    learnt[source.splits.test] = False
 
     outcome = (config.label, config.decision, config.propensity, config.split.column)
     shared = [name for name in source.raw if name in log.raw and name not in outcome]

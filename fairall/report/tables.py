@@ -243,8 +243,7 @@ def _acceptance(dataset: str) -> dict[str, list[float]] | str:
     """Rates of `GROUPS` by initial policy; the command that fetches the data where they are missing."""
     from fairall.config.compose import typed_config
     from fairall.data.load import load_dataset
-    from fairall.data.raw.config import RawTableConfig
-    from fairall.data.raw.files import find
+    from fairall.data.raw.files import RawTableConfig, find
 
     raw = typed_config(f"dataset={dataset}").dataset
     # A report should not start a download.

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.features import DISCRETE, Feature, Kind
-from fairall.data.people_reader import CODED, words_of
+from fairall.data.people_reader import CODED
 from fairall.data.prepared import PreparedData, Scaler
 from fairall.data.table import Sensitive
 from fairall.online.training import Training
@@ -91,7 +91,7 @@ def _features(
         steps.append(people.x[seeds].clone())  # not a view of all seeds
         if len(steps) == steps_at_once or t == last:
             x = _in_rows(torch.stack(steps))
-            own = [Scaler(scaler.mean[[i]], scaler.scale[[i]], scaler.real[[i]]) for i in range(len(schema))]
+            own = [scaler.of_column(i) for i in range(len(schema))]
             raw = {one.name: raw_values(one, own[i], x[:, i]) for i, one in enumerate(schema)}
             yield slice(t + 1 - len(steps), t + 1), raw
             steps = []
@@ -179,7 +179,7 @@ def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:
     """
     if feature.kind in DISCRETE:
         position = np.searchsorted(np.array(feature.codes, dtype=np.float32), x)
-        return np.array(words_of(feature), dtype=object)[position]
+        return np.array(feature.words, dtype=object)[position]
     numbers = x.astype(float)
     if feature.kind is Kind.REAL:
         distinct, positions = np.unique(x, return_inverse=True)

@@ -92,8 +92,8 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
     assert said.returncode == 1
     problems = [line for line in said.stdout.splitlines() if line.startswith("To fix")]
     assert len(problems) == 2
-    assert "column 'age', row 3: 'old' is no number" in problems[0]
-    assert "column 'income', row 5: 'inf' is not finite" in problems[1]
+    assert "column 'age', row 3: 'old' is no finite number" in problems[0]
+    assert "column 'income', row 5: 'inf' is no finite number" in problems[1]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_own_data_sets_are_listed_and_fairalls_win(
     (dataset / "other.yaml").write_text("_target_: others.Data\nname: other\n")
     (dataset / "gone.yaml").write_text("_target_: nowhere.Data\nname: gone\n")
     (own_folder / "others.py").write_text(
-        "from fairall.data.dataset import TableDataset\nclass Data(TableDataset):\n    def read(self): ...\n"
+        "from fairall.data.dataset import TableDataset\nclass Data(TableDataset):\n    def load(self): ...\n"
     )
     ended = fairall_data("-cd", str(own_folder))
     assert ended.returncode == 0, ended.stderr

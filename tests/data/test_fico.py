@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import stats
 
-from fairall.data.fico import GROUPS, CreditScores, Fico
+from fairall.data.fico import REPORT_COLUMNS, CreditScores, Fico
 from fairall.data.load import load_dataset
 from fairall.errors import FairAllError
 
@@ -112,4 +112,4 @@ def test_bad_groups_are_refused() -> None:
         fico("dataset.advantaged=green")
     with pytest.raises(FairAllError, match="advantaged_share"):
         fico("dataset.advantaged_share=1")
-    assert set(GROUPS) == {"white", "black", "hispanic", "asian"}
+    assert set(REPORT_COLUMNS) == {"white", "black", "hispanic", "asian"}

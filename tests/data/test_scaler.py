@@ -9,7 +9,7 @@ from fairall.config.schema import ScalerRows
 from fairall.data.features import DISCRETE, Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import People
-from fairall.data.prepared import FURTHEST, PreparedData, Scaler, scaled_by_itself
+from fairall.data.prepared import FURTHEST, PreparedData, Scaler
 from fairall.data.synthetic import Synthetic
 
 ROLES = ["train", "validation", "test", "pool"]
@@ -56,6 +56,10 @@ def real(data: PreparedData) -> list[int]:
 
 def people_of(data: PreparedData, role: str) -> People:
     return data.warm_up(128) if role == "warm_up" else getattr(data, role)
+
+
+def by_file(schema: Schema, x: np.ndarray) -> Tensor:
+    return Scaler(schema, ScalerRows.each_file).of_file(x).transform(x)
 
 
 def is_standard(x: Tensor) -> bool:
@@ -124,14 +128,14 @@ def test_warm_up_is_the_first_of_the_pool_and_at_most_the_pool(
     by_training, by_itself = both
     assert torch.equal(by_training.warm_up(n).x, by_training.pool.x[:size])
     raw = by_itself.pool_table.features[:size]
-    torch.testing.assert_close(by_itself.warm_up(n).x, scaled_by_itself(by_itself.schema, raw))
+    torch.testing.assert_close(by_itself.warm_up(n).x, by_file(by_itself.schema, raw))
 
 
 def test_the_lowest_code_among_a_files_rows_becomes_the_first_of_the_feature() -> None:
     codes = (10.0, 20.0, 40.0)
     schema = Schema([Feature("grade", Kind.CATEGORICAL, codes), Feature("visits", Kind.COUNT)])
     x = np.array([[20.0, 7.0], [40.0, 8.0], [20.0, 9.0]])
-    assert scaled_by_itself(schema, x).tolist() == [[10.0, 7.0], [20.0, 8.0], [10.0, 9.0]]
+    assert by_file(schema, x).tolist() == [[10.0, 7.0], [20.0, 8.0], [10.0, 9.0]]
     assert x[0, 0] == 20.0
 
 
@@ -185,7 +189,7 @@ def test_table_applicants_are_the_training_people(own_csv: Path) -> None:
 def test_what_does_not_vary_becomes_zero_and_outliers_stay_within_bounds() -> None:
     schema = Schema([Feature("same", Kind.REAL), Feature("far", Kind.REAL), Feature("visits", Kind.COUNT)])
     x = np.array([[3.0, -1.0, 7.0], [3.0, 1.0, 900.0]])
-    scaler = Scaler.fit(schema, x)
+    scaler = Scaler(schema.measured(x))
     assert scaler.transform(x).tolist() == [[0.0, -1.0, 7.0], [0.0, 1.0, 900.0]]
     seen = scaler.transform(np.array([[3.0, 1e6, 1e6], [3.0, -1e6, 0.0]]))
     assert seen.tolist() == [[0.0, FURTHEST, 1e6], [0.0, -FURTHEST, 0.0]]

@@ -6,7 +6,7 @@ from scipy.special import expit
 from fairall.config.compose import typed_config
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
-from fairall.data.synthetic import Individuals, StructuralModel
+from fairall.data.synthetic import StructuralIndividuals, StructuralModel
 from fairall.online.initial_policy import LogisticPolicy
 from fairall.randomness import SeedStreams
 
@@ -19,7 +19,7 @@ def model() -> StructuralModel:
 
 
 @pytest.fixture(scope="module")
-def people(model: StructuralModel) -> Individuals:
+def people(model: StructuralModel) -> StructuralIndividuals:
     return model.draw(SeedStreams([0], "test"), N)
 
 
@@ -32,7 +32,7 @@ def prepared() -> PreparedData:
     ("name", "of_k", "of_s", "std"), [("LSAT", 4, 3.5, 0.1), ("GPA", 0.75, 1, 0.01), ("FYA", 1.3, 1, 0.05)]
 )
 def test_residuals_have_the_stated_deviations(
-    people: Individuals, name: str, of_k: float, of_s: float, std: float
+    people: StructuralIndividuals, name: str, of_k: float, of_s: float, std: float
 ) -> None:
     residual = people.values[name] - of_k * people.k - of_s * people.s
     assert residual.std() == pytest.approx(std, rel=0.01)
@@ -41,7 +41,7 @@ def test_residuals_have_the_stated_deviations(
         assert abs(np.corrcoef(residual.ravel(), cause.ravel())[0, 1]) < 0.01
 
 
-def test_talent_and_groups_are_as_stated(people: Individuals) -> None:
+def test_talent_and_groups_are_as_stated(people: StructuralIndividuals) -> None:
     assert people.s.mean() == pytest.approx(0, abs=0.01)
     assert people.y.mean() == pytest.approx(0.5, abs=0.005)
     for y, mean in ((0, -1), (1, 1)):
@@ -51,7 +51,7 @@ def test_talent_and_groups_are_as_stated(people: Individuals) -> None:
     assert (people.label == (people.values["FYA"] > 0)).all()
 
 
-def test_ground_truth_is_calibrated_to_the_closed_form_given_k(people: Individuals) -> None:
+def test_ground_truth_is_calibrated_to_the_closed_form_given_k(people: StructuralIndividuals) -> None:
     expected = expit(8 * people.k)
     for low in np.arange(0, 1, 0.1):
         inside = (expected >= low) & (expected < low + 0.1)
@@ -60,7 +60,7 @@ def test_ground_truth_is_calibrated_to_the_closed_form_given_k(people: Individua
 
 
 def test_abduction_recovers_the_noise_and_twice_the_counterfactual_is_the_original(
-    model: StructuralModel, people: Individuals
+    model: StructuralModel, people: StructuralIndividuals
 ) -> None:
     for name, noise in model.abduct(people).items():
         np.testing.assert_allclose(noise, people.noise[name], atol=1e-12)

@@ -164,7 +164,7 @@ def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> 
     test = np.zeros(len(people), dtype=bool)
     with mock.patch("fairall.results.write._draw"):
         _, found = run(composed, Display())
-    test[OwnCsv(checked_dataset(composed)).reading.splits.test] = True
+    test[OwnCsv(checked_dataset(composed)).splits.test] = True
     return found, test
 
 
@@ -271,7 +271,7 @@ def test_of_policies_from_elsewhere_a_note_says_that_it_cannot_be_told(
     people = log_of(borrowers())
     copied = shutil.copytree(trained[0] / "policy", tmp_path / "sent")
     for policy in ("chance", load_policy(trained[0]), copied, lambda people: people["income"] > 30):
-        with mock.patch.object(OwnCsv, "read", side_effect=AssertionError):
+        with mock.patch.object(OwnCsv, "load", side_effect=AssertionError):
             target = target_policy(policy, people)
         assert target.held_out is None
         assert target.notes == (f"whether {target.name} {CANNOT}; if it was, its estimates are too good",)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairall.data.credit import MALE, raw_applicants
-from fairall.data.features import Feature, Kind
+from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import Scaler
 from fairall.online.training import Training
@@ -240,9 +240,10 @@ def test_columns_of_the_log_make_room_for_those_of_the_data(tmp_path: Path) -> N
 def test_numbers_have_the_digits_they_were_written_with(shift: float) -> None:
     raw = shift + np.round(np.random.default_rng(0).normal(30, 20, 500), 1)
     raw[0] = 0.0
-    scaler = Scaler(raw.mean(keepdims=True), raw.std(keepdims=True), np.array([True]))
+    income = Feature("income", Kind.REAL)
+    scaler = Scaler(Schema([income]).measured(raw[:, None]))
     x = scaler.transform(raw[:, None]).numpy()[:, 0]
-    found = raw_values(Feature("income", Kind.REAL), scaler, x)
+    found = raw_values(income, scaler, x)
     if shift == 0:
         np.testing.assert_array_equal(found, raw)
     np.testing.assert_array_equal(scaler.transform(found[:, None]).numpy()[:, 0], x)
@@ -252,8 +253,9 @@ def test_numbers_have_the_digits_they_were_written_with(shift: float) -> None:
 
 def test_whole_numbers_and_words() -> None:
     x = np.array([0.0, 3.0, 50.0], dtype=np.float32)
-    plain = Scaler(np.zeros(1), np.ones(1), np.array([False]))
-    counts = raw_values(Feature("visits", Kind.COUNT), plain, x)
+    visits = Feature("visits", Kind.COUNT)
+    plain = Scaler(Schema([visits]))
+    counts = raw_values(visits, plain, x)
     assert counts.tolist() == [0, 3, 50]
     assert counts.dtype == np.int64
     coded = Feature("size", Kind.CATEGORICAL, (0.0, 3.0, 50.0), ("small", "(missing)", "L, XL"))

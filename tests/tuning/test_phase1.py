@@ -1,5 +1,6 @@
 """Phase I as a trial, and what hyperparameters are selected by."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,12 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
 ) -> None:
     people = vars(credit.test)
     hidden = Untouchable(**people)
-    unlabelled = {
+    unlabelled: dict[str, Any] = {
         role: People(known.x, known.s, torch.full_like(known.label, torch.nan))
         for role in ("train", "validation", "pool")
         for known in [getattr(credit, role)]
     }
-    guarded = PreparedData(**{**vars(credit), **unlabelled, "test": hidden})
+    guarded = replace(credit, **unlabelled, test=hidden)
     source = type("Guarded", (), {"prepare": lambda self, scaler: guarded})
     monkeypatch.setattr(phase1, "dataset", lambda config: source())
     composed = compose_config(*WORDS, f"outputs_dir={tmp_path}")

@@ -51,7 +51,7 @@ class CsvConfig(TableConfig):
         return tuple(dict.fromkeys(["", *(word.strip() for word in words)]))
 
     def validate(self) -> None:
-        """See `DatasetConfig.validate`."""
+        """Check kinds, separator, number of categories and lists of words."""
         super().validate()
         for column, kind in self.kinds.items():
             one_of(f"dataset.kinds.{column}", kind, tuple(Kind))

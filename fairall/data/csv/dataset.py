@@ -11,22 +11,28 @@ import numpy as np
 import pandas as pd
 from omegaconf import OmegaConf
 
-from fairall.data.cells import listed, refuse
+from fairall.data.cells import refuse
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.infer import LeftOut, infer_feature, infer_features
 from fairall.data.csv.leaks import leaks, of_label
-from fairall.data.csv.propensity import estimated_propensity
 from fairall.data.csv.reader import read_text
-from fairall.data.csv.roles import decisions, is_value, labels, recorded_propensity, revealed, roles
+from fairall.data.csv.roles import (
+    decisions,
+    estimated_propensity,
+    groups,
+    labels,
+    recorded_propensity,
+    revealed,
+    roles,
+)
 from fairall.data.csv.selective_labels import overlap_warnings, weighting
-from fairall.data.dataset import Reading, TableDataset
+from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Schema
-from fairall.data.splits import Splits, split_alike, split_by_column
+from fairall.data.splits import ROLES, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
 from fairall.errors import FairAllError
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
-PARTS = ("train", "validation", "test")
 
 
 class OwnCsv(TableDataset):
@@ -40,7 +46,7 @@ class OwnCsv(TableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`."""
+        """Path of the file."""
         return "given with dataset.path=FILE" if OmegaConf.is_missing(config, "path") else config.path
 
     @cached_property
@@ -53,11 +59,11 @@ class OwnCsv(TableDataset):
             missing=self.config.no_value,
         )
 
-    def read(self) -> Reading:
-        """See `TableDataset.read`; levels and imputed values come from the training rows."""
+    def load(self) -> Table:
+        """Read and split the file; levels and imputed values come from the training rows."""
         config, raw = self.config, self.raw
         without_role = raw.drop(columns=_with_role(config, list(map(str, raw))))
-        s = _sensitive(raw[config.sensitive], config.advantaged)
+        s = groups(raw[config.sensitive], config.advantaged)
         label, labelled = labels(raw[config.label], config.positive)
         accepted: np.ndarray | None = None
         notes: list[str] = []
@@ -85,7 +91,7 @@ class OwnCsv(TableDataset):
         doubts = of_label(table, config)
         how, of_weights = weighting(table, splits)
         doubts += [*overlap_warnings(table), *of_weights]
-        return Reading(table, splits, (*of_columns, *notes, *told, *how), tuple(doubts))
+        return replace(table, splits=splits, notes=(*of_columns, *notes, *told, *how), warnings=tuple(doubts))
 
     def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
         """Name, text and interpretation of each column, to check a file before a run.
@@ -105,8 +111,9 @@ class OwnCsv(TableDataset):
                 taken = roles[name].removeprefix("dataset.")
             else:
                 try:
-                    feature = infer_feature(self.raw[name], everybody, self.config)
-                    taken = f"left out: {feature.reason}" if isinstance(feature, LeftOut) else feature
+                    taken = infer_feature(self.raw[name], everybody, self.config)
+                except LeftOut as reason:
+                    taken = f"left out: {reason}"
                 except FairAllError as error:
                     taken = error
             columns.append((name, self.raw[name], taken))
@@ -141,7 +148,9 @@ def _splits(
     """Splits; each part must hold both groups and a label, the training rows both labels."""
     if config.split.column is not None:
         hint = "give more rows"
-        splits = split_by_column(_parts(raw[config.split.column]), config.split)
+        column = raw[config.split.column]
+        refuse(column, ~column.isin(ROLES[:3]), f"is none of {', '.join(ROLES[:3])}")
+        splits = split_by_column(column.to_numpy(dtype=str), config.split)
     elif labelled.sum() >= LEAST_LABELLED:
         hint = "give more rows, or another dataset.split.random_state"
         splits = split_alike(s, label, labelled, config.split)
@@ -150,7 +159,7 @@ def _splits(
             f"column {config.label!r}: {labelled.sum()} rows have a label; "
             f"at least {LEAST_LABELLED} are needed"
         )
-    for part in PARTS:
+    for part in ROLES[:3]:
         rows = getattr(splits, part)
         for group, of_group in _groups(rows, s):
             if not len(of_group):
@@ -168,18 +177,6 @@ def _groups(rows: np.ndarray, s: np.ndarray) -> list[tuple[str, np.ndarray]]:
     return [("advantaged", rows[s[rows] == 1]), ("disadvantaged", rows[s[rows] == -1])]
 
 
-def _sensitive(column: pd.Series, advantaged: str) -> np.ndarray:
-    """S in {−1, +1} of each row."""
-    refuse(column, column.isna(), "is no sensitive attribute: complete or remove the row")
-    groups = sorted(column.unique())
-    if len(groups) != 2:
-        raise FairAllError(
-            f"column {column.name!r} has {listed(groups, 'group')}; the sensitive attribute must have two: "
-            "merge or remove rows"
-        )
-    return np.where(is_value(column, advantaged, "dataset.advantaged"), 1, -1)
-
-
 def _logged(
     raw: pd.DataFrame, accepted: np.ndarray, table: Table, splits: Splits, config: CsvConfig
 ) -> Logged:
@@ -194,8 +191,3 @@ def _logged(
         )
     propensity = estimated_propensity(table.schema, table.features, table.s, accepted, splits.train)
     return Logged(accepted, propensity, estimated=True, reveals=reveals)
-
-
-def _parts(column: pd.Series) -> np.ndarray:
-    refuse(column, ~column.isin(PARTS), f"is none of {', '.join(PARTS)}")
-    return column.to_numpy(dtype=str)

@@ -81,9 +81,9 @@ def of_label(table: Table, config: CsvConfig) -> list[str]:
     for feature in table.schema:
         x = table.x[feature.name].to_numpy(dtype=float)[table.labelled]
         discrete = feature.kind in DISCRETE
-        values, positive, total = _tally(x, label)
-        # Exceptions of the best rule, and the logarithm of the number of rules.
-        wrong, log_rules = (_by_levels if discrete else _by_threshold)(positive, total)
+        values, position, total = np.unique(x, return_inverse=True, return_counts=True)
+        positive = np.bincount(position, label, len(values))
+        wrong, log_rules = _exceptions(positive, total, discrete=discrete)
         # Union bound of the probability that labels in a random order fit one of the rules so well.
         log_chance = log_rules + _log_choose(n, wrong) + np.log(wrong + 1) - _log_choose(n, n_positive)
         if wrong > most or log_chance > np.log(CHANCE):
@@ -103,22 +103,19 @@ def of_label(table: Table, config: CsvConfig) -> list[str]:
     return warnings
 
 
-def _tally(x: np.ndarray, label: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Distinct values in x (N,), ascending, and how many labels 1 and rows each has; shapes (K,)."""
-    values, position = np.unique(x, return_inverse=True)
-    return values, np.bincount(position, label, len(values)), np.bincount(position, minlength=len(values))
+def _exceptions(positive: np.ndarray, total: np.ndarray, *, discrete: bool) -> tuple[int, float]:
+    """Exceptions of the best rule from values to labels, and the logarithm of the number of rules.
 
-
-def _by_levels(positive: np.ndarray, total: np.ndarray) -> tuple[int, float]:
-    """See `of_label`, for rules that give each value a label."""
-    return int(np.minimum(positive, total - positive).sum()), len(total) * float(np.log(2))
-
-
-def _by_threshold(positive: np.ndarray, total: np.ndarray) -> tuple[int, float]:
-    """See `of_label`, for rules that give one label up to a value, and the other one above it."""
-    below, above = positive.cumsum(), (total - positive)[::-1].cumsum()[::-1]
+    Args:
+        positive: number of labels 1 of each of K values, ascending, shape (K,).
+        total: number of rows, shape (K,).
+        discrete: whether a rule gives each value a label, or one label up to a value and the other above it.
+    """
+    negative = total - positive
+    if discrete:
+        return int(np.minimum(positive, negative).sum()), len(total) * float(np.log(2))
     # Label 0 up to a value and 1 above it; the other way round all that is right is wrong.
-    wrong = below + np.append(above[1:], 0)
+    wrong = positive.cumsum() + negative.sum() - negative.cumsum()
     return int(min(wrong.min(), (total.sum() - wrong).min())), float(np.log(2 * len(total)))
 
 

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+import torch
+from sklearn.linear_model import LogisticRegression
 
+from fairall.config.schema import NetInputs
 from fairall.config.words import typed
 from fairall.data.cells import listed, refuse, shown
-from fairall.data.features import as_number
+from fairall.data.encoding import FeatureInputs
+from fairall.data.features import Schema, is_value
 from fairall.errors import FairAllError, count
 
 
@@ -42,22 +46,44 @@ def labels(column: pd.Series, positive: str) -> tuple[np.ndarray, np.ndarray]:
     labelled = column.notna().to_numpy()
     if not labelled.any():
         raise FairAllError(f"column {column.name!r}: no row has a label")
-    values = sorted(column[labelled].unique())
-    if len(values) != 2:
-        raise FairAllError(
-            f"column {column.name!r} has {listed(values, 'value')}; a label must have two, "
-            "with empty cells where it is unknown"
-        )
-    return (is_value(column, positive, "dataset.positive") & labelled).astype(int), labelled
+    label = one_of_two(
+        column, positive, "dataset.positive", "a label", ", with empty cells where it is unknown"
+    )
+    return (label & labelled).astype(int), labelled
 
 
 def decisions(column: pd.Series, accepted: str) -> np.ndarray:
     """Who was accepted, shape (N,), bool."""
     refuse(column, column.isna(), "is no decision: complete or remove the row")
-    values = sorted(column.unique())
+    return one_of_two(column, accepted, "dataset.accepted", "a decision")
+
+
+def groups(column: pd.Series, advantaged: str) -> np.ndarray:
+    """The sensitive attribute in {−1, +1} of each row, shape (N,)."""
+    refuse(column, column.isna(), "is no sensitive attribute: complete or remove the row")
+    of_two = "the sensitive attribute", ": merge or remove rows"
+    return np.where(one_of_two(column, advantaged, "dataset.advantaged", *of_two), 1, -1)
+
+
+def one_of_two(column: pd.Series, value: str, key: str, what: str, remedy: str = "") -> np.ndarray:
+    """Which cells hold a value, shape (N,), bool, in a column that has one other.
+
+    Args:
+        column: text, None where missing.
+        value: see `features.is_value`.
+        key: likewise.
+        what: the column means.
+        remedy: what to do about a column of more or fewer values.
+
+    Raises:
+        FairAllError: if the column has not two values, or not this one.
+    """
+    values = sorted(column.dropna().unique())
     if len(values) != 2:
-        raise FairAllError(f"column {column.name!r} has {listed(values, 'value')}; a decision must have two")
-    return is_value(column, accepted, "dataset.accepted")
+        raise FairAllError(
+            f"column {column.name!r} has {listed(values, 'value')}; {what} must have two{remedy}"
+        )
+    return is_value(column, value, key)
 
 
 def revealed(
@@ -108,18 +134,23 @@ def recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
     return propensity
 
 
-def is_value(column: pd.Series, value: str, key: str) -> np.ndarray:
-    """Which cells hold a value: as the same text, number, or text up to case."""
-    found = (column == value).to_numpy()
-    if not found.any():
-        number = as_number(value)
-        same = {
-            text
-            for text in column.dropna().unique()
-            if (number is not None and as_number(text) == number) or text.casefold() == value.casefold()
-        }
-        found = column.isin(same).to_numpy()
-    if not found.any():
-        values = ", ".join(shown(text) for text in sorted(column.dropna().unique()))
-        raise FairAllError(f"{key}={shown(value)}: column {column.name!r} has no such value; it has {values}")
-    return found
+def estimated_propensity(
+    schema: Schema, features: np.ndarray, s: np.ndarray, accepted: np.ndarray, train: np.ndarray
+) -> np.ndarray:
+    """Estimate π(d=1 | x, s) by logistic regression on one-hot encoded x and s.
+
+    Args:
+        schema: the features of x.
+        features: x, shape (N, D).
+        s: sensitive attribute in {−1, +1}, shape (N,).
+        accepted: the decisions, shape (N,), bool.
+        train: indices of the rows to fit, which hold both decisions, shape (M,).
+
+    Returns:
+        Shape (N,), in (0, 1).
+    """
+    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))(torch.tensor(features)).numpy()
+    design = np.column_stack([inputs, s])
+    design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
+    fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
+    return fit.predict_proba(design)[:, 1]

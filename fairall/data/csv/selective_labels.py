@@ -170,8 +170,7 @@ def _name(feature: Feature, values: np.ndarray) -> str:
     """A region by the values in it."""
     low, high = values.min(), values.max()
     if feature.kind in DISCRETE:
-        levels = feature.levels or tuple(f"{code:g}" for code in feature.codes)
-        return f"with {feature.name}={levels[feature.codes.index(low)]}"
+        return f"with {feature.name}={feature.words[feature.codes.index(low)]}"
     return (
         f"with {feature.name} missing" if np.isnan(low) else f"with {feature.name} from {low:g} to {high:g}"
     )

@@ -5,24 +5,53 @@ from __future__ import annotations
 import warnings
 import zipfile
 from abc import abstractmethod
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from omegaconf import MISSING
 
+from fairall.config.checks import one_of, require
 from fairall.data.cells import listed, refuse
-from fairall.data.dataset import FixedTableDataset
+from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
-from fairall.data.raw.config import GroupedTableConfig, RawTableConfig
-from fairall.data.raw.files import find, raw_file
+from fairall.data.raw.files import RawTableConfig, find, raw_file
 from fairall.data.table import Sensitive, Table
 from fairall.errors import FairAllError
 
 SAS_TINY = 1e-78
 
 
-class RawTableDataset(FixedTableDataset):
+@dataclass
+class GroupsConfig:
+    """Raw values of a sensitive attribute that mean S = +1 and S = −1; people with others are left out."""
+
+    advantaged: list[str] = MISSING
+    disadvantaged: list[str] = MISSING
+
+
+@dataclass
+class GroupedTableConfig(RawTableConfig):
+    """Keys of a data set with a choice of sensitive attribute; `groups` has one entry for each."""
+
+    sensitive: str = MISSING
+    groups: dict[str, GroupsConfig] = MISSING
+
+    def validate(self) -> None:
+        """Check that both groups have values, and none in common."""
+        super().validate()
+        one_of("dataset.sensitive", self.sensitive, list(self.groups))
+        for name, groups in self.groups.items():
+            key = f"dataset.groups.{name}"
+            for side, values in (("advantaged", groups.advantaged), ("disadvantaged", groups.disadvantaged)):
+                require(len(values) > 0, f"{key}.{side}", values, "at least one value")
+            both = sorted(set(groups.advantaged) & set(groups.disadvantaged))
+            require(not both, f"{key}.disadvantaged", both, "values that are not advantaged")
+
+
+class RawTableDataset(TableDataset):
     """A data set built from columns of a raw file; the number of resulting rows is verified.
 
     Attributes:
@@ -41,7 +70,7 @@ class RawTableDataset(FixedTableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """See `Dataset.location`; if the raw file is missing, what gets it."""
+        """Path of the raw file; if it is missing, what gets it."""
         if found := find(config):
             return str(found)
         if config.download.url is None:
@@ -49,18 +78,18 @@ class RawTableDataset(FixedTableDataset):
         terms = " dataset.accept_terms=true" if config.download.terms else ""
         return f"not here: python -m fairall.data fetch {config.name}{terms}"
 
-    def rows_of(self, path: Path) -> pd.DataFrame:
+    def read(self, path: Path) -> pd.DataFrame:
         """The raw rows of a file; raises as `read_columns`."""
         return read_columns(path, self.columns)
 
     def fetch(self) -> Path:
-        """See `Dataset.fetch`."""
+        """The verified raw file, downloaded if not found; raises as `raw_file`."""
         return raw_file(self.config)
 
-    def whole(self) -> Table:
-        """See `FixedTableDataset.whole`."""
+    def load(self) -> Table:
+        """The result of `recipe`, whose number of rows is verified."""
         path = self.fetch()
-        raw = self.rows_of(path)
+        raw = self.read(path)
         try:
             for name in self.columns:
                 if name not in self.words:
@@ -76,32 +105,24 @@ class RawTableDataset(FixedTableDataset):
         return table
 
 
-class GroupedTableDataset(RawTableDataset):
-    """A data set with a choice of sensitive attribute and of its two groups (`dataset.sensitive`)."""
+def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFrame, np.ndarray, Sensitive]:
+    """The rows of the two groups, S of each, shape (N,), and its raw column.
 
-    config: GroupedTableConfig
-    config_type = GroupedTableConfig
-
-    def of_groups(self, raw: pd.DataFrame) -> tuple[pd.DataFrame, np.ndarray, Sensitive]:
-        """The rows of the two groups, S of each, shape (N,), and its raw column.
-
-        Raises:
-            FairAllError: if no row has one of the groups' values.
-        """
-        name = self.config.sensitive
-        groups = self.config.groups[name]
-        column = raw[name].astype(str)
-        for side, values in vars(groups).items():
-            for value in values:
-                if not (column == value).any():
-                    raise FairAllError(
-                        f"dataset.groups.{name}.{side}: no row has {value!r}; there "
-                        f"are {listed(sorted(column.unique()), 'value')}"
-                    )
-        advantaged, disadvantaged = (column.isin(values) for values in vars(groups).values())
-        kept = advantaged | disadvantaged
-        s = np.where(advantaged[kept], 1, -1)
-        return raw[kept], s, Sensitive.of(column[kept], s)
+    Raises:
+        FairAllError: if no row has one of the groups' values.
+    """
+    groups = config.groups[config.sensitive]
+    column = raw[config.sensitive].astype(str)
+    for side, values in vars(groups).items():
+        for value in values:
+            if not (column == value).any():
+                raise FairAllError(
+                    f"dataset.groups.{config.sensitive}.{side}: no row has {value!r}; there are "
+                    f"{listed(sorted(column.unique()), 'value')}"
+                )
+    kept = column.isin([*groups.advantaged, *groups.disadvantaged])
+    s = np.where(column[kept].isin(groups.advantaged), 1, -1)
+    return raw[kept], s, Sensitive.of(column[kept], s)
 
 
 def label_of(column: pd.Series) -> np.ndarray:

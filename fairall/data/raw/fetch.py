@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from fairall.data.raw.config import DownloadConfig
+from omegaconf import MISSING
+
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
 
@@ -16,6 +18,16 @@ if TYPE_CHECKING:
 
 RETRIES = 2
 TIMEOUT = (10.0, 30.0)  # seconds to connect, and between bytes
+
+
+@dataclass
+class DownloadConfig:
+    """URL, checksum, size in bytes and terms of use of a raw file; no URL where it may not be fetched."""
+
+    url: str | None = MISSING
+    sha256: str | None = MISSING
+    size: int | None = MISSING
+    terms: str | None = MISSING
 
 
 def fetch(download: DownloadConfig, folder: Path) -> Path:

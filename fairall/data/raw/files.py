@@ -1,14 +1,28 @@
-"""Locations of raw files."""
+"""Raw files that cannot be redistributed: where they are, and whether they are the published ones."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairall.data.raw.config import RawTableConfig
-from fairall.data.raw.fetch import fetch
+from omegaconf import MISSING
+
+from fairall.data.dataset import TableConfig
+from fairall.data.raw.fetch import DownloadConfig, fetch
 from fairall.errors import FairAllError
 from fairall.storage.files import sha256, why_no_file
+
+
+@dataclass
+class RawTableConfig(TableConfig):
+    """Keys of a data set built from a raw file that cannot be redistributed."""
+
+    raw_file: str | None = MISSING
+    known_files: list[str] = MISSING
+    rows: int | None = MISSING
+    download: DownloadConfig = field(default_factory=DownloadConfig)
+    accept_terms: bool = MISSING
 
 
 def raw_file(config: RawTableConfig) -> Path:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairall.data.csv.formatted import formatted, point_groups_thousands
+from fairall.data.csv.formatted import is_formatted, point_groups_thousands
 
 NOT_FORMATTED = [
     "", "12", "-12", "+5", "1.5", "1e5", "$", "%", "-", "5 kg", "10-20", "2020-01-01", "1.2.3", "1,2,3",
@@ -11,36 +11,36 @@ NOT_FORMATTED = [
 
 
 @pytest.mark.parametrize(
-    ("cell", "marks", "plain"),
+    "cell",
     [
-        ("$2,546.20", "a currency sign and thousands separators", "2546.20"),
-        ("1.234,56 €", "a currency sign and thousands separators", "1234.56"),
-        ("-$5", "a currency sign", "-5"),
-        ("R$ 10", "a currency sign", "10"),
-        ("EUR 1,234", "a currency sign and a thousands separator or a decimal comma", None),
-        ("1.234 €", "a currency sign", None),
-        ("0.125 €", "a currency sign", "0.125"),
-        ("12 %", "a percent sign", "12"),
-        ("1 234", "thousands separators", "1234"),
-        ("1\u202f234,5", "thousands separators", "1234.5"),
-        ("1'234.50", "thousands separators", "1234.50"),
-        ("1.234.567", "thousands separators", "1234567"),
-        ("1,23,456.78", "thousands separators", "123456.78"),
-        ("1,234", "a thousands separator or a decimal comma", None),
-        ("0,123", "a decimal comma", "0.123"),
-        ("3,5", "a decimal comma", "3.5"),
-        ("(1,234.00)", "thousands separators and parentheses for a minus sign", "-1234.00"),
-        ("−5", "a dash for a minus sign", "-5"),
-        ("5-", "its sign at the end", "-5"),
+        "$2,546.20",
+        "1.234,56 €",
+        "-$5",
+        "R$ 10",
+        "EUR 1,234",
+        "1.234 €",
+        "0.125 €",
+        "12 %",
+        "1 234",
+        "1\u202f234,5",
+        "1'234.50",
+        "1.234.567",
+        "1,23,456.78",
+        "1,234",
+        "0,123",
+        "3,5",
+        "(1,234.00)",
+        "−5",
+        "5-",
     ],
 )
-def test_a_formatted_number(cell: str, marks: str, plain: str | None) -> None:
-    assert formatted(cell) == (marks, plain)
+def test_a_formatted_number(cell: str) -> None:
+    assert is_formatted(cell)
 
 
 @pytest.mark.parametrize("cell", NOT_FORMATTED)
 def test_what_is_no_formatted_number(cell: str) -> None:
-    assert formatted(cell) is None
+    assert not is_formatted(cell)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from fairall.data.csv.propensity import estimated_propensity
+from fairall.data.csv.roles import estimated_propensity
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
 from fairall.online.initial_policy import LoggedPolicy, LoggedPolicyConfig

@@ -14,9 +14,8 @@ import pooch
 import pytest
 
 from fairall.data.__main__ import main
-from fairall.data.raw.config import DownloadConfig, RawTableConfig
-from fairall.data.raw.fetch import RETRIES, fetch
-from fairall.data.raw.files import cache_folder, find, raw_file, searched_folders, verified
+from fairall.data.raw.fetch import RETRIES, DownloadConfig, fetch
+from fairall.data.raw.files import RawTableConfig, cache_folder, find, raw_file, searched_folders, verified
 from fairall.errors import FairAllError
 
 CONTENT = random.Random(0).randbytes(200_000)

@@ -1,0 +1,151 @@
+"""Base class of data sets whose people are drawn from a known distribution."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+import torch
+from omegaconf import MISSING
+from torch import Tensor
+
+from fairall.config.checks import at_least, random_state
+from fairall.config.schema import DatasetConfig, ScalerRows
+from fairall.data.dataset import Dataset
+from fairall.data.dynamics import Dynamics, DynamicsConfig
+from fairall.data.features import Schema
+from fairall.data.people import People
+from fairall.data.prepared import PreparedData, Scaler
+from fairall.data.table import Sensitive, Table
+from fairall.randomness import SeedStreams
+
+
+@dataclass
+class SampleSizesConfig:
+    """Number of people drawn for each role."""
+
+    pool: int = MISSING
+    validation: int = MISSING
+    test: int = MISSING
+
+
+@dataclass
+class GeneratedConfig(DatasetConfig):
+    """Keys of a data set whose people are drawn."""
+
+    random_state: int = MISSING
+    rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
+    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
+
+    def validate(self) -> None:
+        """Check random state, sample sizes and dynamics."""
+        super().validate()
+        random_state("dataset.random_state", self.random_state)
+        for name, rows in vars(self.rows).items():
+            at_least(f"dataset.rows.{name}", rows, 10)
+        self.dynamics.validate()
+
+
+@dataclass(frozen=True)
+class Individuals:
+    """People before scaling; all arrays have the same shape.
+
+    Attributes:
+        s: sensitive attribute in {−1, +1}.
+        label: proxy label ỹ in {0, 1}.
+        values: features and variables hidden from learners, by name.
+    """
+
+    s: np.ndarray
+    label: np.ndarray
+    values: dict[str, np.ndarray]
+
+
+I = TypeVar("I", bound=Individuals)  # noqa: E741
+
+
+class GeneratedDataset(Dataset, Generic[I]):
+    """Pool, validation and test people fixed by `random_state`; applicants drawn per seed.
+
+    The pool also serves as training rows, which scale the applicants.
+
+    Attributes:
+        schema: the features, which are among `Individuals.values`.
+        stream: name of the random numbers of the fixed people.
+        sensitive: the raw column of s, if there is one.
+    """
+
+    config: GeneratedConfig
+    config_type: ClassVar[type[DatasetConfig]] = GeneratedConfig
+    schema: Schema
+    stream: ClassVar[str]
+    sensitive: Sensitive | None = None
+
+    @abstractmethod
+    def draw(self, streams: SeedStreams, n: int) -> I:
+        """N new people per seed, arrays of shape (E, n)."""
+
+    @abstractmethod
+    def dynamics(self, scaler: Scaler) -> Dynamics:
+        """How people change when they are accepted.
+
+        Args:
+            scaler: of their features.
+        """
+
+    def individuals(self, role: str, n: int) -> I:
+        """N people of a role, determined by `random_state`; arrays of shape (n,)."""
+        drawn = self.draw(SeedStreams([self.config.random_state], f"{self.stream} {role}"), n)
+        first: dict[str, Any] = {
+            name: {key: values[0] for key, values in of.items()} if isinstance(of, dict) else of[0]
+            for name, of in vars(drawn).items()
+        }
+        return type(drawn)(**first)
+
+    def features(self, individuals: Individuals) -> np.ndarray:
+        """Features of people, shape (..., D)."""
+        return np.stack([individuals.values[name] for name in self.schema.names], axis=-1)
+
+    def people(self, individuals: I, scaler: Scaler) -> People:
+        """Scaled people."""
+        x = scaler.transform(self.features(individuals))
+        return People(x, float32(individuals.s), float32(individuals.label))
+
+    def load(self) -> Table:
+        """The pool; columns hidden from learners follow the features."""
+        pool = self.individuals("pool", self.config.rows.pool)
+        names = dict.fromkeys([*self.schema.names, *pool.values])
+        x = pd.DataFrame({name: pool.values[name] for name in names})
+        return Table.fully_labelled(
+            self.schema, x, pool.s.astype(int), pool.label.astype(int), self.sensitive
+        )
+
+    def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
+        """Fixed people of each role, scaled, with the generator of applicants."""
+        sizes = self.config.rows
+        in_pool = self.features(self.individuals("pool", sizes.pool))
+        of_pool = Scaler(self.schema.measured(in_pool), scaler)
+
+        def fixed(role: str, n: int) -> People:
+            individuals = self.individuals(role, n)
+            return self.people(individuals, of_pool.of_file(self.features(individuals)))
+
+        pool = fixed("pool", sizes.pool)
+        return PreparedData(
+            scaler=of_pool,
+            train=pool,
+            validation=fixed("validation", sizes.validation),
+            test=fixed("test", sizes.test),
+            pool=pool,
+            pool_table=self.table(),
+            draw=lambda streams, n: self.people(self.draw(streams, n), of_pool),
+            dynamics=self.dynamics(of_pool),
+        )
+
+
+def float32(values: np.ndarray) -> Tensor:
+    """An array as a tensor of single precision."""
+    return torch.tensor(values, dtype=torch.float32)

@@ -1,0 +1,76 @@
+"""Tables of data sets, and what their features and cells mean."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairall.data.dataset import TableConfig, TableDataset
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.splits import ROLES, Splits
+from fairall.data.table import Table
+from fairall.errors import FairAllError
+
+
+class Drawn(TableDataset):
+    """Rows drawn when loaded, with splits of their own."""
+
+    loaded = 0
+
+    def load(self) -> Table:
+        self.loaded += 1
+        grade, s = np.arange(40.0), np.tile([-1, 1], 20)
+        schema = Schema([Feature("grade", Kind.REAL)])
+        table = Table.fully_labelled(schema, pd.DataFrame({"grade": grade}), s, (grade > 20).astype(int))
+        rows = np.arange(40)
+        splits = Splits(train=rows[:20], validation=rows[20:30], test=rows[30:], pool=rows[10:20])
+        return replace(table, splits=splits, notes=("a note",), warnings=("a warning",))
+
+
+def test_a_table_is_loaded_once_and_may_bring_its_splits_notes_and_warnings() -> None:
+    source = Drawn(TableConfig("x.Drawn", "drawn", 0.5))
+    data = source.prepare()
+    assert source.table() is source.table()
+    assert source.loaded == 1
+    assert [len(getattr(data, role)) for role in ROLES] == [20, 10, 10, 10]
+    np.testing.assert_array_equal(data.pool_table.x["grade"], np.arange(10, 20))
+    assert (data.notes, data.warnings) == (("a note",), ("a warning",))
+    assert data.pool_table.splits is None
+    assert data.schema.mean == (9.5,)
+
+
+@pytest.mark.parametrize(
+    ("codes", "levels", "fill", "told"),
+    [
+        ((1.0, 3.0, 2.0), (), None, "has codes that do not ascend"),
+        ((1.0, 2.0), ("a",), None, "needs a text for each code, or none"),
+        ((1.0, 2.0), ("a", "a"), None, "needs a text for each code, or none"),
+        ((1.0, 2.0), ("a", "b"), 3.0, "has a fill that is none of its codes"),
+        ((1.0,), (), None, "takes 2 codes or more, not 1"),
+    ],
+)
+def test_a_feature_that_cannot_be_is_refused(
+    codes: tuple[float, ...], levels: tuple[str, ...], fill: float | None, told: str
+) -> None:
+    with pytest.raises(FairAllError, match=f"feature 'size' .*{told}"):
+        Feature("size", Kind.CATEGORICAL, codes, levels, fill)
+
+
+def test_cells_mean_the_same_in_a_training_file_and_of_people_to_decide_on() -> None:
+    size = Feature.discrete("size", ["10", "Large", "(missing)"], fill=1.0, missing=("NA",))
+    cells = pd.Series(["10", " Large ", "NA", None, 10, 10.0, "10.0", "large", "na", "Paris"], name="size")
+    exact, unknown = size.read(cells)
+    np.testing.assert_array_equal(exact, [1, 2, *[np.nan] * 2, 1, 1, *[np.nan] * 4])
+    assert unknown.tolist() == [False] * 6 + [True] * 4
+    spelt, unknown = size.read(cells, exact=False)
+    np.testing.assert_array_equal(spelt, [1, 2, *[np.nan] * 2, 1, 1, 1, 2, *[np.nan] * 2])
+    assert unknown.tolist() == [False] * 9 + [True]
+    assert size.encode(cells).tolist() == [1, 2, 3, 3, 1, 1, 1, 1, 1, 1]
+    income = Feature("income", Kind.REAL, fill=5.0, missing=("-99",))
+    numbers = pd.Series(["1e3", " 2 ", "-99", None, 7, "-99.0"], name="income", dtype=object)
+    assert income.encode(numbers).tolist() == [1000, 2, 5, 5, 7, -99]
+    values, unknown = income.read(numbers, exact=False)
+    np.testing.assert_array_equal(values, [1000, 2, np.nan, np.nan, 7, np.nan])
+    assert not unknown.any()
+    assert income.read(pd.Series([np.inf, -99.0, 1.0]), exact=False)[1].tolist() == [True, False, False]
