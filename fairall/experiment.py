@@ -34,7 +34,7 @@ from fairall.tracking.client import how_to_look, page_address
 from fairall.tracking.outbox import Outbox, Sent
 from fairall.worlds.world import World
 
-DEFAULTS = "defaults"  # value of `hyperparameters` without a file of conf/hparams/
+DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def untuned(config: Config, learner: Learner) -> list[str]:
     if config.hyperparameters != DEFAULTS or not learner.learns:
         return []
     model, dataset = config.model.name, config.dataset.name
-    return [f"there is no conf/hparams/{model}/{dataset}.yaml, so {model} has the defaults of its own file"]
+    return [f"no hyperparameters are selected for {model} on {dataset}, so it has the defaults of its file"]
 
 
 def show_result(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:

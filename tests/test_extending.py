@@ -107,7 +107,7 @@ def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
     command = "python -m fairall -cd conf model=logistic_ips preset=quick seeds=1"
     source = own_method / "logistic_ips.py"
     first, again = ended(command, own_method), ended(command, own_method)
-    assert again.stdout.startswith("Note: there is no conf/hparams/logistic_ips/credit.yaml")
+    assert again.stdout.startswith("Note: no hyperparameters are selected for logistic_ips on credit")
     assert "Already done" in again.stdout
     text = source.read_text()
     source.write_text(text + "\n# Another idea.\n")

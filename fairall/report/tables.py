@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from fairall.config.paths import configuration_root
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import UNTESTED
@@ -291,8 +288,10 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
 
 def _selected(model: str, dataset: str) -> dict[str, Any]:
     """The paper's hyperparameters by dotted key of the `model` node."""
-    file = configuration_root() / "conf" / "hparams" / model / f"{dataset}.yaml"
-    return flattened(OmegaConf.to_container(OmegaConf.load(file).model)) if file.exists() else {}
+    from fairall.config.sources import hyperparameters
+
+    selected = hyperparameters(model, dataset).get("model")
+    return flattened(selected) if selected else {}
 
 
 def _value(value: Any) -> str:
