@@ -26,7 +26,7 @@ from fairall.results.paper import paper_metrics
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
 from fairall.results.write import write_result
-from fairall.runtime.processor import prepare_processor, short_of_memory
+from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
 from fairall.storage.run_folder import RunFolder

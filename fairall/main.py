@@ -23,7 +23,7 @@ from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
 from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
-from fairall.runtime.setup import prepare_process, run_command
+from fairall.runtime.process import prepare_process, run_command
 from fairall.tuning.sweeper import TARGET as STUDY_SWEEPER
 from fairall.tuning.sweeper import directions_of, register_sweeper
 

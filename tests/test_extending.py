@@ -110,7 +110,9 @@ def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
     assert again.stdout.startswith("Note: no hyperparameters are selected for logistic_ips on credit")
     assert "Already done" in again.stdout
     text = source.read_text()
-    source.write_text(text + "\n# Another idea.\n")
+    source.write_text(text + "\n# A comment.\n")
+    assert "Already done" in ended(command, own_method).stdout
+    source.write_text(text + "\nANOTHER_IDEA = True\n")
     edited = ended(command, own_method)
     source.write_text(text)
     assert "Already done" not in edited.stdout
