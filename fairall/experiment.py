@@ -182,5 +182,4 @@ def show_result(plain: dict[str, Any], summary: dict[str, Any], folder: Path, di
     look, sent = how_to_look(plain), Sent.read(folder)
     if look is not None and sent.result:
         display.say(f"MLflow:  {look}")
-        if sent.experiment is not None:  # runs that older versions logged have none
-            display.say(f"         {page_address(plain, sent.experiment)}")
+        display.say(f"         {page_address(plain, sent.experiment)}")

@@ -315,7 +315,7 @@ def other_runs(runs: Sequence[Run]) -> Table:
         rows.append(Row(labels.dataset(run.name("dataset")), name, [Cell(text) for text in texts]))
         records.append({
             **{group: run.name(group) for group in ("dataset", "model", "initial_policy")},
-            "cost": run.cost, "preset": run.config.get("preset"), "seeds": len(run.seeds),
+            "cost": run.cost, "preset": run.config["preset"], "seeds": len(run.seeds),
             **{key: float(s.mean()) if len(s) else None for key, s in measured.items()},
             "folder": where,
         })  # fmt: skip
