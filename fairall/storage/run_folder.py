@@ -106,7 +106,7 @@ class RunFolder:
         return (self.path / "DONE").exists()
 
     def damaged(self, among: Collection[str] | None = None) -> list[str]:
-        """Files of a result that are missing or differ from their checksum in DONE, see `files.damaged`."""
+        """Files of a result that are missing or differ from their checksum in DONE (`files.damaged`)."""
         return damaged(self.path / "DONE", among)
 
     def damage(self, among: Collection[str] | None = None) -> str | None:
