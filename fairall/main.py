@@ -130,7 +130,7 @@ def _options(words: list[str]) -> argparse.Namespace:
     """
     parser = get_args_parser()
     parser.allow_abbrev = False
-    parser.error = _refuse  # type: ignore[method-assign]
+    parser.error = _refuse
     options = parser.parse_intermixed_args(words)
     try:
         parser.parse_args(words)

@@ -96,7 +96,7 @@ class RunFolder:
             FairAllError: as `read_stored`.
         """
         path = self.path / "config.yaml"
-        text = path.read_text(errors="replace") if path.exists() else ""
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
         heading, _, content = text.partition("\n")
         return read_stored(path) if heading == f"{HEADING}{sha256_of_text(content)}" else None
 
@@ -193,9 +193,9 @@ class RunFolder:
         return path
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a text file of the result, in the encoding of the locale."""
+        """Write a text file of the result, as UTF-8."""
         with atomic(self.file(name)) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
 
     def write_table(self, table: pd.DataFrame) -> None:
         """Write metrics.csv."""
@@ -214,11 +214,6 @@ class RunFolder:
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write summary.json."""
         self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-
-    def write_card(self, text: str) -> None:
-        """Write model_card.md."""
-        with atomic(self.file(CARD)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
 
     def read_summary(self) -> dict[str, Any]:
         """Read summary.json."""
