@@ -140,7 +140,7 @@ def test_an_own_initial_policy(tmp_path: Path) -> None:
     assert (run.stderr, run.returncode) == ("", 0)
     assert "fairlog on credit, threshold initial policy" in run.stdout
     source = tmp_path / "threshold.py"
-    source.write_text(source.read_text() + "\n# Another idea.\n")
+    source.write_text(source.read_text() + "\nANOTHER_IDEA = True\n")
     assert "Already done" not in ended(command, tmp_path).stdout
     refused(f"{command} initial_policy.mistakes=0.5", tmp_path, "initial_policy.mistakes=0.5 is not possible")
     refused(f"{command} initial_policy.abov=3", tmp_path, "did you mean initial_policy.above?")
