@@ -2,7 +2,7 @@
 
 import sys
 
-from fairall.runtime.setup import run_command
+from fairall.runtime.process import run_command
 
 
 def main() -> int:

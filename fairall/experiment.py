@@ -25,7 +25,7 @@ from fairall.results.paper import paper_metrics
 from fairall.results.terminal import Display
 from fairall.results.title import run_title
 from fairall.results.write import write_result
-from fairall.runtime.processor import prepare_processor, short_of_memory
+from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
 from fairall.storage.run_folder import RunFolder
@@ -33,7 +33,7 @@ from fairall.tracking.client import how_to_look, page_address
 from fairall.tracking.outbox import Outbox, Sent
 from fairall.worlds.world import World
 
-DEFAULTS = "defaults"  # value of `hyperparameters` without a file of conf/hparams/
+DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def untuned(config: Config, learner: Learner) -> list[str]:
     if config.hyperparameters != DEFAULTS or not learner.learns:
         return []
     model, dataset = config.model.name, config.dataset.name
-    return [f"there is no conf/hparams/{model}/{dataset}.yaml, so {model} has the defaults of its own file"]
+    return [f"no hyperparameters are selected for {model} on {dataset}, so it has the defaults of its file"]
 
 
 def show_result(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
@@ -183,5 +183,4 @@ def show_result(plain: dict[str, Any], summary: dict[str, Any], folder: Path, di
     look, sent = how_to_look(plain), Sent.read(folder)
     if look is not None and sent.result:
         display.say(f"MLflow:  {look}")
-        if sent.experiment is not None:  # runs that older versions logged have none
-            display.say(f"         {page_address(plain, sent.experiment)}")
+        display.say(f"         {page_address(plain, sent.experiment)}")

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
 import fairall
-from fairall.config.completion import FLAGS, WITH_CHOICE, WITH_VALUE
 from fairall.config.compose import register
 from fairall.config.help import help_text
 from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
 from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
-from fairall.runtime.setup import prepare_process, run_command
+from fairall.runtime.process import prepare_process, run_command
 from fairall.tuning.sweeper import TARGET as STUDY_SWEEPER
 from fairall.tuning.sweeper import directions_of, register_sweeper
 
@@ -95,6 +95,9 @@ def _run(words: list[str]) -> int:
     try:
         register()
         register_sweeper()
+        if "--version" in words:  # Hydra's parser would print that of Hydra
+            print(f"fairall {fairall.__version__}")
+            return 0
         options = _options(words)
         if options.help:
             print(help_text(options.overrides, options.config_dir))
@@ -106,8 +109,6 @@ def _run(words: list[str]) -> int:
             from fairall.report.show import show
 
             show(options.overrides[1:])
-        elif options.version:
-            print(f"fairall {fairall.__version__}")
         else:
             main()
     except JobFailedError:
@@ -121,32 +122,15 @@ def _run(words: list[str]) -> int:
     return 0
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Raise FairAllError, where argparse would print its usage over many lines."""
-        raise FairAllError(f"{message}; see --help")
-
-
 def _options(words: list[str]) -> argparse.Namespace:
-    """The options of Hydra's command line (https://hydra.cc/docs/advanced/hydra-command-line-flags).
+    """The options of Hydra's command line, by its own parser.
 
     Raises:
         FairAllError: where Hydra could not read the words.
     """
-    parser = _Parser(add_help=False, allow_abbrev=False)
-    for flag in FLAGS:
-        parser.add_argument(*flag.split(), action="store_true")
-    for option in WITH_VALUE:
-        parser.add_argument(*option.split())
-    for option, values in WITH_CHOICE.items():
-        optional = option.startswith("--info")
-        parser.add_argument(
-            *option.split(),
-            choices=values,
-            nargs="?" if optional else None,
-            const="all" if optional else None,
-        )
-    parser.add_argument("overrides", nargs="*")
+    parser = get_args_parser()
+    parser.allow_abbrev = False
+    parser.error = _refuse
     options = parser.parse_intermixed_args(words)
     try:
         parser.parse_args(words)
@@ -157,6 +141,11 @@ def _options(words: list[str]) -> argparse.Namespace:
     if options.config_dir is not None and not Path(options.config_dir).is_dir():
         raise FairAllError(f"-cd {options.config_dir}: there is no such folder")
     return options
+
+
+def _refuse(message: str) -> NoReturn:
+    """Raise FairAllError, where argparse would print its usage over many lines."""
+    raise FairAllError(f"{message}; see --help")
 
 
 if __name__ == "__main__":

@@ -107,10 +107,12 @@ def test_editing_an_own_method_makes_a_new_run(own_method: Path) -> None:
     command = "python -m fairall -cd conf model=logistic_ips preset=quick seeds=1"
     source = own_method / "logistic_ips.py"
     first, again = ended(command, own_method), ended(command, own_method)
-    assert again.stdout.startswith("Note: there is no conf/hparams/logistic_ips/credit.yaml")
+    assert again.stdout.startswith("Note: no hyperparameters are selected for logistic_ips on credit")
     assert "Already done" in again.stdout
     text = source.read_text()
-    source.write_text(text + "\n# Another idea.\n")
+    source.write_text(text + "\n# A comment.\n")
+    assert "Already done" in ended(command, own_method).stdout
+    source.write_text(text + "\nANOTHER_IDEA = True\n")
     edited = ended(command, own_method)
     source.write_text(text)
     assert "Already done" not in edited.stdout
@@ -142,7 +144,7 @@ def test_an_own_initial_policy(tmp_path: Path) -> None:
     assert (run.stderr, run.returncode) == ("", 0)
     assert "fairlog on credit, threshold initial policy" in run.stdout
     source = tmp_path / "threshold.py"
-    source.write_text(source.read_text() + "\n# Another idea.\n")
+    source.write_text(source.read_text() + "\nANOTHER_IDEA = True\n")
     assert "Already done" not in ended(command, tmp_path).stdout
     refused(f"{command} initial_policy.mistakes=0.5", tmp_path, "initial_policy.mistakes=0.5 is not possible")
     refused(f"{command} initial_policy.abov=3", tmp_path, "did you mean initial_policy.above?")

@@ -63,7 +63,7 @@ def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
     assert {"equalized_odds", "missed", "summary.mean_equalized_odds.mean", "summary.missed"} <= logged
 
     # Another content of the file is another run; readers need no module of the user's.
-    (tmp_path / "my_measures.py").write_text(code + "\n# edited\n")
+    (tmp_path / "my_measures.py").write_text(code + "\nEDITED = True\n")
     told(f"{command} tracking.enabled=false")
     (tmp_path / "my_measures.py").unlink()
     runs = sorted((tmp_path / "outputs" / "runs").glob("*/*/*/DONE"))

@@ -29,10 +29,12 @@ def choices(own: str | None = None) -> dict[str, dict[str, Path]]:
         own: a folder of the user's configurations (`-cd`); of two files of a name Hydra takes ours.
     """
     found: defaultdict[str, dict[str, Path]] = defaultdict(dict)
-    for folder in (configuration_root() / "conf", *([] if own is None else [Path(own)])):
+    shipped = configuration_root() / "conf"
+    for folder in (shipped, *([] if own is None else [Path(own)])):
         for path in sorted(folder.glob("*/**/*.yaml")):
-            # conf/fewer is chosen by preset=fast.
-            if not (path.is_relative_to(folder / "fewer") or path.stem.startswith("_")):
+            # conf/fewer is chosen by preset=fast, conf/hparams by model and dataset.
+            chosen = folder == shipped and path.relative_to(folder).parts[0] in ("fewer", "hparams")
+            if not (chosen or path.stem.startswith("_")):
                 found[path.parent.relative_to(folder).as_posix()].setdefault(path.stem, path)
     for path in sorted(sweeps_folder().glob("[!_]*.yaml")):
         found["sweeps"].setdefault(path.stem, path)

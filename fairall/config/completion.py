@@ -15,22 +15,12 @@ from fairall.errors import FairAllError
 
 SHELLS = ("bash", "zsh")
 COMMANDS = ("completion", "list", "show")
-# Options of Hydra's command line (https://hydra.cc/docs/advanced/hydra-command-line-flags) by their names.
-FLAGS = (
-    "--help -h",
-    "--version",
-    "--hydra-help",
-    "--multirun -m",
-    "--run -r",
-    "--resolve",
-    "--shell-completion -sc",
-)
-WITH_VALUE = (
-    "--config-dir -cd", "--config-name -cn", "--config-path -cp", "--package -p", "--experimental-rerun",
-)  # fmt: skip
+# Options of Hydra's command line, by what they take.
+FLAGS = ("--help", "--version", "--hydra-help", "--multirun", "--run", "--resolve", "--shell-completion")
+WITH_VALUE = ("--config-dir", "-cd", "--config-name", "--config-path", "--package", "--experimental-rerun")
 WITH_CHOICE = {
-    "--cfg -c": ("job", "hydra", "all"),
-    "--info -i": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
+    "--cfg": ("job", "hydra", "all"),
+    "--info": ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath"),
 }
 
 
@@ -60,15 +50,12 @@ def completions(words: Sequence[str]) -> list[str]:
     """
     *before, word = words or [""]
     previous = before[-1] if before else ""
-    for names, values in WITH_CHOICE.items():
-        if previous in names.split():
-            return _beginning(word, values)
-    if any(previous in names.split() for names in WITH_VALUE):
+    if previous in WITH_CHOICE:
+        return _beginning(word, WITH_CHOICE[previous])
+    if previous in WITH_VALUE:
         return []
     if word.startswith("-"):
-        return _beginning(
-            word, [name for names in (*FLAGS, *WITH_VALUE, *WITH_CHOICE) for name in names.split()]
-        )
+        return _beginning(word, [*FLAGS, *WITH_VALUE, *WITH_CHOICE])
     own = next((value for name, value in pairwise(before) if name in ("-cd", "--config-dir")), None)
     key, equals, value = word.partition("=")
     if equals:

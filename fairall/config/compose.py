@@ -13,8 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 from yaml import MarkedYAMLError
 
 from fairall.config.messages import in_one_line
-from fairall.config.paths import configuration_root, sweeps_folder
-from fairall.config.schema import Config, register_schema, register_sweeps
+from fairall.config.paths import configuration_root
+from fairall.config.schema import Config, register_schema
+from fairall.config.sources import register_sources
 from fairall.config.validation import typed
 from fairall.config.words import override
 from fairall.errors import FairAllError
@@ -25,9 +26,9 @@ PLACES = ("outputs_dir=", "tracking.")  # overrides that do not change results
 
 @functools.cache
 def register() -> None:
-    """Make the schema and the files of sweeps/ known to Hydra, once in a process."""
+    """Make the schema, sweeps/ and conf/hparams/ known to Hydra, once in a process."""
     register_schema()
-    register_sweeps(sweeps_folder())
+    register_sources()
 
 
 def searched_folder(folder: Path) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any, ClassVar
 
 from omegaconf import MISSING, OmegaConf
@@ -269,16 +268,3 @@ def register_schema() -> None:
         schema[group] = {}
         OmegaConf.set_struct(schema[group], False)
     ConfigStore.instance().store(name="schema", node=schema)
-
-
-def register_sweeps(folder: Path) -> None:
-    """Register the files of `folder` with Hydra as choices of the group `sweeps`, which may set any value.
-
-    With a search path instead, Hydra would offer every file of the parent folder as a choice.
-    """
-    from hydra.core.config_store import ConfigStore
-
-    for path in folder.glob("*.yaml"):
-        ConfigStore.instance().store(
-            group="sweeps", name=path.stem, node=OmegaConf.load(path), package="_global_"
-        )

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairall.runtime.setup import refuse_unknown, run_command
+from fairall.runtime.process import refuse_unknown, run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`, for instance dataset.accept_terms=true.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairall.config.checks import TRUST, whole_number
-from fairall.runtime.setup import run_command
+from fairall.runtime.process import run_command
 
 if TYPE_CHECKING:
     from fairall.decide.deciding import Decided

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairall.config.checks import TRUST, whole_number
-from fairall.runtime.setup import run_command
+from fairall.runtime.process import run_command
 from fairall.runtime.signals import Stopped
 
 COMMANDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairall.models.memory import Memory
 from fairall.online.training import Training
-from fairall.runtime.processor import available_memory
+from fairall.runtime.process import available_memory
 
 PROCESS = 500e6  # bytes of Python, torch and the other libraries
 DECISION = 32  # bytes of a decision: those of reference policies, and what measures and tables take of it

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairall.config.checks import whole_number
-from fairall.runtime.setup import run_command
+from fairall.runtime.process import run_command
 
 if TYPE_CHECKING:
     from fairall.results.finished import Collection

@@ -19,7 +19,6 @@ RULE = (
 # Keys of the problem in which compared runs may differ.
 COMPARED = (
     "seed", "seeds",
-    "evaluation.bootstrap", "dataset.encoding",  # keys of older versions
     # The cost and the initial policy in use have keys of their own.
     "dataset.cost", "dataset.initial_policies",
     "dataset.drop", "dataset.kinds", "dataset.max_categories", "dataset.max_count",

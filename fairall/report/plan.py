@@ -212,7 +212,7 @@ def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
             names = list(dict.fromkeys(one.removeprefix(f"{key}=") for one in axis))
             for (picked,) in _expanded([word]):
                 if picked not in axis:
-                    near = nearest(picked.removeprefix(f"{key}="), names, key)
+                    near = nearest(picked.removeprefix(f"{key}="), names)
                     raise FairAllError(f"{picked}: not among these runs{near}; there are {', '.join(names)}")
 
 

@@ -18,7 +18,6 @@ from fairall.storage.run_folder import CARD, RunFolder
 from fairall.tracking.outbox import Sent
 
 UNKNOWN = "not known, as for trials of a sweep; config.yaml has every value"
-SHOWN = ("measures", "references", "evaluation", "notes", "warnings")  # of summary.json, beside `aggregate`
 
 
 def show(words: Sequence[str]) -> None:
@@ -47,11 +46,6 @@ def show(words: Sequence[str]) -> None:
 def _finished(folder: RunFolder, display: Display) -> None:
     path = folder.path
     run = read_named(path)
-    lacking = [name for name in SHOWN if name not in run.summary]
-    if lacking:
-        raise FairAllError(
-            f"{path}: made by an older version, without {lacking[0]}; run it anew with force=true"
-        )
     for note in run.summary["notes"]:
         display.say(f"Note: {note}.")
     # Outputs may have been moved since: MLflow's database is beside the runs.
@@ -65,8 +59,7 @@ def _finished(folder: RunFolder, display: Display) -> None:
         display.say("MLflow:  not logged, by tracking.enabled=false")
     for figure in sorted(path.glob("figures/*")):
         display.say(f"Figure:  {figure}")
-    if (path / CARD).exists():
-        display.say(f"Card:    {path / CARD}")
+    display.say(f"Card:    {path / CARD}")
     display.say(f"Policy:  {path / 'policy'}")
     display.say(f"Command: {sent.command or UNKNOWN}")
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from omegaconf import OmegaConf
-
-from fairall.config.paths import configuration_root
 from fairall.metrics import Quantity
 from fairall.report import labels
 from fairall.report.comparable import UNTESTED
@@ -289,8 +286,10 @@ def hyperparameter_table(planned: Sequence[Planned]) -> Table:
 
 def _selected(model: str, dataset: str) -> dict[str, Any]:
     """The paper's hyperparameters by dotted key of the `model` node."""
-    file = configuration_root() / "conf" / "hparams" / model / f"{dataset}.yaml"
-    return flattened(OmegaConf.to_container(OmegaConf.load(file).model)) if file.exists() else {}
+    from fairall.config.sources import hyperparameters
+
+    selected = hyperparameters(model, dataset).get("model")
+    return flattened(selected) if selected else {}
 
 
 def _value(value: Any) -> str:
@@ -314,7 +313,7 @@ def other_runs(runs: Sequence[Run]) -> Table:
         rows.append(Row(labels.dataset(run.name("dataset")), name, [Cell(text) for text in texts]))
         records.append({
             **{group: run.name(group) for group in ("dataset", "model", "initial_policy")},
-            "cost": run.cost, "preset": run.config.get("preset"), "seeds": len(run.seeds),
+            "cost": run.cost, "preset": run.config["preset"], "seeds": len(run.seeds),
             **{key: float(s.mean()) if len(s) else None for key, s in measured.items()},
             "folder": where,
         })  # fmt: skip

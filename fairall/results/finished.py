@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 
-from fairall.config.stored import read_stored
 from fairall.errors import FairAllError
 from fairall.metrics import Quantity
 from fairall.storage.identity import configuration_key
@@ -29,7 +28,7 @@ class Run:
     Attributes:
         path: its folder.
         config: as plain containers.
-        summary: `per_seed`, `aggregate` and, of newer versions, `measures` and `references`; plain units.
+        summary: content of summary.json; plain units.
         table: metrics.csv, a row per seed and time step.
         finished: time of completion, seconds since the epoch.
     """
@@ -61,9 +60,8 @@ class Run:
 
     @cached_property
     def measures(self) -> list[Quantity]:
-        """The measures in metrics.csv; none for runs of versions that did not list them."""
-        listed = self.summary.get("measures", {}).items()
-        return [Quantity.from_plain(name, plain) for name, plain in listed]
+        """The measures in metrics.csv."""
+        return [Quantity.from_plain(name, plain) for name, plain in self.summary["measures"].items()]
 
     def per_seed(self, measure: str) -> pd.Series:
         """A measure of summary.json by seed, plain units; seeds without a value are left out."""
@@ -73,9 +71,9 @@ class Run:
     def reference(self, policy: str, measure: str) -> dict[str, Any] | None:
         """Mean, std and interval of a measure for a policy of `references.REFERENCES`, plain units.
 
-        None where the data do not allow it, and for runs of versions that did not measure it.
+        None where the data do not allow it.
         """
-        return self.summary.get("references", {}).get(policy, {}).get(measure)
+        return self.summary["references"].get(policy, {}).get(measure)
 
     def last(self, measure: str) -> pd.Series:
         """A column of metrics.csv at the last time step by seed; empty where it has no values."""
@@ -156,7 +154,9 @@ def read_run(path: Path) -> Run:
     if damage is not None:
         raise FairAllError(f"{damage}; the same command makes it again")
     try:
-        config = read_stored(path / "config.yaml")
+        config = RunFolder(path).read_config()
+        if config is None:
+            raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
         summary = json.loads((path / "summary.json").read_text())
         table = pd.read_csv(path / "metrics.csv")
         run = Run(path, config, summary, table, done.stat().st_mtime)

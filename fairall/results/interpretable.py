@@ -10,11 +10,7 @@ CAUTION = "preset=quick: do not interpret its numbers"
 
 
 def interpretable(config: Mapping[str, Any]) -> bool:
-    """Whether the numbers of a run or study may be interpreted.
-
-    Args:
-        config: with `preset`, which configurations of older versions lack.
-    """
+    """Whether the numbers of a run or study may be interpreted, by the `preset` of its configuration."""
     return config.get("preset") != QUICK
 
 

@@ -185,7 +185,7 @@ def noise(summary: Mapping[str, Any]) -> str:
         f"Noise of the evaluation people, which these intervals leave out: {people} {split} people{worth} "
         f"give the utility a standard error of {100 * error:.1f}"
     )
-    of_dpu = evaluation.get("dpu_standard_error")  # runs of older versions have none
+    of_dpu = evaluation["dpu_standard_error"]
     if of_dpu is None:
         return f"{said}."
     groups = [(s, summary["groups"][name]) for s, name in ((-1, "disadvantaged"), (1, "advantaged"))]

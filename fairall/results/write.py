@@ -21,7 +21,7 @@ from fairall.results.paper import paper_metrics
 from fairall.results.references import oracle_decisions, reference_histories, references
 from fairall.results.summary import measure_table, summarise
 from fairall.results.title import run_title
-from fairall.storage.run_folder import RunFolder
+from fairall.storage.run_folder import CARD, RunFolder
 from fairall.worlds.drift import Course, Drift
 from fairall.worlds.measures import adaptation_time
 
@@ -64,7 +64,7 @@ def write_result(training: Training, plain: dict[str, Any], folder: RunFolder) -
     ]
     folder.write_table(table)
     folder.write_summary(summary)
-    folder.write_card(model_card(plain, summary, folder.path.name))
+    folder.write_text(CARD, model_card(plain, summary, folder.path.name))
     paths = [folder.file(f"policy/{name}") for name in (CONFIG, FEATURES, WEIGHTS, SUMS)]
     Policy.of(training.learner, data).save(paths[0].parent, plain)
     _draw(training, plain, table, summary["references"], folder)

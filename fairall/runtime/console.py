@@ -37,7 +37,7 @@ class AnyConsole(Console):
         super().__init__(**as_it_is | options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """See `Console.render_str`."""
+        """The text with the characters replaced that the encoding lacks."""
         return super().render_str(shown(text, self.encoding), **options)
 
     def on_broken_pipe(self) -> None:

@@ -1,9 +1,166 @@
-"""Names of processes across machines, and whether a process is still running."""
+"""Settings of the process, made once by every entry point; its name, threads and memory."""
 
 from __future__ import annotations
 
+import argparse
+import atexit
+import ctypes
+import difflib
+import gc
 import os
+import select
 import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from fairall.runtime import signals, terminal
+from fairall.runtime.credentials import withheld
+
+# Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
+# million objects that stay: with Python's 700 a short command searches them a dozen times.
+GARBAGE = 20_000
+BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
+# Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+LARGEST_MMAP_THRESHOLD = 32 << 20  # bytes; the largest value that glibc accepts
+MEMINFO, CONTAINER_LIMIT = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
+NEVER = 2**31 - 1  # bytes of free memory above which some is returned
+
+
+def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None = None) -> int:
+    """Prepare the process and run a command; report an interruption in one line on standard error.
+
+    The command sees its words without user and password of the addresses in them (`credentials`). One whose
+    output is read no further, as by `| head -1`, ends silently.
+
+    Args:
+        command: takes the words and returns the exit code. Slow imports belong inside it.
+        words: of the command line; None: those of the process.
+
+    Returns:
+        The exit code.
+    """
+    prepare_process()
+    try:
+        code = command(sys.argv[1:] if words is None else [withheld(word) for word in words])
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if not _output_dropped():
+            raise
+        return BROKEN_PIPE
+    except KeyboardInterrupt as interruption:
+        then = interruption.then if isinstance(interruption, signals.Stopped) else signals.RESUMES
+        print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
+        return signals.exit_code(interruption)
+
+
+def refuse_unknown(words: Sequence[str], commands: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """End with a usage error and the nearest command if the first word, options aside, is not a command."""
+    first = next((word for word in words if not word.startswith("-")), None)
+    if first is None or first in commands:
+        return
+    near = difflib.get_close_matches(first, commands, n=1)
+    hint = f", did you mean {near[0]}?" if near else ""
+    parser.error(f"no command {first!r}{hint}; there are {', '.join(commands)}")
+
+
+def _output_dropped() -> bool:
+    """Discard what is still to be written to an output that nobody reads; whether there is one.
+
+    Without this Python would try to write it at its end, and report that.
+    """
+    poll = select.poll()
+    poll.register(1, 0)
+    poll.register(2, 0)
+    unread = [descriptor for descriptor, event in poll.poll(0) if event & (select.POLLERR | select.POLLHUP)]
+    for descriptor in unread:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    return bool(unread)
+
+
+def prepare_process() -> None:
+    """Set up encodings, log levels, environment, garbage collector, import path and signal handlers.
+
+    User and password of addresses are withheld from the words of the process, which Hydra reads too.
+
+    Call first in every command, before numpy and torch are imported. Calling it again changes nothing.
+
+    Raises:
+        SystemExit: if the current folder has been deleted.
+    """
+    terminal.prepare()
+    # Read once, when numpy and torch are imported.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Hydra then raises what it would otherwise print over many lines.
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    gc.set_threshold(GARBAGE)
+    # Python searches for garbage once more at its end, which takes a second when all is freed anyway.
+    atexit.register(gc.freeze)
+    # Methods and data sets of one's own may lie in the current folder, however the command was started.
+    current = str(Path.cwd())
+    if current not in sys.path:
+        sys.path.append(current)
+    withheld(os.environ.get("MLFLOW_TRACKING_URI", ""))
+    sys.argv[1:] = map(withheld, sys.argv[1:])
+    signals.listen()
+
+
+def numba_version() -> str | None:
+    """Version of numba; None where it is not installed or switched off by NUMBA_DISABLE_JIT."""
+    try:
+        return version("numba") if os.environ.get("NUMBA_DISABLE_JIT", "0") == "0" else None
+    except PackageNotFoundError:
+        return None
+
+
+def available_memory() -> int | None:
+    """Bytes of memory that are left, within the limit of a container; None where that is unknown."""
+    try:
+        meminfo = dict(line.split(":") for line in MEMINFO.read_text().splitlines())
+        available = int(meminfo["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError):
+        return None
+    with suppress(OSError, ValueError):  # without a limit it says "max"
+        available = min(available, int(CONTAINER_LIMIT.read_text()))
+    return available
+
+
+@contextmanager
+def short_of_memory() -> Iterator[None]:
+    """Raise MemoryError where torch raises RuntimeError because memory is exhausted."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "allocate memory" in str(error):
+            raise MemoryError from error
+        raise
+
+
+def prepare_processor() -> None:
+    """Give torch one thread, flush denormal numbers to zero, and keep freed memory.
+
+    Operations of this size gain nothing from several threads, which wait for each other at the end of each
+    and lose much time where another process has one of the cores. Compiled code has threads of its own
+    (`fairall.nn.native.calls`).
+
+    Adam moments of weights without a gradient shrink towards zero, and a processor takes many times longer
+    for denormal numbers than for others. A training step frees memory that the next one needs again; glibc's
+    allocator is set to keep it.
+    """
+    import torch  # slow, and `--help` needs the versions alone
+
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    if sys.platform == "linux":
+        allocator = ctypes.CDLL(None)
+        if hasattr(allocator, "mallopt"):
+            allocator.mallopt(M_MMAP_THRESHOLD, LARGEST_MMAP_THRESHOLD)
+            allocator.mallopt(M_TRIM_THRESHOLD, NEVER)
 
 
 def this_process() -> str:

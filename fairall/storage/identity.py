@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import inspect
+import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fairall.runtime.processor import numba_version
+from fairall.runtime.process import numba_version
 
 # Keys that say where results are kept, how they are shown and where the data came from.
 IRRELEVANT = (
@@ -25,13 +27,13 @@ IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_
 # Keys of `evaluation` that add to a result and change no other part of it; `run_id` takes the functions of
 # the measures, and the decisions.
 FURTHER_OUTPUTS = ("measures", "decisions")
-# Folders and files of the package whose code determines the numbers of a result. Values that config/ holds
-# enter an identity with the configuration, those that a file in data/ holds with the data.
+# Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
+# identity with the configuration, those in files of data/ with the data.
 COMPUTING = (
     "data", "nn", "models", "worlds", "online", "metrics.py", "policy.py", "randomness.py",
     "results/decisions.py", "results/groups.py", "results/latent_quality.py",
     "results/references.py", "results/selection.py", "results/summary.py", "results/write.py",
-    "runtime/processor.py",
+    "runtime/process.py",
 )  # fmt: skip
 # Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
@@ -45,12 +47,36 @@ def code_and_versions() -> str:
 
 
 def code_hash(package: Path) -> str:
-    """Hash of the names and contents of the files of `package` that compute, see `computing_files`."""
-    digest = hashlib.sha256()
-    for path in computing_files(package):
-        digest.update(path.relative_to(package).as_posix().encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    """Hash of the names and syntax trees of the files of `package` that compute."""
+    files = computing_files(package)
+    parts = [f"{path.relative_to(package).as_posix()} {syntax_hash(path.read_bytes())}" for path in files]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def syntax_hash(source: bytes) -> str:
+    """Hash of a module's syntax tree without what cannot change a number.
+
+    That is: comments, docstrings and other strings that stand alone, layout, and the messages of exceptions.
+    Empty fields are left out too, such as those that a new version of Python adds for syntax that the module
+    does not use, so that the hash is the same in all versions that read the module in the same way.
+    """
+    return hashlib.sha256(repr(_syntax(ast.parse(source))).encode()).hexdigest()
+
+
+def _syntax(node: Any) -> Any:
+    """A syntax tree as nested lists: name of the node, names and values of its fields."""
+    if isinstance(node, list):
+        return [_syntax(one) for one in node if not (isinstance(one, ast.Expr) and _is_text(one.value))]
+    if not isinstance(node, ast.AST):
+        return node
+    if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+        node.exc.args = [x for x in node.exc.args if not (_is_text(x) or isinstance(x, ast.JoinedStr))]
+    fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
+    return [type(node).__name__, *((name, _syntax(value)) for name, value in fields)]
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def computing_files(package: Path) -> list[Path]:
@@ -84,7 +110,7 @@ def defines_problem(key: str) -> bool:
 
 def configuration_key(config: dict[str, Any]) -> str:
     """Equal for configurations, as plain containers, that determine equal results."""
-    return repr(ordered(determining(config)))
+    return json.dumps(determining(config), sort_keys=True, default=str)
 
 
 def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
@@ -104,18 +130,17 @@ def run_id(config: dict[str, Any], data_fingerprint: str, *of_users: object) -> 
         config: the resolved configuration as plain containers.
         data_fingerprint: hash of the data's content.
         of_users: functions, and objects whose classes, may come from outside this package; the files that
-            define them enter the identity.
+            define them enter the identity by their syntax trees.
     """
     own_code = [source for made in of_users for source in _sources(made)]
     with_decisions = config["evaluation"]["decisions"]
-    determined_by = repr(
-        (ordered(determining(config)), with_decisions, data_fingerprint, code_and_versions(), own_code)
-    )
-    return hashlib.sha256(determined_by.encode()).hexdigest()[:12]
+    code = (code_and_versions(), own_code)
+    determined_by = (configuration_key(config), with_decisions, data_fingerprint, *code)
+    return hashlib.sha256(repr(determined_by).encode()).hexdigest()[:12]
 
 
 def _sources(made: Any) -> list[str]:
-    """Hashes of the files that define a function, or the class of an object and its ancestors.
+    """Syntax hashes of the files that define a function, or the class of an object and its ancestors.
 
     Files of this package and of torch are left out; a function is named too.
     """
@@ -126,12 +151,5 @@ def _sources(made: Any) -> list[str]:
         for ancestor in parts
         if ancestor.__module__.split(".")[0] not in ("fairall", "torch", "builtins", "abc")
     }
-    hashes = sorted(hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in files if file)
+    hashes = sorted(syntax_hash(Path(file).read_bytes()) for file in files if file)
     return [made.__qualname__, *hashes] if is_function else hashes
-
-
-def ordered(node: Any) -> Any:
-    """Plain containers with every mapping as a list of its items, sorted by key."""
-    if isinstance(node, dict):
-        return [(key, ordered(value)) for key, value in sorted(node.items())]
-    return node

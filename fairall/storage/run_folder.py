@@ -7,10 +7,11 @@ import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
+from fairall.config.stored import read_stored
 from fairall.errors import FairAllError
 from fairall.runtime.signals import Stopped
 from fairall.storage.checkpoint import Checkpoint
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
 ANEW = "anew"  # subfolder for the folder of a new result while there is an old one
 # Files and folders of a result.
-CARD = "model_card.md"  # results of older versions have none
+CARD = "model_card.md"
 FILES, PARTS = ("config.yaml", "metrics.csv", "summary.json", CARD), ("figures", "policy")
 DECISIONS = "decisions.csv"  # of runs with evaluation.decisions
-SUM = "# sha256 of what follows: "
+HEADING = "# Configuration of a run of fairall, format 2; sha256 of what follows: "
 
 
 class RunFolder:
@@ -86,16 +87,18 @@ class RunFolder:
     def write_config(self, config: dict[str, Any]) -> None:
         """Write config.yaml, headed by its checksum: a damaged file must not be taken for another run's."""
         content = OmegaConf.to_yaml(OmegaConf.create(config))
-        self.write_text("config.yaml", f"{SUM}{sha256_of_text(content)}\n{content}")
+        self.write_text("config.yaml", f"{HEADING}{sha256_of_text(content)}\n{content}")
 
     def read_config(self) -> dict[str, Any] | None:
-        """config.yaml as plain containers; None if it is missing or damaged."""
+        """config.yaml as plain containers; None if it is missing, damaged or of an earlier format.
+
+        Raises:
+            FairAllError: as `read_stored`.
+        """
         path = self.path / "config.yaml"
-        text = path.read_text(errors="replace") if path.exists() else ""
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
         heading, _, content = text.partition("\n")
-        if heading != f"{SUM}{sha256_of_text(content)}":
-            return None
-        return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.create(content)))
+        return read_stored(path) if heading == f"{HEADING}{sha256_of_text(content)}" else None
 
     @property
     def done(self) -> bool:
@@ -103,14 +106,14 @@ class RunFolder:
         return (self.path / "DONE").exists()
 
     def damaged(self, among: Collection[str] | None = None) -> list[str]:
-        """Files of a result that are missing or differ from their checksum in DONE, see `files.damaged`."""
+        """Files of a result that are missing or differ from their checksum in DONE (`files.damaged`)."""
         return damaged(self.path / "DONE", among)
 
     def damage(self, among: Collection[str] | None = None) -> str | None:
         """What is wrong with a complete result, in words; None for nothing. Arguments as for `damaged`."""
         wrong = self.damaged(among)
         if wrong == ["DONE"]:
-            return "DONE is damaged, or of an earlier version of fairall"
+            return "DONE is damaged"
         return f"{wrong[0]} is damaged or missing" if wrong else None
 
     def intact(self, log: Log = ignore) -> bool:
@@ -190,9 +193,9 @@ class RunFolder:
         return path
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a text file of the result, in the encoding of the locale."""
+        """Write a text file of the result, as UTF-8."""
         with atomic(self.file(name)) as temporary:
-            temporary.write_text(text)
+            temporary.write_text(text, encoding="utf-8")
 
     def write_table(self, table: pd.DataFrame) -> None:
         """Write metrics.csv."""
@@ -211,11 +214,6 @@ class RunFolder:
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write summary.json."""
         self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-
-    def write_card(self, text: str) -> None:
-        """Write model_card.md."""
-        with atomic(self.file(CARD)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
 
     def read_summary(self) -> dict[str, Any]:
         """Read summary.json."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fairall.runtime.setup import refuse_unknown, run_command
+from fairall.runtime.process import refuse_unknown, run_command
 
 EPILOGUE = """\
 KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER says where runs are; tracking.uri=URI names
@@ -44,7 +44,6 @@ def _sync(overrides: Sequence[str]) -> int:
     from fairall.config.compose import compose_config, plain_tracking
     from fairall.errors import FairAllError, count
     from fairall.results.finished import collect, read_run
-    from fairall.runtime.credentials import withheld
     from fairall.storage.run_folder import RunFolder
     from fairall.tracking.outbox import Outbox
 
@@ -64,10 +63,8 @@ def _sync(overrides: Sequence[str]) -> int:
     sent, failed = 0, 0
     for run in tracked:
         config = run.config | {"outputs_dir": outputs}
-        if uri := config["tracking"]["uri"]:  # versions before kept user and password
-            config["tracking"] = config["tracking"] | {"uri": withheld(uri)}
         if moved:
-            config["tracking"] = elsewhere | {"register": run.config["tracking"].get("register")}
+            config["tracking"] = elsewhere | {"register": run.config["tracking"]["register"]}
         try:
             with RunFolder(run.path).locked(log=print):
                 read_run(run.path)  # again: another process may have restarted it

@@ -26,7 +26,7 @@ class Sent:
     Attributes:
         command: command line of the user.
         parent: MLflow id of the parent run, if there is one.
-        experiment: MLflow id of its experiment.
+        experiment: MLflow id of its experiment, once the result has been logged.
         cpu_seconds: of the process that computed the result.
         result: whether the result has been logged.
         source: MLflow's tags of the command's program and commit, see `source_tags`.
@@ -34,7 +34,7 @@ class Sent:
 
     command: str = ""
     parent: str | None = None
-    experiment: str | None = None
+    experiment: str = ""
     cpu_seconds: float | None = None
     result: bool = False
     source: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Outbox:
         self._folder = folder
         self._say = say
         self._enabled = config["tracking"]["enabled"]
-        self._name: str = config["tracking"].get("register") or ""  # older configurations have no such key
+        self._name: str = config["tracking"]["register"] or ""
         self._warned = False
 
     @contextmanager

@@ -55,8 +55,8 @@ class RunLogger:
         # Nested runs have them too, so that MLflow's search compares seeds as well.
         self._tags = {f"fairall.{group}": name for group, name in self._names.items()}
         self._tags["fairall.cost"] = str(config["cost"]["value"])
-        if preset := config.get("preset"):  # absent from runs of older versions
-            self._tags[PRESET_TAG] = preset
+        if config["preset"]:
+            self._tags[PRESET_TAG] = config["preset"]
 
     def begin(self, command: str, source: Mapping[str, str]) -> str:
         """Create a parent run, RUNNING, with the parameters; return its MLflow id.
@@ -193,8 +193,7 @@ class RunLogger:
                 self._client.log_artifact(parent, str(folder / name))
         log_folder(self._client, parent, folder / "figures", "figures")
         self._client.set_tag(parent, NOTE_TAG, note_of_run(self._config, summary, self.experiment, parent))
-        if fingerprint := summary.get("data", {}).get("fingerprint"):  # absent from runs of older versions
-            self._log_data(parent, fingerprint)
+        self._log_data(parent, summary["data"]["fingerprint"])
         self._log_policy(parent, folder, [of_seed["seed"] for of_seed in summary["per_seed"]])
 
     def _log_data(self, run: str, fingerprint: str) -> None:

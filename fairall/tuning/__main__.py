@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from fairall.runtime.setup import refuse_unknown, run_command
+from fairall.runtime.process import refuse_unknown, run_command
 
 EPILOGUE = """\
 outputs_dir=FOLDER or hydra.sweeper.storage=URL selects the database of the studies."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
-from fairall.config.paths import configuration_root
+from fairall.config.sources import hyperparameters
 from fairall.errors import FairAllError
 from fairall.storage.files import atomic
 from fairall.tuning.progress import mean_and_std
@@ -40,7 +39,7 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
         raise FairAllError(f"{study.name} has no finished trial to export yet")
     point = chosen.point
     names = {group: study.settings.get(f"{group}.name", point.get(group)) for group in ("model", "dataset")}
-    node = _known(names)
+    node = OmegaConf.create(hyperparameters(str(names["model"]), str(names["dataset"])))
     node.hyperparameters = f"selected by the sweep {study.name}"
     for key, value in point.items():
         if "." in key:
@@ -59,14 +58,6 @@ def export(study: SharedStudy, folder: Path) -> tuple[Path, str]:
     groups = {key: value for key, value in point.items() if "." not in key and key not in names}
     words = ["python", "-m", "fairall", "-cd", str(folder), *words_of({**names, **groups})]
     return path, shlex.join([*words, f"hparams={study.name}"])
-
-
-def _known(names: Mapping[str, object]) -> DictConfig:
-    """Content of the file of conf/hparams/ for a model and a data set; empty where there is none."""
-    path = configuration_root() / "conf" / "hparams" / str(names["model"]) / f"{names['dataset']}.yaml"
-    loaded = OmegaConf.load(path) if path.exists() else OmegaConf.create({})
-    assert isinstance(loaded, DictConfig)
-    return loaded
 
 
 def _read(value: Any) -> Any:

@@ -16,7 +16,7 @@ from fairall.models.vae import ConditionalVAE
 from fairall.nn.native.calls import use_threads
 from fairall.results.selection import latent_selection_metrics
 from fairall.results.terminal import Display
-from fairall.runtime.processor import prepare_processor, short_of_memory
+from fairall.runtime.process import prepare_processor, short_of_memory
 
 
 @short_of_memory()

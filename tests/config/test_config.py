@@ -7,11 +7,17 @@ from typing import Any, get_type_hints
 
 import pytest
 import yaml
+from omegaconf import OmegaConf
 
+from fairall.config.choices import load_yaml
+from fairall.config.compose import compose_all, searched_folder
+from fairall.config.compose import compose_config as compose
 from fairall.config.paths import configuration_root
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
+from fairall.config.sources import hyperparameters
 from fairall.config.validation import validate
 from fairall.errors import FairAllError
+from fairall.storage.identity import flattened
 from tests.conftest import ComposeConfig
 
 NEEDED = ("path", "label", "positive", "sensitive", "advantaged")  # of a table nobody else knows
@@ -367,8 +373,7 @@ def test_hyperparameters_are_the_papers(
     model: str, dataset: str, paper: dict[str, Any], compose_config: ComposeConfig
 ) -> None:
     printed = printed_hyperparameters(paper, model, dataset)
-    file = configuration_root() / "conf" / "hparams" / model / f"{dataset}.yaml"
-    written = yaml.safe_load(file.read_text())
+    written = hyperparameters(model, dataset)
     assert written["model"] == printed
     assert written["hyperparameters"] == "the paper's selection"
     assert set(written) <= {"model", "hyperparameters", "schedule"}
@@ -418,13 +423,41 @@ def test_nobody_has_selected_hyperparameters_for_other_tables(
     assert config.hyperparameters == "defaults"
 
 
-@pytest.mark.parametrize(
-    ("model", "dataset"),
-    [
-        (path.parent.name, path.stem)
-        for path in sorted((configuration_root() / "conf" / "hparams").glob("*/*.yaml"))
-    ],
-)
-def test_hyperparameters_belong_to_a_model_and_a_data_set_that_are_there(model: str, dataset: str) -> None:
-    assert model in GROUPS["model"]
-    assert dataset in GROUPS["dataset"]
+SELECTED = [
+    (path.stem, dataset)
+    for path in sorted((configuration_root() / "conf" / "hparams").glob("*.yaml"))
+    for dataset in load_yaml(path)
+]
+"""Pairs of a model and a data set with values in conf/hparams/."""
+
+
+def test_every_pair_with_selected_hyperparameters_has_them() -> None:
+    assert len(SELECTED) == 85
+    composed = compose_all([f"model={model}", f"dataset={dataset}"] for model, dataset in SELECTED)
+    for (model, dataset), config in zip(SELECTED, composed, strict=True):
+        selected = flattened(hyperparameters(model, dataset))
+        assert selected["hyperparameters"] != "defaults"
+        assert {key: OmegaConf.select(config, key) for key in selected} == selected
+    others = [pair for pair in itertools.product(GROUPS["model"], GROUPS["dataset"]) if pair not in SELECTED]
+    for config in compose_all([f"model={model}", f"dataset={dataset}"] for model, dataset in others[::7]):
+        assert config.hyperparameters == "defaults"
+
+
+def test_typed_values_win_over_selected_ones_and_those_of_another_pair_can_be_chosen() -> None:
+    typed = compose_all(
+        [
+            ["model=fairlog", "dataset=credit", "model.lambda_=7"],
+            ["model=fairlog", "dataset=credit", "hparams=fairlog/compas"],
+        ]
+    )
+    assert [config.model.lambda_ for config in typed] == [7, 4]
+
+
+def test_a_folder_of_ones_own_has_hyperparameters_of_a_pair(tmp_path: Path) -> None:
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "mine.yaml").write_text("defaults: [credit, _self_]\nname: mine\n")
+    own = tmp_path / "hparams" / "fairlog" / "mine.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# @package _global_\nhyperparameters: by hand\nmodel: {lambda_: 9}\n")
+    config = compose(searched_folder(tmp_path), "model=fairlog", "dataset=mine")
+    assert (config.hyperparameters, config.model.lambda_) == ("by hand", 9)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
 from fairall.config.validation import typed
@@ -66,11 +65,12 @@ def lay_down(folder: Path, *words: str, shift: float = 0.1, number: int = 0) -> 
     path = models / config["dataset"]["name"] / f"{number:012x}"
     path.mkdir(parents=True)
     run = RunFolder(path)
-    run.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.create(config)))
+    run.write_config(config)
     run.write_table(table)
     first, last = config["evaluation"]["window"]
     # As a run does: from what it measured, not from what seven digits keep of it.
-    run.write_summary(summarise(table, window=(first, last), further={}))
+    summary = summarise(table, window=(first, last), further={})
+    run.write_summary(summary | {"references": {"accept_all": {}, "reject_all": {}}})
     run.finish()
     return path
 
@@ -86,7 +86,7 @@ def add_references(path: Path, policy: str = "accept_all", /, **measures: float)
     run = RunFolder(path)
     summary = run.read_summary()
     of_policy = {name: {"mean": mean, "std": None, "interval": None} for name, mean in measures.items()}
-    references = {"accept_all": {}, "reject_all": {}} | summary.get("references", {}) | {policy: of_policy}
+    references = summary["references"] | {policy: of_policy}
     run.write_summary(summary | {"references": references})
     run.finish()
     return path
@@ -95,7 +95,6 @@ def add_references(path: Path, policy: str = "accept_all", /, **measures: float)
 def set_preset(path: Path, preset: str) -> Path:
     """Gives a run the key `preset` in its config.yaml."""
     run = RunFolder(path)
-    config = OmegaConf.load(path / "config.yaml")
-    run.write_text("config.yaml", OmegaConf.to_yaml(OmegaConf.merge(config, {"preset": preset})))
+    run.write_config((run.read_config() or {}) | {"preset": preset})
     run.finish()
     return path

@@ -1,5 +1,4 @@
 import functools
-from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -44,16 +43,6 @@ def test_what_a_comparison_is_about_may_differ(word: str) -> None:
     (group,) = grouped({"a": run(), "b": run(*word.split())})
     assert list(group.runs) == ["a", "b"]
     assert group.title == "German Credit, c = 0.5, harsh initial policy"
-
-
-def test_runs_of_versions_that_had_other_keys_are_compared() -> None:
-    old = run()
-    config = {name: dict(node) if isinstance(node, dict) else node for name, node in old.config.items()}
-    config["dataset"]["encoding"] = "one_hot"
-    config["evaluation"]["bootstrap"] = 1000
-    del config["protocol"]["inputs"]
-    (group,) = grouped({"new": run(), "old": replace(old, config=config)})
-    assert list(group.runs) == ["new", "old"]
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,17 @@ def _replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
     return damage
 
 
+def _of_the_earlier_format(path: Path) -> None:
+    """Whose first line had the sum alone."""
+    heading, _, content = (path / "config.yaml").read_text().partition("\n")
+    (path / "config.yaml").write_text(f"# sha256 of what follows: {heading.split()[-1]}\n{content}")
+
+
+def _of_four_seeds(path: Path) -> None:
+    run = RunFolder(path)
+    run.write_config((run.read_config() or {}) | {"seeds": 4})
+
+
 def _of_another(path: Path) -> None:
     lines = (path / "metrics.csv").read_text().splitlines()
     cells = lines[-1].split(",")
@@ -53,13 +64,13 @@ def _of_another(path: Path) -> None:
         (lambda path: (path / "summary.json").unlink(), "summary.json is missing"),
         (lambda path: (path / "config.yaml").unlink(), "config.yaml is missing"),
         (lambda path: (path / "metrics.csv").write_text(""), "cannot be read"),
-        (lambda path: (path / "config.yaml").write_text("model: [\n"), "cannot be read"),
-        (lambda path: (path / "config.yaml").write_text("just words"), "cannot be read"),
+        (lambda path: (path / "config.yaml").write_text("just words"), "damaged or of an earlier version"),
+        (_of_the_earlier_format, "config.yaml is missing, damaged or of an earlier version of fairall"),
         (_cut("summary.json"), "cannot be read"),
-        (_cut("config.yaml"), "cannot be read"),
+        (_cut("config.yaml"), "damaged or of an earlier version"),
         (_cut("metrics.csv"), "metrics.csv has"),
         (_replaced("metrics.csv", "effective_dpu,", "effective_other,"), "lacks the column effective_dpu"),
-        (_replaced("config.yaml", "seeds: 3", "seeds: 4"), "summary.json has 3 seeds, config.yaml 4"),
+        (_of_four_seeds, "summary.json has 3 seeds, config.yaml 4"),
         (_of_another, "of different results"),
     ],
 )

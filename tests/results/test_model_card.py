@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,10 @@ from fairall.config.choices import shown
 from fairall.config.paths import configuration_root
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
-from fairall.results.finished import read_run
 from fairall.results.groups import groups
 from fairall.results.interpretable import CAUTION
 from fairall.results.model_card import CAVEATS, TERMS, described, model_card, page_of, share
 from fairall.storage.run_folder import CARD, RunFolder
-from fairall.tracking.client import Store
-from fairall.tracking.outbox import Outbox
 from tests.conftest import run_folder, typed
 
 CHECKOUT = Path(__file__).parents[2]
@@ -167,23 +163,3 @@ def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
     assert str(tmp_path) not in card
     assert "was not checked by fairall" in card
     assert "| S = +1 (male) |" in card
-
-
-@pytest.mark.parametrize("tracked", [False, True])
-def test_a_result_without_a_card_is_read_and_logged(
-    tracked: bool, folder: Path, tmp_path: Path, empty_store: Callable[[Path], str]
-) -> None:
-    old = Path(shutil.copytree(folder, tmp_path / "runs" / "fairlog" / "credit" / folder.name))
-    (old / CARD).unlink()
-    RunFolder(old).finish()
-    assert RunFolder(old).damaged() == []
-    run = read_run(old)
-    if tracked:
-        empty_store(tmp_path)
-        tracking = {"enabled": True, "uri": None, "experiment": "fairall"}
-        config = run.config | {"tracking": tracking, "outputs_dir": str(tmp_path)}
-        assert Outbox(config, old, print).send()
-        store = Store(config)
-        (logged,) = store.search("tags.`fairall.kind` = 'command'")
-        kept = {item.path for item in store.client.list_artifacts(logged.info.run_id)}
-        assert kept == {"config.yaml", "metrics.csv", "summary.json", "figures"}

@@ -18,6 +18,7 @@ from fairall.storage.identity import (
     computing_files,
     determining,
     run_id,
+    syntax_hash,
 )
 
 PACKAGE = Path(fairall.__file__).parent
@@ -62,10 +63,10 @@ def package(tmp_path: Path) -> Path:
     ["config/messages.py", "results/terminal.py", "storage/files.py", "data/describe.py", "data/__main__.py",
      "data/raw/fetch.py", "main.py", "errors.py", "report/tables.py"],
 )  # fmt: skip
-def test_a_mended_message_keeps_the_identity(name: str, package: Path) -> None:
+def test_code_that_does_not_compute_keeps_the_identity(name: str, package: Path) -> None:
     before = code_hash(package)
     with (package / name).open("a") as file:
-        file.write("# mended\n")
+        file.write("CHANGED = 1\n")
     assert code_hash(package) == before == code_hash(PACKAGE)
 
 
@@ -73,13 +74,80 @@ def test_a_mended_message_keeps_the_identity(name: str, package: Path) -> None:
     "name",
     ["data/splits.py", "data/csv/reader.py", "nn/adam.py", "models/objectives.py", "online/loop.py",
      "metrics.py", "randomness.py", "policy.py", "results/summary.py", "results/decisions.py",
-     "results/latent_quality.py", "results/selection.py", "results/write.py", "runtime/processor.py"],
+     "results/latent_quality.py", "results/selection.py", "results/write.py", "runtime/process.py"],
 )  # fmt: skip
 def test_changed_computation_changes_the_identity(name: str, package: Path) -> None:
     before = code_hash(package)
     with (package / name).open("a") as file:
-        file.write("# changed\n")
+        file.write("CHANGED = 1\n")
     assert code_hash(package) != before
+
+
+SOURCE = '''
+"""A module."""
+RATE = 0.1  # of learning
+"""Of what comes."""
+
+def scaled(x, by=None):
+    """x times a rate."""
+    if x is None:
+        raise ValueError(f"{x} cannot be " "scaled")
+    return x[1:] * RATE
+'''
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("A module.", "One module."),
+        ("x times a rate.", "What is scaled."),
+        ("Of what comes.", "For all."),
+        ("  # of learning", ""),
+        ("\n    return", "\n\n    # The result.\n    return"),
+        ("x[1:] * RATE", "(\n        x[1:]\n        * RATE\n    )"),
+        ("cannot be ", "must not be "),
+    ],
+)
+def test_sentences_and_layout_are_not_part_of_the_identity(old: str, new: str) -> None:
+    assert old in SOURCE
+    assert syntax_hash(SOURCE.replace(old, new).encode()) == syntax_hash(SOURCE.encode())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0.1", "0.2"),
+        ("x[1:]", "x[:1]"),
+        ("by=None", "by"),
+        ("by=None", "by=0"),
+        ("* RATE", "+ RATE"),
+        ("is None", "is not None"),
+        ("ValueError", "KeyError"),
+        ("RATE = ", "rate = "),
+        ("return x[1:] * RATE", 'return "x"'),
+    ],
+)
+def test_what_can_change_a_number_is_part_of_the_identity(old: str, new: str) -> None:
+    assert old in SOURCE
+    assert syntax_hash(SOURCE.replace(old, new).encode()) != syntax_hash(SOURCE.encode())
+
+
+def test_a_docstring_of_the_package_changes_nothing_and_a_constant_does(package: Path) -> None:
+    before = code_hash(package)
+    file = package / "randomness.py"
+    text = file.read_text()
+    file.write_text(text.replace('"""Random numbers', '"""Draws', 1) + "# The end.\n")
+    assert (file.read_text() != text, code_hash(package)) == (True, before)
+    file.write_text(text.replace("np.uint64(1)", "np.uint64(2)"))
+    assert (file.read_text() != text, code_hash(package) != before) == (True, True)
+
+
+def test_the_hash_is_the_same_where_python_adds_empty_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = ast.parse("def f():\n    return 0\n")
+    usual = identities._syntax(function)
+    monkeypatch.setattr(ast.FunctionDef, "_fields", (*ast.FunctionDef._fields, "of_tomorrow"))
+    monkeypatch.setattr(ast.FunctionDef, "of_tomorrow", [], raising=False)
+    assert identities._syntax(function) == usual
 
 
 def test_numba_and_its_absence_change_the_identity(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fairall.errors import FairAllError
-from fairall.runtime.processor import numba_version
+from fairall.runtime.process import numba_version
 
 _threads: ThreadPoolExecutor | None = None  # beside the main thread
 _n_threads = 1

@@ -1,0 +1,84 @@
+"""Choices that Hydra finds outside the folders of conf/: sweeps, and selected hyperparameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.object_type import ObjectType
+from hydra.core.plugins import Plugins
+from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import OmegaConf
+
+from fairall.config.choices import load_yaml
+from fairall.config.paths import configuration_root, sweeps_folder
+
+SCHEME = "fairall"
+
+
+class FairAllSource(ConfigSource):
+    """`sweeps/NAME` is sweeps/NAME.yaml, `hparams/MODEL/DATASET` a key of conf/hparams/MODEL.yaml.
+
+    Both may set any value. A file is read when it is chosen. With a search path to the parent of sweeps/,
+    Hydra would offer every other file there as a choice.
+    """
+
+    @staticmethod
+    def scheme() -> str:
+        """Of the addresses that Hydra resolves with this class."""
+        return SCHEME
+
+    def available(self) -> bool:
+        """True: the files are part of the package."""
+        return True
+
+    def is_group(self, config_path: str) -> bool:
+        """Whether there are choices below `sweeps` or `hparams/MODEL`."""
+        return bool(self.list(config_path, None))
+
+    def is_config(self, config_path: str) -> bool:
+        """Whether there is such a choice."""
+        group, _, name = config_path.removesuffix(".yaml").rpartition("/")
+        return name in self.list(group, None)
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """Names of the choices of a group."""
+        group, _, model = config_path.strip("/").partition("/")
+        if group == "hparams":
+            return sorted(_of_method(model))
+        return sorted(path.stem for path in sweeps_folder().glob("*.yaml")) if config_path == "sweeps" else []
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """The values of a choice."""
+        group, _, name = config_path.removesuffix(".yaml").rpartition("/")
+        if group == "sweeps":
+            values = OmegaConf.load(sweeps_folder() / f"{name}.yaml")
+        else:
+            values = OmegaConf.create(_of_method(group.removeprefix("hparams/"))[name])
+        return ConfigResult(self.provider, self.full_path(), values, header={"package": "_global_"})
+
+
+class FairAllSearchPath(SearchPathPlugin):
+    """Makes Hydra look in `FairAllSource` after conf/ and before a folder of the user's (`-cd`)."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Append the source to Hydra's search path."""
+        search_path.append(SCHEME, f"{SCHEME}://")
+
+
+def register_sources() -> None:
+    """Register both with Hydra, without a `hydra_plugins` package, which every Hydra program loads."""
+    Plugins.instance().register(FairAllSource)
+    Plugins.instance().register(FairAllSearchPath)
+
+
+def hyperparameters(model: str, dataset: str) -> dict[str, Any]:
+    """What conf/hparams/<model>.yaml has for a data set, as plain containers; empty where it has nothing."""
+    return _of_method(model).get(dataset, {})
+
+
+def _of_method(model: str) -> dict[str, dict[str, Any]]:
+    """Content of conf/hparams/<model>.yaml, values by data set; empty where there is no such file."""
+    path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
+    return load_yaml(path) if path.is_file() else {}

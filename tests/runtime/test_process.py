@@ -1,0 +1,130 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from fairall.runtime import process
+from fairall.runtime.process import available_memory, prepare_processor
+
+PROGRAM = """\
+import gc, json, logging, os, signal, sys
+from fairall.runtime.process import prepare_process
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+for _ in range(2):
+    prepare_process()
+print(json.dumps({
+    "environment": [os.environ["OMP_NUM_THREADS"], os.environ["HYDRA_FULL_ERROR"]],
+    "times_in_path": sys.path.count(os.getcwd()),
+    "handlers": [signal.getsignal(number).__name__ for number in SIGNALS],
+    "errors": sys.stdout.errors,
+    "garbage": gc.get_threshold()[0],
+    "alembic": logging.getLogger("alembic").level,
+    "heavy": [name for name in ("torch", "numpy", "rich", "hydra", "omegaconf") if name in sys.modules],
+}))
+"""
+
+
+def prepared(folder: Path, **environment: str) -> dict[str, Any]:
+    root = str(Path(__file__).parents[2])
+    ended = subprocess.run(
+        [sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": root, "PYTHONSAFEPATH": "1"} | environment,
+    )  # fmt: skip
+    return json.loads(ended.stdout)
+
+
+def test_a_process_is_set_up_without_heavy_imports(tmp_path: Path) -> None:
+    assert prepared(tmp_path) == {
+        "environment": ["1", "1"],
+        "times_in_path": 1,
+        "handlers": ["_handle", "_handle", "_handle"],
+        "errors": "fairall.replace",
+        "garbage": 20_000,
+        "alembic": 30,
+        "heavy": [],
+    }
+
+
+def test_a_number_of_threads_that_is_set_stays(tmp_path: Path) -> None:
+    assert prepared(tmp_path, OMP_NUM_THREADS="3")["environment"][0] == "3"
+
+
+BOTH = """
+import os, signal, sys
+from fairall.runtime import signals
+
+signals.listen()
+both = [signal.SIGTERM, signal.SIGHUP]
+try:
+    with signals.deferred():
+        signal.pthread_sigmask(signal.SIG_BLOCK, both if sys.argv[1] == "together" else [])
+        for number in both if sys.argv[1] == "term" else reversed(both):
+            os.kill(os.getpid(), number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+        print("saved")
+except signals.Stopped as stopped:
+    sys.exit(stopped.exit_code)
+"""
+
+
+@pytest.mark.parametrize("first", ["term", "hangup", "together"])
+def test_a_hangup_beside_a_request_to_stop_is_no_second_request(first: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", BOTH, first], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "saved\n")
+
+
+@pytest.mark.parametrize(
+    "words", [["fairall", "list"], ["fairall", "list", "runs"], ["fairall.tuning"], ["fairall.data"]]
+)
+def test_an_output_that_nobody_reads_ends_a_command_silently(words: list[str], tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = subprocess.run(
+        [sys.executable, "-m", *words], cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, check=False
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_another_broken_pipe_is_an_error(tmp_path: Path) -> None:
+    program = """
+from fairall.runtime.process import run_command
+def command(words): raise BrokenPipeError("of a server")
+run_command(command)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, check=False)
+    assert ended.returncode == 1
+    assert b"BrokenPipeError: of a server" in ended.stderr
+
+
+def test_torch_has_one_thread_and_numbers_next_to_zero_are_zero() -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        prepare_processor()
+        assert torch.get_num_threads() == 1
+        assert (torch.full((100,), 1e-30) * 1e-10 == 0.0).all()
+    finally:
+        torch.set_num_threads(before)
+        torch.set_flush_denormal(False)
+    assert (torch.full((100,), 1e-30) * 1e-10 > 0.0).all()
+
+
+@pytest.mark.parametrize(("limit", "available"), [("max\n", 8 << 20), ("4096\n", 4096), (None, 8 << 20)])
+def test_available_memory_is_that_of_the_machine_and_the_container(
+    limit: str | None, available: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"MEMINFO": "MemTotal: 16384 kB\nMemAvailable:    8192 kB\n", "CONTAINER_LIMIT": limit}
+    for name, text in told.items():
+        monkeypatch.setattr(process, name, tmp_path / name)
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    assert available_memory() == available
+    (tmp_path / "MEMINFO").unlink()
+    assert available_memory() is None
