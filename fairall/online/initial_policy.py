@@ -10,7 +10,7 @@ import numpy as np
 from omegaconf import MISSING
 from scipy.special import expit
 
-from fairall.config.checks import open_unit, random_state, require
+from fairall.config.checks import numpy_seed, open_unit, positive_share
 from fairall.config.schema import InitialPolicyConfig
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
@@ -41,11 +41,7 @@ class InitialPolicy(ABC):
 class DrawnPolicyConfig(InitialPolicyConfig):
     """Random state of the decisions."""
 
-    random_state: int = MISSING
-
-    def validate(self) -> None:
-        """See `InitialPolicyConfig.validate`."""
-        random_state("initial_policy.random_state", self.random_state)
+    random_state: int = numpy_seed()
 
 
 class DrawnPolicy(InitialPolicy):
@@ -109,13 +105,7 @@ class LogisticPolicy(DrawnPolicy):
 class RandomPolicyConfig(DrawnPolicyConfig):
     """Acceptance probability of everybody."""
 
-    acceptance_rate: float = MISSING
-
-    def validate(self) -> None:
-        """See `InitialPolicyConfig.validate`."""
-        super().validate()
-        rate = self.acceptance_rate
-        require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
+    acceptance_rate: float = positive_share()
 
 
 class RandomPolicy(DrawnPolicy):
@@ -133,11 +123,7 @@ class RandomPolicy(DrawnPolicy):
 class LoggedPolicyConfig(InitialPolicyConfig):
     """Least propensity of an accepted row, which bounds the weight of one person."""
 
-    min_propensity: float = MISSING
-
-    def validate(self) -> None:
-        """See `InitialPolicyConfig.validate`."""
-        open_unit("initial_policy.min_propensity", self.min_propensity)
+    min_propensity: float = open_unit()
 
 
 class LoggedPolicy(InitialPolicy):

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import even, not_negative, one_of
@@ -49,19 +48,11 @@ POLICIES = {
 class ConsequentialConfig(RememberingConfig):
     """The class of policies, the people it is trained on, the fairness term and its weight λ."""
 
-    policy: str = MISSING
-    data: str = MISSING
-    fairness: str = MISSING
-    lambda_: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        even("model.batch_size", self.batch_size)  # see `Consequential.penalty`
-        one_of("model.policy", self.policy, tuple(POLICIES))
-        one_of("model.data", self.data, DATA)
-        one_of("model.fairness", self.fairness, FAIRNESS)
-        not_negative("model.lambda_", self.lambda_)
+    batch_size: int = even()  # see `Consequential.penalty`
+    policy: str = one_of(POLICIES)
+    data: str = one_of(DATA)
+    fairness: str = one_of(FAIRNESS)
+    lambda_: float = not_negative()
 
 
 class Consequential(Remembering):

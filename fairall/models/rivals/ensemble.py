@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import copies, open_unit
@@ -31,14 +30,8 @@ MOST_COPIES = 5  # of a person in a bootstrap sample; P(Poisson(1) > 5) = 6e-4
 class EnsembleConfig(RememberingConfig):
     """Number of classifiers K, and the quantile of their probabilities that decides."""
 
-    members: int = MISSING
-    quantile: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        copies("model.members", self.members, 2)
-        open_unit("model.quantile", self.quantile)
+    members: int = copies(2)
+    quantile: float = open_unit()
 
 
 @dataclass(frozen=True)

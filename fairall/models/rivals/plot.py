@@ -18,7 +18,7 @@ import torch.nn.functional as F  # noqa: N812
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, hidden_sizes, not_negative, require
+from fairall.config.checks import at_least, hidden_sizes, not_negative, positive_share
 from fairall.data.people import Decided
 from fairall.models.classifier import Remembering, RememberingConfig, accepted_cross_entropy
 from fairall.models.learner import Setting
@@ -36,15 +36,9 @@ class PlotConfig(RememberingConfig):
     `decay`: whether ε is divided by √t. `clone_updates`: minibatches that train the clone.
     """
 
-    epsilon: float = MISSING
+    epsilon: float = positive_share()
     decay: bool = MISSING
-    clone_updates: int = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        require(0 < self.epsilon <= 1, "model.epsilon", self.epsilon, "above 0 and at most 1")
-        at_least("model.clone_updates", self.clone_updates, 1)
+    clone_updates: int = at_least(1)
 
 
 class Plot(Remembering):
@@ -109,15 +103,9 @@ class Plot(Remembering):
 class AdOptConfig(PlotConfig):
     """Weight of the adversary's reversed gradient, and its hidden layers."""
 
-    adversary_weight: float = MISSING
-    adversary_arch: list[int] = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        hidden_sizes("model.clf_arch", self.clf_arch)  # at least one, which the adversary sees
-        not_negative("model.adversary_weight", self.adversary_weight)
-        hidden_sizes("model.adversary_arch", self.adversary_arch)
+    clf_arch: list[int] = hidden_sizes()  # at least one, which the adversary sees
+    adversary_weight: float = not_negative()
+    adversary_arch: list[int] = hidden_sizes()
 
 
 @dataclass(frozen=True)
