@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import even, not_negative, one_of
 from fairall.data.people import Decided
@@ -31,8 +32,9 @@ class SemiLogistic(DecisionRule):
     tensor([0.2000, 1.0000])
     """
 
+    @override
     def propensity(self, score: Tensor) -> Tensor:
-        """See `DecisionRule.propensity`; there is no gradient where it accepts surely."""
+        """1 from the threshold on, which has no gradient, and the score below."""
         return torch.where(score >= self.threshold, torch.ones_like(score), score)
 
 
@@ -82,8 +84,8 @@ class Consequential(Remembering):
             self.memory = Memory("accepted")
         super().update(decided)
 
+    @override
     def train_classifier(self) -> float:
-        """See `Remembering.train_classifier`."""
         known = self.memory.rows()
         self.total = torch.stack([self.weight(known, group).sum(-1) for group in (-1.0, 1.0)], dim=-1)
         return super().train_classifier()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import copies, open_unit
 from fairall.data.people import Decided
@@ -60,12 +61,12 @@ class Ensemble(Remembering):
         self.classifier = self.net(config.clf_arch, members)
         self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
 
+    @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """See `Remembering.warm_up_epoch`."""
         return super().warm_up_epoch(self._resampled(decided) if epoch == 0 else decided, epoch)
 
+    @override
     def update(self, decided: Decided) -> None:
-        """See `Remembering.update`."""
         super().update(self._resampled(decided))
 
     def loss(self, batch: Decided) -> Tensor:
