@@ -18,7 +18,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.machine import describe
 from benchmarks.records import Records
 from benchmarks.revisions import checkout, name_of
-from fairall.config.checks import whole_number
+from fairall.runtime.process import whole_number
 
 EPILOGUE = """\
 OVERRIDE is as for `python -m fairall`, for instance preset=quick; paths in it must be absolute, since every

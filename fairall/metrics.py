@@ -26,9 +26,7 @@ SHARE = (0.0, 1.0)
 POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
 # Known where the world has the part that observes them, and the last where there is an oracle.
 WORLD_DATA = ("revealed_label", "censored", "places", "group_score", "oracle_accepted")
-APPLICANTS_DATA = (
-    "accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost", *WORLD_DATA,
-)  # fmt: skip
+APPLICANTS_DATA = ("accepted", "label", "s", "ground_truth", "counterfactually_accepted", "cost", *WORLD_DATA)
 # Columns of metrics.csv and keys of summary.json that belong to no measure.
 RESERVED = re.compile(
     "seed|time_step|(utility|dpu)_standard_error|largest_ips_weight|longest_rejection"

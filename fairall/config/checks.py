@@ -1,16 +1,20 @@
-"""Checks of configuration values; each raises FairAllError with the key, the value and what is allowed."""
+"""Ranges of configuration values. A field of a dataclass declares its own, as in `epochs: int = at_least(1)`.
+
+`fairall.config.validation.check_values` checks the fields of a configuration, `check` any other value.
+"""
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import field
+from typing import Any
+
+from omegaconf import MISSING
 
 from fairall.errors import FairAllError
 
-MOST_COPIES = 1000  # of a net that a method keeps
-TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
-"""Help of the option --trust."""
+MOST_COPIES = 1000
 
 
 def require(holds: bool, key: str, value: object, allowed: str) -> None:
@@ -19,66 +23,94 @@ def require(holds: bool, key: str, value: object, allowed: str) -> None:
         raise FairAllError(f"{key}={value} is not possible: it must be {allowed}")
 
 
-def one_of(key: str, value: str, allowed: Sequence[str]) -> None:
-    """Raise as `require` unless `value` is one of `allowed`."""
-    require(value in allowed, key, value, " or ".join(allowed))
+def check(key: str, value: Any, declared: Any) -> None:
+    """Raise as `require` unless `value`, or each value of a dict, is None or in the range of a field."""
+    if isinstance(value, dict):
+        for name, child in value.items():
+            check(f"{key}.{name}", child, declared)
+    elif value is not None and "holds" in declared.metadata:
+        require(bool(declared.metadata["holds"](value)), key, value, declared.metadata["allowed"])
 
 
-def positive(key: str, value: float) -> None:
-    """Raise as `require` unless `value` is positive."""
-    require(value > 0, key, value, "positive")
+def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING) -> Any:
+    """A field with a range, for values of any kind; the other functions here make those of usual kinds.
+
+    Args:
+        allowed: the range in words that follow "it must be".
+        holds: true of the values in the range.
+        default: the value where the YAML file has none; MISSING makes that an error.
+    """
+    return field(default=default, metadata={"allowed": allowed, "holds": holds})
 
 
-def not_negative(key: str, value: float) -> None:
-    """Raise as `require` unless `value` is 0 or more."""
-    require(value >= 0, key, value, "0 or more")
+def one_of(allowed: Iterable[str]) -> Any:
+    """A field for one of the words `allowed`."""
+    words = tuple(allowed)
+    return limited(" or ".join(words), lambda value: value in words)
 
 
-def at_least(key: str, value: float, least: float) -> None:
-    """Raise as `require` unless `value` is `least` or more."""
-    require(value >= least, key, value, f"at least {least}")
+def positive() -> Any:
+    """A field for a positive number."""
+    return limited("positive", lambda value: value > 0)
 
 
-def copies(key: str, value: int, least: int) -> None:
-    """Raise as `require` unless `value` is a possible number of copies of a net, from `least` on."""
-    require(least <= value <= MOST_COPIES, key, value, f"from {least} to {MOST_COPIES}")
+def not_negative() -> Any:
+    """A field for a number of 0 or more."""
+    return limited("0 or more", lambda value: value >= 0)
 
 
-def even(key: str, value: int) -> None:
-    """Raise as `require` unless `value` is a positive even number."""
-    require(value >= 2 and value % 2 == 0, key, value, "an even number, at least 2")
+def at_least(least: float) -> Any:
+    """A field for a number of `least` or more."""
+    return limited(f"at least {least}", lambda value: value >= least)
 
 
-def hidden_sizes(key: str, sizes: list[int], *, linear: bool = False) -> None:
-    """Raise as `require` unless `sizes` are those of one or more hidden layers, or, if `linear`, of none."""
-    holds = (linear or len(sizes) >= 1) and all(isinstance(size, int) and size >= 1 for size in sizes)
+def copies(least: int) -> Any:
+    """A field for a number of copies of a net that a method keeps, `least` or more."""
+    return between(least, MOST_COPIES)
+
+
+def between(least: float, most: float) -> Any:
+    """A field for a number from `least` to `most`."""
+    return limited(f"from {least} to {most}", lambda value: least <= value <= most)
+
+
+def positive_share() -> Any:
+    """A field for a number above 0 and at most 1."""
+    return limited("above 0 and at most 1", lambda value: 0 < value <= 1)
+
+
+def open_unit() -> Any:
+    """A field for a number between 0 and 1, both excluded."""
+    return limited("between 0 and 1, both excluded", lambda value: 0 < value < 1)
+
+
+def below_one() -> Any:
+    """A field for a number of at least 0 and below 1."""
+    return limited("at least 0 and below 1", lambda value: 0 <= value < 1)
+
+
+def even() -> Any:
+    """A field for a positive even number."""
+    return limited("an even number, at least 2", lambda value: value >= 2 and value % 2 == 0)
+
+
+def hidden_sizes(least: int = 1) -> Any:
+    """A field for the sizes of `least` or more hidden layers; a net without hidden layers is linear."""
     allowed = "a list of sizes of at least 1, as [64,64]"
-    require(holds, key, sizes, f"{allowed}, or [] for a linear model" if linear else allowed)
+    return limited(
+        allowed if least else f"{allowed}, or [] for a linear model",
+        lambda sizes: len(sizes) >= least and all(isinstance(size, int) and size >= 1 for size in sizes),
+    )
 
 
-def dropout(key: str, share: float) -> None:
-    """Raise as `require` unless `share` of the hidden units can be dropped."""
-    require(0 <= share < 1, key, share, "at least 0 and below 1")
+def numpy_seed() -> Any:
+    """A field for a seed of numpy's `RandomState`."""
+    return limited("at least 0 and below 2**32", lambda state: 0 <= state < 2**32)
 
 
-def open_unit(key: str, value: float) -> None:
-    """Raise as `require` unless 0 < `value` < 1."""
-    require(0.0 < value < 1.0, key, value, "between 0 and 1, both excluded")
-
-
-def random_state(key: str, state: int) -> None:
-    """Raise as `require` unless `state` can seed numpy's `RandomState`."""
-    require(0 <= state < 2**32, key, state, "at least 0 and below 2**32")
-
-
-def plain_name(key: str, name: str) -> None:
-    """Raise as `require` unless `name` can be that of a folder on every system."""
-    plain = re.fullmatch(r"[\w+-][\w+. -]*", name) is not None
-    require(plain, key, name, "a plain name of letters, digits, '_', '-', '.', which names a folder")
-
-
-def whole_number(word: str) -> int:
-    """Parse an argument of a command line as an integer of at least 1; a `type` of argparse."""
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
-    return int(word)
+def plain_name() -> Any:
+    """A field for a name that a folder can have on every system."""
+    return limited(
+        "a plain name of letters, digits, '_', '-', '.', which names a folder",
+        lambda name: re.fullmatch(r"[\w+-][\w+. -]*", name) is not None,
+    )

@@ -14,10 +14,18 @@ from fairall.config.paths import configuration_root, sweeps_folder
 MAIN = ("model", "dataset", "initial_policy", "exploration", "world", "cost", "protocol", "preset", "sweeps")
 # What `list` has, by the word that picks it: groups, runs and studies.
 LISTS = {
-    "models": "model", "datasets": "dataset", "initial_policies": "initial_policy",
-    "explorations": "exploration", "worlds": "world", "costs": "cost", "protocols": "protocol",
-    "presets": "preset", "sweeps": "sweeps", "runs": "runs", "studies": "studies",
-}  # fmt: skip
+    "models": "model",
+    "datasets": "dataset",
+    "initial_policies": "initial_policy",
+    "explorations": "exploration",
+    "worlds": "world",
+    "costs": "cost",
+    "protocols": "protocol",
+    "presets": "preset",
+    "sweeps": "sweeps",
+    "runs": "runs",
+    "studies": "studies",
+}
 PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins
 

@@ -13,7 +13,19 @@ from typing import Any, ClassVar
 
 from omegaconf import MISSING, OmegaConf
 
+from fairall.config.checks import (
+    at_least,
+    between,
+    limited,
+    not_negative,
+    one_of,
+    open_unit,
+    plain_name,
+    positive,
+)
 from fairall.runtime.credentials import hidden
+
+MOST_SEEDS, MOST_THREADS = 10_000, 256
 
 
 @dataclass
@@ -45,7 +57,7 @@ class NodeConfig:
     _target_: str = MISSING
 
     def validate(self) -> None:
-        """Check what types cannot say; a subclass that overrides it calls `super().validate()`.
+        """Check what types and ranges of fields cannot say; an override calls `super().validate()`.
 
         Raises:
             FairAllError: naming the key, its value and what is allowed.
@@ -60,8 +72,8 @@ class NodeConfig:
 class DatasetConfig(NodeConfig):
     """Keys of every data set; `config_type` of a class in data/ adds its own."""
 
-    name: str = MISSING
-    cost: float = MISSING
+    name: str = plain_name()
+    cost: float = open_unit()
     initial_policies: InitialPoliciesConfig = field(default_factory=InitialPoliciesConfig)
 
 
@@ -76,14 +88,14 @@ class InitialPolicyConfig(NodeConfig):
 class ModelConfig(NodeConfig):
     """Keys of every method; `config_type` of its class adds its own."""
 
-    name: str = MISSING
+    name: str = plain_name()
 
 
 @dataclass
 class CostConfig:
     """c, the cost of a positive decision."""
 
-    value: float = MISSING
+    value: float = open_unit()
 
 
 # Who is accepted in addition to those whom the policy accepts: conf/exploration/ describes each rule.
@@ -144,19 +156,19 @@ class ProtocolConfig:
     weight_gain: WeightGain = MISSING
     vae_start: VaeStart = MISSING
     latent_frame: LatentFrame = MISSING
-    max_ips_weight: float | None = MISSING
+    max_ips_weight: float | None = limited("at least 1, or null", lambda weight: weight >= 1)
 
 
 @dataclass
 class ScheduleConfig:
     """Numbers of epochs, time steps and applicants (appendix D.2)."""
 
-    phase1_epochs: int = MISSING
-    warm_up_applicants: int = MISSING
-    warm_up_epochs: int = MISSING
-    time_steps: int = MISSING
-    applicants: int = MISSING
-    batches_per_epoch: int = MISSING
+    phase1_epochs: int = at_least(1)
+    warm_up_applicants: int = at_least(1)
+    warm_up_epochs: int = at_least(1)
+    time_steps: int = at_least(1)
+    applicants: int = at_least(1)
+    batches_per_epoch: int = at_least(1)
 
 
 @dataclass
@@ -166,7 +178,7 @@ class EvaluationConfig:
     `decisions`: whether the run writes decisions.csv.
     """
 
-    split: str = MISSING
+    split: str = one_of(["test", "validation"])
     window: list[int] = MISSING
     measures: list[str] = MISSING
     decisions: bool = MISSING
@@ -179,7 +191,7 @@ class TrackingConfig:
     enabled: bool = MISSING
     uri: str | None = MISSING
     experiment: str = MISSING
-    register: str | None = MISSING
+    register: str | None = plain_name()
 
 
 @dataclass
@@ -187,9 +199,9 @@ class SweepConfig:
     """What a sweep adds to the keys of `hydra.sweeper` (docs/sweeps.md)."""
 
     trial: str = MISSING
-    attempts: int = MISSING
+    attempts: int = at_least(1)
     retry_failed: bool = MISSING
-    grace_seconds: float = MISSING
+    grace_seconds: float = positive()
     grid: dict[str, Any] = field(default_factory=dict)
 
 
@@ -212,15 +224,15 @@ class Config:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
     sweep: SweepConfig = field(default_factory=SweepConfig)
-    seed: int = MISSING
-    seeds: int = MISSING
-    threads: int | None = MISSING
+    seed: int = limited("0 or more, and below 2**63", lambda seed: 0 <= seed < 2**63 - MOST_SEEDS)
+    seeds: int = between(1, MOST_SEEDS)
+    threads: int | None = between(1, MOST_THREADS)
     objective: Any = MISSING
     hyperparameters: str = MISSING
     preset: str | None = MISSING
-    outputs_dir: str = MISSING
+    outputs_dir: str = limited("a folder; here it is `outputs_dir=.`", lambda folder: folder.strip() != "")
     force: bool = MISSING
-    checkpoint_seconds: float = MISSING
+    checkpoint_seconds: float = not_negative()
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException
 
-from fairall.config.checks import at_least, not_negative, one_of, open_unit, plain_name, require
+from fairall.config.checks import check, positive_share, require
 from fairall.config.schema import (
     GROUPS,
     Config,
@@ -18,14 +18,11 @@ from fairall.config.schema import (
     ExplorationConfig,
     ExplorationRule,
     NodeConfig,
-    plain,
 )
 from fairall.config.target import require_trusted, target_class
 from fairall.config.words import nearest_key
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import withheld
-
-MOST_SEEDS, MOST_THREADS = 10_000, 256
 
 
 def checked(composed: DictConfig) -> Config:
@@ -67,8 +64,7 @@ def checked_stored(stored: dict[str, Any], modules: Collection[str]) -> Config:
 def checked_dataset(composed: DictConfig | dict[str, Any]) -> DatasetConfig:
     """The `dataset` node of a configuration, of which other values may be missing; raises as `checked`."""
     config: DatasetConfig = typed_node(composed, "dataset")
-    _refuse_not_finite(plain(config), "dataset")
-    _validate_dataset(config)
+    check_values(config, "dataset")
     return config
 
 
@@ -169,21 +165,13 @@ def keys(nested: Any, prefix: str = "") -> Iterator[str]:
 
 
 def validate(config: Config) -> None:
-    """Check what types cannot say, of nodes that stayed plain containers nothing.
+    """Check what types cannot say, of nodes that stayed plain containers only that their numbers are finite.
 
     Raises:
         FairAllError: naming the key, the value given and what is allowed.
     """
-    _refuse_not_finite(plain(vars(config)))
+    check_values(config)
     schedule, evaluation, tracking = config.schedule, config.evaluation, config.tracking
-    require(1 <= config.seeds <= MOST_SEEDS, "seeds", config.seeds, f"from 1 to {MOST_SEEDS}")
-    require(0 <= config.seed < 2**63 - MOST_SEEDS, "seed", config.seed, "0 or more, and below 2**63")
-    if config.threads is not None:
-        require(1 <= config.threads <= MOST_THREADS, "threads", config.threads, f"from 1 to {MOST_THREADS}")
-    not_negative("checkpoint_seconds", config.checkpoint_seconds)
-    require(config.outputs_dir.strip() != "", "outputs_dir", "", "a folder; here it is `outputs_dir=.`")
-    for name, value in vars(schedule).items():
-        at_least(f"schedule.{name}", value, 1)
     key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
     fewest = min(schedule.applicants, schedule.warm_up_applicants)
     require(batches <= fewest, key, batches, "at most the number of applicants of a step and of the warm-up")
@@ -191,47 +179,42 @@ def validate(config: Config) -> None:
     whole = len(window) == 2 and all(isinstance(step, int) for step in window)
     allowed = f"[t1, t2] with 0 <= t1 < t2 <= schedule.time_steps, which is {last}"
     require(whole and 0 <= window[0] < window[1] <= last, "evaluation.window", window, allowed)
-    one_of("evaluation.split", evaluation.split, ("test", "validation"))
-    if tracking.register is not None:
-        key = "tracking.register"
-        plain_name(key, tracking.register)
-        require(tracking.enabled, key, tracking.register, "null where tracking.enabled=false")
-    if isinstance(config.dataset, DatasetConfig):  # before the cost, which is the data set's unless given
-        _validate_dataset(config.dataset)
-    open_unit("cost.value", config.cost.value)
-    plain_name("model.name", config.model.name)
-    most_weight = config.protocol.max_ips_weight
-    require(
-        most_weight is None or most_weight >= 1, "protocol.max_ips_weight", most_weight, "at least 1, or null"
-    )
+    possible = tracking.enabled or tracking.register is None
+    require(possible, "tracking.register", tracking.register, "null where tracking.enabled=false")
     _validate_exploration(config.exploration)
-    for node in (config.model, config.initial_policy, *config.world.values()):
+
+
+def check_values(node: Any, key: str = "") -> None:
+    """Check that numbers are finite and fields in their ranges, and what `NodeConfig.validate` says.
+
+    Args:
+        node: dataclasses of a configuration, or plain containers, which have no ranges.
+        key: its place in the configuration.
+
+    Raises:
+        FairAllError: naming the key, the value given and what is allowed.
+    """
+    if isinstance(node, float):
+        require(math.isfinite(node), key, node, "a finite number")
+    elif isinstance(node, list):
+        for child in node:
+            check_values(child, key)
+    elif isinstance(node, dict):
+        for name, child in node.items():
+            check_values(child, f"{key}.{name}".lstrip("."))
+    elif is_dataclass(node):
+        for field in fields(node):
+            place, value = f"{key}.{field.name}".lstrip("."), getattr(node, field.name)
+            check_values(value, place)
+            check(place, value, field)
         if isinstance(node, NodeConfig):
             node.validate()
-
-
-def _validate_dataset(config: DatasetConfig) -> None:
-    plain_name("dataset.name", config.name)
-    open_unit("dataset.cost", config.cost)
-    config.validate()
 
 
 def _validate_exploration(exploration: ExplorationConfig) -> None:
     rule, after, rate = exploration.rule, exploration.after, exploration.propensity
     if rule is ExplorationRule.none:
         return
-    require(0 < rate <= 1, "exploration.propensity", rate, "above 0 and at most 1")
+    check("exploration.propensity", rate, positive_share())
     if rule is ExplorationRule.stuck:
         require(after is not None and after >= 1, "exploration.after", after, "at least 1")
-
-
-def _refuse_not_finite(node: Any, key: str = "") -> None:
-    """Raise FairAllError, naming the key, for an infinite number or NaN in plain containers."""
-    if isinstance(node, dict):
-        for name, child in node.items():
-            _refuse_not_finite(child, f"{key}.{name}" if key else str(name))
-    elif isinstance(node, list):
-        for child in node:
-            _refuse_not_finite(child, key)
-    elif isinstance(node, float):
-        require(math.isfinite(node), key, node, "a finite number")

@@ -16,16 +16,13 @@ from fairall.data.raw.dataset import GroupedTableConfig, RawTableDataset, of_gro
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
-RAW_COLUMNS = [
-    "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",
-    "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country",
-    "income",
-]  # fmt: skip
+RAW_COLUMNS = """
+    age workclass fnlwgt education education_num marital_status occupation relationship race sex
+    capital_gain capital_loss hours_per_week native_country income
+""".split()
 REAL = ["age", "education_num", "capital_gain", "capital_loss", "hours_per_week"]
 # Without `education`, which names the levels of `education_num`.
-CATEGORICAL = [
-    "workclass", "marital_status", "occupation", "relationship", "race", "sex", "native_country",
-]  # fmt: skip
+CATEGORICAL = "workclass marital_status occupation relationship race sex native_country".split()
 WORDS = [*CATEGORICAL, "income"]
 INCOME = {"<=50K": 0, ">50K": 1}
 

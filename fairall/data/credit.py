@@ -12,18 +12,17 @@ from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.table import Sensitive, Table
 
-RAW_COLUMNS = [
-    "status", "month", "credit_history", "purpose", "credit_amount", "savings", "employment",
-    "investment_as_income_percentage", "personal_status", "other_debtors", "residence_since", "property",
-    "age", "installment_plans", "housing", "number_of_credits", "skill_level", "people_liable_for",
-    "telephone", "foreign_worker", "credit",
-]  # fmt: skip
+RAW_COLUMNS = """
+    status month credit_history purpose credit_amount savings employment investment_as_income_percentage
+    personal_status other_debtors residence_since property age installment_plans housing number_of_credits
+    skill_level people_liable_for telephone foreign_worker credit
+""".split()
 REAL = ["month", "credit_amount", "investment_as_income_percentage", "residence_since", "age"]
 COUNT = ["number_of_credits", "people_liable_for"]
-CATEGORICAL = [
-    "status", "credit_history", "purpose", "savings", "employment", "other_debtors", "property",
-    "installment_plans", "housing", "skill_level", "telephone", "foreign_worker",
-]  # fmt: skip
+CATEGORICAL = """
+    status credit_history purpose savings employment other_debtors property installment_plans housing
+    skill_level telephone foreign_worker
+""".split()
 MALE = ["A91", "A93", "A94"]
 
 

@@ -79,11 +79,6 @@ class TableConfig(DatasetConfig):
 
     split: SplitConfig = field(default_factory=SplitConfig)
 
-    def validate(self) -> None:
-        """Check the shares of the split."""
-        super().validate()
-        self.split.validate()
-
 
 class TableDataset(Dataset):
     """A finite data set: the rows of `load`, split at random (appendix D.2) unless the table has splits."""

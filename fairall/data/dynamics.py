@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import not_negative
@@ -17,13 +16,8 @@ from fairall.randomness import SeedStreams
 class DynamicsConfig:
     """By how much the score of an accepted person rises or falls."""
 
-    rise: float = MISSING
-    fall: float = MISSING
-
-    def validate(self) -> None:
-        """Check that neither is negative."""
-        not_negative("dataset.dynamics.rise", self.rise)
-        not_negative("dataset.dynamics.fall", self.fall)
+    rise: float = not_negative()
+    fall: float = not_negative()
 
 
 class Dynamics(ABC):

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import one_of, open_unit, require
@@ -38,19 +37,15 @@ REPORT_COLUMNS = {"white": "Non- Hispanic white", "black": "Black", "hispanic": 
 class FicoConfig(GeneratedConfig):
     """Keys of the FICO data set."""
 
-    advantaged: str = MISSING
-    disadvantaged: str = MISSING
-    advantaged_share: float | None = MISSING
+    advantaged: str = one_of(REPORT_COLUMNS)
+    disadvantaged: str = one_of(REPORT_COLUMNS)
+    advantaged_share: float | None = open_unit()
 
     def validate(self) -> None:
-        """Check the two groups and the share of the advantaged."""
+        """Check that the groups are two."""
         super().validate()
-        for key in ("advantaged", "disadvantaged"):
-            one_of(f"dataset.{key}", getattr(self, key), tuple(REPORT_COLUMNS))
         other = self.advantaged != self.disadvantaged
         require(other, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged")
-        if self.advantaged_share is not None:
-            open_unit("dataset.advantaged_share", self.advantaged_share)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import numpy as np
 import pandas as pd
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, random_state
+from fairall.config.checks import at_least, numpy_seed
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.dataset import Dataset
 from fairall.data.dynamics import Dynamics, DynamicsConfig
@@ -27,26 +26,18 @@ from fairall.randomness import SeedStreams
 class SampleSizesConfig:
     """Number of people drawn for each role."""
 
-    pool: int = MISSING
-    validation: int = MISSING
-    test: int = MISSING
+    pool: int = at_least(10)
+    validation: int = at_least(10)
+    test: int = at_least(10)
 
 
 @dataclass
 class GeneratedConfig(DatasetConfig):
     """Keys of a data set whose people are drawn."""
 
-    random_state: int = MISSING
+    random_state: int = numpy_seed()
     rows: SampleSizesConfig = field(default_factory=SampleSizesConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
-
-    def validate(self) -> None:
-        """Check random state, sample sizes and dynamics."""
-        super().validate()
-        random_state("dataset.random_state", self.random_state)
-        for name, rows in vars(self.rows).items():
-            at_least(f"dataset.rows.{name}", rows, 10)
-        self.dynamics.validate()
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from omegaconf import MISSING
 
-from fairall.config.checks import open_unit, random_state
+from fairall.config.checks import numpy_seed, open_unit
 from fairall.errors import FairAllError
 
 ROLES = ("train", "validation", "test", "pool")
@@ -18,15 +17,9 @@ ROLES = ("train", "validation", "test", "pool")
 class SplitConfig:
     """Shares of the held-out rows and of the pool (appendix D.2), and the random state."""
 
-    held_out: float = MISSING
-    pool: float = MISSING
-    random_state: int = MISSING
-
-    def validate(self) -> None:
-        """Check shares and random state."""
-        open_unit("dataset.split.held_out", self.held_out)
-        open_unit("dataset.split.pool", self.pool)
-        random_state("dataset.split.random_state", self.random_state)
+    held_out: float = open_unit()
+    pool: float = open_unit()
+    random_state: int = numpy_seed()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import not_negative, one_of, open_unit, positive, require
+from fairall.config.checks import check, not_negative, one_of, open_unit, positive, require
 from fairall.data.dynamics import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals, float32
@@ -26,29 +26,20 @@ class EquationConfig:
 
     k: float = MISSING
     s: float = MISSING
-    std: float = MISSING
+    std: float = not_negative()
 
 
 @dataclass
 class StructuralModelConfig:
     """Coefficients of the structural causal model (appendix B.1)."""
 
-    advantaged_share: float = MISSING
-    ground_truth_share: float = MISSING
+    advantaged_share: float = open_unit()
+    ground_truth_share: float = open_unit()
     k_shift: float = MISSING
-    k_std: float = MISSING
+    k_std: float = positive()
     variables: dict[str, EquationConfig] = MISSING
     label: str = MISSING
     threshold: float = MISSING
-
-    def validate(self) -> None:
-        """Check shares, standard deviations and the label."""
-        for name in ("advantaged_share", "ground_truth_share"):
-            open_unit(f"dataset.structural_model.{name}", getattr(self, name))
-        positive("dataset.structural_model.k_std", self.k_std)
-        for name, equation in self.variables.items():
-            not_negative(f"dataset.structural_model.variables.{name}.std", equation.std)
-        one_of("dataset.structural_model.label", self.label, tuple(self.variables))
 
 
 @dataclass
@@ -59,13 +50,13 @@ class SyntheticConfig(GeneratedConfig):
     structural_model: StructuralModelConfig = field(default_factory=StructuralModelConfig)
 
     def validate(self) -> None:
-        """Check the structural model and the features observed from it."""
+        """Check the label and the observed features, which are variables of the structural model."""
         super().validate()
-        self.structural_model.validate()
         variables, label = self.structural_model.variables, self.structural_model.label
+        check("dataset.structural_model.label", label, one_of(variables))
         require(len(self.observed) >= 1, "dataset.observed", self.observed, "at least one variable")
         for name in self.observed:
-            one_of("dataset.observed", name, ("K", *(key for key in variables if key != label)))
+            check("dataset.observed", name, one_of(["K", *(key for key in variables if key != label)]))
 
 
 @dataclass(frozen=True)

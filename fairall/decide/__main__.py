@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairall.config.checks import TRUST, whole_number
-from fairall.runtime.process import run_command
+from fairall.runtime.process import TRUST, run_command, whole_number
 
 if TYPE_CHECKING:
     from fairall.decide.deciding import Decided

@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairall.config.checks import TRUST, whole_number
-from fairall.runtime.process import run_command
+from fairall.runtime.process import TRUST, run_command, whole_number
 from fairall.runtime.signals import Stopped
 
 COMMANDS = {

@@ -16,7 +16,7 @@ from pandas.util import hash_pandas_object
 
 from fairall.config.compose import compose_config
 from fairall.config.schema import NetInputs
-from fairall.config.validation import checked_dataset
+from fairall.config.validation import check_values, checked_dataset
 from fairall.config.words import nearest_key, typed_entry
 from fairall.data.cells import listed, refuse, row_number, shown
 from fairall.data.csv.cells_as_text import of_frame
@@ -169,7 +169,7 @@ class DecisionLog:
             words=() if cost is None else (f"cost={cost}",),
         )  # fmt: skip
         with _as_typed():
-            config.validate()
+            check_values(config, "dataset")
             raw = people.rename(columns=str).reset_index(drop=True)
             if raw.columns.has_duplicates:
                 raise FairAllError(f"two columns are named {raw.columns[raw.columns.duplicated()][0]!r}")

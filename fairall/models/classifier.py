@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, dropout, hidden_sizes, one_of, positive
+from fairall.config.checks import at_least, below_one, hidden_sizes, one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema
@@ -61,13 +60,8 @@ class ClassifierNet(StackedMLP):
 class ClassifierConfig(ModelConfig):
     """Architecture and learning rate of the classifier."""
 
-    learning_rate: float = MISSING
-    clf_arch: list[int] = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        positive("model.learning_rate", self.learning_rate)
-        hidden_sizes("model.clf_arch", self.clf_arch, linear=True)
+    learning_rate: float = positive()
+    clf_arch: list[int] = hidden_sizes(least=0)
 
 
 class Classifier(Learner):
@@ -102,14 +96,8 @@ class Classifier(Learner):
 class IPSClassifierConfig(ClassifierConfig):
     """How the classifier decides, and its dropout."""
 
-    decision: str = MISSING
-    clf_dropout: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        one_of("model.decision", self.decision, DECISIONS)
-        dropout("model.clf_dropout", self.clf_dropout)
+    decision: str = one_of(DECISIONS)
+    clf_dropout: float = below_one()
 
 
 class IPSClassifier(Classifier):
@@ -147,14 +135,8 @@ class IPSClassifier(Classifier):
 class RememberingConfig(ClassifierConfig):
     """Training of the classifier in a time step."""
 
-    updates: int = MISSING
-    batch_size: int = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        at_least("model.updates", self.updates, 1)
-        at_least("model.batch_size", self.batch_size, 1)
+    updates: int = at_least(1)
+    batch_size: int = at_least(1)
 
 
 class Remembering(Classifier):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import require
+from fairall.config.checks import between
 from fairall.config.schema import ModelConfig
 from fairall.models.learner import DecisionRule, FixedPolicy, Setting
 from fairall.randomness import SeedStreams
@@ -18,12 +17,7 @@ from fairall.randomness import SeedStreams
 class ConstantPolicyConfig(ModelConfig):
     """Acceptance probability of a constant policy."""
 
-    acceptance_probability: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        p = self.acceptance_probability
-        require(0 <= p <= 1, "model.acceptance_probability", p, "from 0 to 1")
+    acceptance_probability: float = between(0, 1)
 
 
 class ConstantPolicy(FixedPolicy):

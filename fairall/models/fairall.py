@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import at_least
@@ -25,12 +24,7 @@ from fairall.models.objectives import PackedRows, classification_risk
 class FairAllConfig(LatentConfig):
     """FairAll (I+II), or, where `phase1` is null, FairAll (II)."""
 
-    kl_samples: int = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        at_least("model.kl_samples", self.kl_samples, 1)
+    kl_samples: int = at_least(1)
 
 
 class FairAll(LatentLearner):

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import not_negative
@@ -33,12 +32,7 @@ class UnfairLog(IPSClassifier):
 class FairLogConfig(IPSClassifierConfig):
     """Configuration of `IPSClassifier`, and λ, the weight of the penalty."""
 
-    lambda_: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        not_negative("model.lambda_", self.lambda_)
+    lambda_: float = not_negative()
 
 
 class FairLog(IPSClassifier):

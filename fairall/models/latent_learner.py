@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, dropout, even, hidden_sizes, not_negative, one_of, positive
+from fairall.config.checks import at_least, below_one, even, hidden_sizes, not_negative, one_of, positive
 from fairall.config.schema import LatentFrame, ModelConfig
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
@@ -40,34 +39,18 @@ from fairall.storage.checkpoint import Checkpoint
 class LatentConfig(ModelConfig):
     """Architecture and training of a learner with a latent; Phase I is skipped where `phase1` is null."""
 
-    policy: str = MISSING
-    decision: str = MISSING
-    learning_rate: float = MISSING
-    latent_size: int = MISSING
-    vae_arch: list[int] = MISSING
-    clf_arch: list[int] = MISSING
-    clf_dropout: float = MISSING
-    alpha: float = MISSING
-    beta: float = MISSING
-    elbo_samples: int = MISSING
-    propensity_samples: int = MISSING
+    policy: str = one_of(POLICIES)
+    decision: str = one_of(DECISIONS)
+    learning_rate: float = positive()
+    latent_size: int = at_least(1)
+    vae_arch: list[int] = hidden_sizes()
+    clf_arch: list[int] = hidden_sizes()
+    clf_dropout: float = below_one()
+    alpha: float = not_negative()
+    beta: float = not_negative()
+    elbo_samples: int = at_least(1)
+    propensity_samples: int = even()
     phase1: Phase1Config | None = field(default_factory=Phase1Config)
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        one_of("model.policy", self.policy, POLICIES)
-        one_of("model.decision", self.decision, DECISIONS)
-        positive("model.learning_rate", self.learning_rate)
-        for name in ("latent_size", "elbo_samples"):
-            at_least(f"model.{name}", getattr(self, name), 1)
-        even("model.propensity_samples", self.propensity_samples)
-        for name in ("vae_arch", "clf_arch"):
-            hidden_sizes(f"model.{name}", getattr(self, name))
-        dropout("model.clf_dropout", self.clf_dropout)
-        for name in ("alpha", "beta"):
-            not_negative(f"model.{name}", getattr(self, name))
-        if self.phase1 is not None:
-            self.phase1.validate()
 
 
 class LatentLearner(Learner):

@@ -40,13 +40,8 @@ class OptimalConfig(ModelConfig):
 
     reads: list[str] | None = MISSING
     sees_sensitive: bool = MISSING
-    decision: str = MISSING
-    fit_rows: int = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        one_of("model.decision", self.decision, DECISIONS)
-        at_least("model.fit_rows", self.fit_rows, 100)
+    decision: str = one_of(DECISIONS)
+    fit_rows: int = at_least(100)
 
 
 class Optimal(FixedPolicy):

@@ -9,7 +9,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor, nn
 
 from fairall.config.checks import at_least, not_negative, positive
@@ -32,30 +31,15 @@ from fairall.storage.identity import code_and_versions
 class Phase1Config:
     """Training of the Phase I VAE."""
 
-    updates: int | None = MISSING
-    batch_size: int = MISSING
-    learning_rate: float = MISSING
-    beta: float = MISSING
-    elbo_samples: int = MISSING
-    validate_every: int = MISSING
-    validation_samples: int = MISSING
-    patience: int | None = MISSING
-    margin: float = MISSING
-
-    def validate(self) -> None:
-        """Check that the values are possible.
-
-        Raises:
-            FairAllError: naming the key of a value that is not.
-        """
-        for name in ("batch_size", "elbo_samples", "validate_every", "validation_samples"):
-            at_least(f"model.phase1.{name}", getattr(self, name), 1)
-        positive("model.phase1.learning_rate", self.learning_rate)
-        not_negative("model.phase1.beta", self.beta)
-        for name in ("updates", "patience"):
-            if getattr(self, name) is not None:
-                at_least(f"model.phase1.{name}", getattr(self, name), 1)
-        not_negative("model.phase1.margin", self.margin)
+    updates: int | None = at_least(1)
+    batch_size: int = at_least(1)
+    learning_rate: float = positive()
+    beta: float = not_negative()
+    elbo_samples: int = at_least(1)
+    validate_every: int = at_least(1)
+    validation_samples: int = at_least(1)
+    patience: int | None = at_least(1)
+    margin: float = not_negative()
 
     def epochs_within(self, epochs: int, n_people: int) -> int:
         """Number of `epochs` over a pool of `n_people` that `updates` allows, at least 1."""

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from omegaconf import MISSING
 from scipy.special import expit
+from typing_extensions import override
 
-from fairall.config.checks import open_unit, random_state, require
+from fairall.config.checks import numpy_seed, open_unit, positive_share
 from fairall.config.schema import InitialPolicyConfig
 from fairall.data.table import Logged, Table
 from fairall.errors import FairAllError
@@ -41,11 +42,7 @@ class InitialPolicy(ABC):
 class DrawnPolicyConfig(InitialPolicyConfig):
     """Random state of the decisions."""
 
-    random_state: int = MISSING
-
-    def validate(self) -> None:
-        """See `InitialPolicyConfig.validate`."""
-        random_state("initial_policy.random_state", self.random_state)
+    random_state: int = numpy_seed()
 
 
 class DrawnPolicy(InitialPolicy):
@@ -58,16 +55,16 @@ class DrawnPolicy(InitialPolicy):
     def acceptance(self, table: Table) -> np.ndarray:
         """Acceptance probability of each row in [0, 1], shape (N,)."""
 
+    @override
     def propensity(self, table: Table) -> np.ndarray:
-        """See `InitialPolicy.propensity`.
+        """Acceptance probability, times that of the logged decisions where these revealed the labels.
 
-        Where logged decisions revealed the labels, only people accepted by both can be accepted, so it is the
-        probability of both.
+        Only people accepted by both can then be accepted.
         """
         return self.acceptance(table) * table.label_propensity
 
+    @override
     def decide(self, table: Table) -> np.ndarray:
-        """See `InitialPolicy.decide`."""
         p = self.acceptance(table)
         drawn = np.random.RandomState(self.config.random_state).binomial(1, p, len(p))
         return (drawn == 1) & table.labelled
@@ -89,8 +86,9 @@ class LogisticPolicy(DrawnPolicy):
     config: LogisticPolicyConfig
     config_type = LogisticPolicyConfig
 
+    @override
     def acceptance(self, table: Table) -> np.ndarray:
-        """See `DrawnPolicy.acceptance`; FairAllError where a scored column is not in the table."""
+        """Acceptance probability; FairAllError without a score, or if a scored column is not in the table."""
         if not self.config.score:
             raise FairAllError(
                 f"initial_policy={self.config.name} needs a score, which this data set does not bring: "
@@ -109,13 +107,7 @@ class LogisticPolicy(DrawnPolicy):
 class RandomPolicyConfig(DrawnPolicyConfig):
     """Acceptance probability of everybody."""
 
-    acceptance_rate: float = MISSING
-
-    def validate(self) -> None:
-        """See `InitialPolicyConfig.validate`."""
-        super().validate()
-        rate = self.acceptance_rate
-        require(0.0 < rate <= 1.0, "initial_policy.acceptance_rate", rate, "above 0 and at most 1")
+    acceptance_rate: float = positive_share()
 
 
 class RandomPolicy(DrawnPolicy):
@@ -124,8 +116,8 @@ class RandomPolicy(DrawnPolicy):
     config: RandomPolicyConfig
     config_type = RandomPolicyConfig
 
+    @override
     def acceptance(self, table: Table) -> np.ndarray:
-        """See `DrawnPolicy.acceptance`."""
         return np.full(len(table), self.config.acceptance_rate)
 
 
@@ -133,11 +125,7 @@ class RandomPolicy(DrawnPolicy):
 class LoggedPolicyConfig(InitialPolicyConfig):
     """Least propensity of an accepted row, which bounds the weight of one person."""
 
-    min_propensity: float = MISSING
-
-    def validate(self) -> None:
-        """See `InitialPolicyConfig.validate`."""
-        open_unit("initial_policy.min_propensity", self.min_propensity)
+    min_propensity: float = open_unit()
 
 
 class LoggedPolicy(InitialPolicy):
@@ -146,14 +134,15 @@ class LoggedPolicy(InitialPolicy):
     config: LoggedPolicyConfig
     config_type = LoggedPolicyConfig
 
+    @override
     def propensity(self, table: Table) -> np.ndarray:
-        """See `InitialPolicy.propensity`; no smaller than `min_propensity` where accepted."""
+        """The logged acceptance probability, no smaller than `min_propensity` where accepted."""
         logged = _logged(table)
         raised = np.maximum(logged.propensity, self.config.min_propensity)
         return np.where(logged.accepted, raised, logged.propensity)
 
+    @override
     def decide(self, table: Table) -> np.ndarray:
-        """See `InitialPolicy.decide`."""
         return _logged(table).accepted & table.labelled
 
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fairall.config.checks import whole_number
-from fairall.runtime.process import run_command
+from fairall.runtime.process import run_command, whole_number
 
 if TYPE_CHECKING:
     from fairall.results.finished import Collection

@@ -65,9 +65,12 @@ class AnyConsole(Console):
     def _fitting(self, table: Table) -> list[Table]:
         bare = Table(
             *[Column(one.header, justify=one.justify, no_wrap=True) for one in table.columns],
-            box=table.box, show_header=table.show_header, header_style=table.header_style,
-            pad_edge=table.pad_edge, padding=table.padding,
-        )  # fmt: skip
+            box=table.box,
+            show_header=table.show_header,
+            header_style=table.header_style,
+            pad_edge=table.pad_edge,
+            padding=table.padding,
+        )
         for row in zip(*(one.cells for one in table.columns), strict=True):
             bare.add_row(*row)
         wide = self.options.update(max_width=sys.maxsize)

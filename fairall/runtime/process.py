@@ -22,6 +22,8 @@ from fairall.runtime.credentials import withheld
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 20_000
+TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
+"""Help of the option --trust."""
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 # Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -67,6 +69,13 @@ def refuse_unknown(words: Sequence[str], commands: Sequence[str], parser: argpar
     near = difflib.get_close_matches(first, commands, n=1)
     hint = f", did you mean {near[0]}?" if near else ""
     parser.error(f"no command {first!r}{hint}; there are {', '.join(commands)}")
+
+
+def whole_number(word: str) -> int:
+    """Parse an argument of a command line as an integer of at least 1; a `type` of argparse."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
+    return int(word)
 
 
 def _output_dropped() -> bool:

@@ -14,27 +14,23 @@ from typing import Any
 from fairall.runtime.process import numba_version
 
 # Keys that say where results are kept, how they are shown and where the data came from.
-IRRELEVANT = (
-    "outputs_dir", "force", "checkpoint_seconds", "threads", "tracking", "sweep", "objective",
-    "hyperparameters",
-)  # fmt: skip
+IRRELEVANT = "outputs_dir force checkpoint_seconds threads tracking sweep objective hyperparameters".split()
 # Keys that define the problem: the people, what decisions on them are worth, and how they are measured.
-PROBLEM = (
-    "dataset", "cost", "initial_policy", "world", "evaluation", "protocol.effective", "preset",
-    "seed", "seeds", "schedule.warm_up_applicants", "schedule.applicants", "schedule.time_steps",
-)  # fmt: skip
+PROBLEM = """
+    dataset cost initial_policy world evaluation protocol.effective preset seed seeds
+    schedule.warm_up_applicants schedule.applicants schedule.time_steps
+""".split()
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")
 # Keys of `evaluation` that add to a result and change no other part of it; `run_id` takes the functions of
 # the measures, and the decisions.
 FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
-COMPUTING = (
-    "data", "nn", "models", "worlds", "online", "metrics.py", "policy.py", "randomness.py",
-    "results/decisions.py", "results/groups.py", "results/latent_quality.py",
-    "results/references.py", "results/selection.py", "results/summary.py", "results/write.py",
-    "runtime/process.py",
-)  # fmt: skip
+COMPUTING = """
+    data nn models worlds online metrics.py policy.py randomness.py results/decisions.py results/groups.py
+    results/latent_quality.py results/references.py results/selection.py results/summary.py
+    results/write.py runtime/process.py
+""".split()
 # Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fairall.config.checks import plain_name
+from fairall.config.checks import check, plain_name
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import this_process
@@ -138,7 +138,7 @@ def _fetch(store: Store, folder: Path) -> None:
         if not all(names):
             continue  # of one seed, a report, or somebody else's
         for name in names:
-            plain_name("a tag of a run in MLflow", name)  # part of a path
+            check("a tag of a run in MLflow", name, plain_name())  # part of a path
         path = folder.joinpath(*names)
         path.mkdir(parents=True, exist_ok=True)
         for name in FILES:

@@ -23,7 +23,7 @@ from hydra.types import HydraContext, TaskFunction
 from hydra_plugins.hydra_optuna_sweeper.optuna_sweeper import OptunaSweeper
 from omegaconf import DictConfig, ListConfig, OmegaConf, read_write
 
-from fairall.config.checks import at_least, one_of, plain_name, positive, require
+from fairall.config.checks import at_least, check, one_of, plain_name, require
 from fairall.config.schema import SweepConfig, objectives_of
 from fairall.config.words import override
 from fairall.errors import FairAllError, count
@@ -250,11 +250,12 @@ def validated(
         space: the grid.
         first: configuration of a trial.
     """
+    from fairall.config.validation import check_values
     from fairall.metrics import load_measures
     from fairall.tuning.samplers import SAMPLERS
     from fairall.tuning.trial import TRIALS
 
-    plain_name("hydra.sweeper.study_name", sweeper.study_name)
+    check("hydra.sweeper.study_name", sweeper.study_name, plain_name())
     if sweeper.sampler._target_ not in SAMPLERS:
         raise FairAllError(
             f"hydra.sweeper.sampler._target_={sweeper.sampler._target_} proposes no points of a grid; "
@@ -270,11 +271,10 @@ def validated(
         )
     for key, only in {"max_failure_rate": 1.0, "custom_search_space": None, "search_space": None}.items():
         require(sweeper.get(key) == only, f"hydra.sweeper.{key}", sweeper.get(key), f"{only} with sweeps=")
-    one_of("sweep.trial", requested.trial, tuple(TRIALS))
-    at_least("sweep.attempts", requested.attempts, 1)
-    positive("sweep.grace_seconds", requested.grace_seconds)
-    at_least("hydra.sweeper.n_trials", sweeper.n_trials, 1)
-    at_least("hydra.sweeper.n_jobs", sweeper.n_jobs, 1)
+    check_values(requested, "sweep")
+    check("sweep.trial", requested.trial, one_of(TRIALS))
+    for key in ("n_trials", "n_jobs"):
+        check(f"hydra.sweeper.{key}", sweeper[key], at_least(1))
     register = first.tracking.register
     require(register is None, "tracking.register", register, "null: register a run of the best trial instead")
     if first.evaluation.split != "validation":
@@ -289,7 +289,7 @@ def validated(
             "it must be minimize or maximize for each, as [minimize,maximize]"
         )
     for direction in directions:
-        one_of("hydra.sweeper.direction", direction, ("minimize", "maximize"))
+        check("hydra.sweeper.direction", direction, one_of(["minimize", "maximize"]))
     known = TRIALS[requested.trial].objectives(load_measures(first.evaluation.measures))
     for measure in measures:
         if measure not in known:

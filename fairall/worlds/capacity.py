@@ -10,7 +10,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, not_negative, require
+from fairall.config.checks import at_least, not_negative, positive_share, require
 from fairall.data.people import Decisions, People
 from fairall.randomness import SeedStreams
 from fairall.worlds.measures import utility_per_place
@@ -29,16 +29,16 @@ PlacesRule = Enum("PlacesRule", ["lottery", "top"])
 class QuotasConfig:
     """Shares of the places that only a group can have; both or neither."""
 
-    advantaged: float | None = MISSING
-    disadvantaged: float | None = MISSING
+    advantaged: float | None = not_negative()
+    disadvantaged: float | None = not_negative()
 
 
 @dataclass
 class CapacityConfig(PartConfig):
     """The most acceptances of a time step; a share of the applicants or a number, no limit without either."""
 
-    share: float | None = MISSING
-    number: int | None = MISSING
+    share: float | None = positive_share()
+    number: int | None = at_least(1)
     rule: PlacesRule = MISSING
     quotas: QuotasConfig = field(default_factory=QuotasConfig)
 
@@ -48,23 +48,18 @@ class CapacityConfig(PartConfig):
         return self.share is not None or self.number is not None
 
     def validate(self) -> None:
-        """Raise FairAllError for an impossible value, two limits at once, and quotas that do not fit."""
+        """Raise FairAllError for two limits at once, and for quotas that do not fit."""
         key = "world.capacity"
-        if self.share is not None:
-            require(0 < self.share <= 1, f"{key}.share", self.share, "above 0 and at most 1")
         if self.number is not None:
-            at_least(f"{key}.number", self.number, 1)
             allowed = f"null beside {key}.share={self.share}; for a number instead add {key}.share=null"
             require(self.share is None, f"{key}.number", self.number, allowed)
-        quotas = vars(self.quotas)
-        given = [quota for quota in quotas.values() if quota is not None]
+        shown = [*vars(self.quotas).values()]
+        given = [quota for quota in shown if quota is not None]
         if not given:
             return
-        key, shown = f"{key}.quotas", [*quotas.values()]
+        key = f"{key}.quotas"
         require(self.active, key, shown, "null without world.capacity.share or world.capacity.number")
         require(len(given) == 2, key, shown, "given for both groups or for neither")
-        for name, quota in quotas.items():
-            not_negative(f"{key}.{name}", quota)
         require(sum(given) <= 1 + ROUNDING, key, shown, "shares of the places, 1 in sum at most")
 
 

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, positive, require
+from fairall.config.checks import at_least, below_one, positive, require
 from fairall.data.people import Decided
 from fairall.randomness import SeedStreams
 from fairall.worlds.part import Part, PartConfig, WorldSetting
@@ -19,9 +18,9 @@ from fairall.worlds.part import Part, PartConfig, WorldSetting
 class DelayConfig(PartConfig):
     """Time steps between decisions and their labels, and the share of labels that never come."""
 
-    steps: int = MISSING
-    mean: float | None = MISSING
-    censored: float = MISSING
+    steps: int = at_least(0)
+    mean: float | None = positive()
+    censored: float = below_one()
 
     @property
     def active(self) -> bool:
@@ -29,15 +28,11 @@ class DelayConfig(PartConfig):
         return self.steps != 0 or self.mean is not None or self.censored != 0
 
     def validate(self) -> None:
-        """Raise FairAllError for an impossible value, and for two delays at once."""
-        at_least("world.delay.steps", self.steps, 0)
+        """Raise FairAllError for two delays at once."""
         if self.mean is not None:
-            positive("world.delay.mean", self.mean)
             beside = f"world.delay.steps={self.steps}"
             allowed = f"null beside {beside}; for a geometric delay instead add world.delay.steps=0"
             require(self.steps == 0, "world.delay.mean", self.mean, allowed)
-        share = self.censored
-        require(0 <= share < 1, "world.delay.censored", share, "at least 0 and below 1")
 
 
 class Delay(Part):

@@ -11,7 +11,7 @@ import torch
 from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, one_of, open_unit, require
+from fairall.config.checks import at_least, between, check, one_of, open_unit
 from fairall.data.people import People, take
 from fairall.errors import FairAllError
 from fairall.randomness import SeedStreams
@@ -28,8 +28,8 @@ Course = Enum("Course", ["linear", "step", "seasonal"])
 class LabelDriftConfig:
     """Probability at full extent that a label 0 becomes 1, or, if negative, that a label 1 becomes 0."""
 
-    advantaged: float = MISSING
-    disadvantaged: float = MISSING
+    advantaged: float = between(-1, 1)
+    disadvantaged: float = between(-1, 1)
 
 
 @dataclass
@@ -37,9 +37,9 @@ class DriftConfig(PartConfig):
     """What moves, and when."""
 
     course: Course = MISSING
-    start: int = MISSING
-    period: int = MISSING
-    advantaged_share: float | None = MISSING
+    start: int = at_least(0)
+    period: int = at_least(2)
+    advantaged_share: float | None = open_unit()
     features: dict[str, float] = MISSING
     label: LabelDriftConfig = field(default_factory=LabelDriftConfig)
 
@@ -48,15 +48,6 @@ class DriftConfig(PartConfig):
         """Whether anything moves."""
         moves = [*self.features.values(), *vars(self.label).values()]
         return self.advantaged_share is not None or any(move != 0 for move in moves)
-
-    def validate(self) -> None:
-        """Raise FairAllError for an impossible value."""
-        at_least("world.drift.start", self.start, 0)
-        at_least("world.drift.period", self.period, 2)
-        if self.advantaged_share is not None:
-            open_unit("world.drift.advantaged_share", self.advantaged_share)
-        for group, change in vars(self.label).items():
-            require(-1 <= change <= 1, f"world.drift.label.{group}", change, "from -1 to 1")
 
 
 class Drift(Part):
@@ -87,7 +78,7 @@ class Drift(Part):
         names = data.schema.names
         self.slope = torch.zeros(len(names))
         for name, slope in config.features.items():
-            one_of("world.drift.features", name, names)
+            check("world.drift.features", name, one_of(names))
             self.slope[names.index(name)] = slope
         train = data.train
         self.mean, self.scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
 from fairall.config.checks import at_least
@@ -21,17 +20,12 @@ from fairall.worlds.part import Draw, Part, PartConfig, WorldSetting
 class FeedbackConfig(PartConfig):
     """How many people apply again and again; None for no feedback."""
 
-    people: int | None = MISSING
+    people: int | None = at_least(1)
 
     @property
     def active(self) -> bool:
         """Whether there is feedback."""
         return self.people is not None
-
-    def validate(self) -> None:
-        """Raise FairAllError for less than one person."""
-        if self.people is not None:
-            at_least("world.feedback.people", self.people, 1)
 
 
 class Feedback(Part):

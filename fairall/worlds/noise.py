@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import require
+from fairall.config.checks import between
 from fairall.data.people import People
 from fairall.randomness import SeedStreams
 from fairall.worlds.measures import effective_revealed_utility
@@ -19,8 +18,8 @@ from fairall.worlds.part import Part, PartConfig, WorldSetting
 class FlipsConfig:
     """Probabilities that a revealed label is false, by the label."""
 
-    positive: float = MISSING
-    negative: float = MISSING
+    positive: float = between(0, 1)
+    negative: float = between(0, 1)
 
 
 @dataclass
@@ -33,16 +32,8 @@ class NoiseConfig(PartConfig):
     @property
     def active(self) -> bool:
         """Whether any label can be false."""
-        return any(share != 0 for _, _, share in self._shares())
-
-    def validate(self) -> None:
-        """Raise FairAllError for what is no probability."""
-        for group, label, share in self._shares():
-            require(0 <= share <= 1, f"world.noise.{group}.{label}", share, "from 0 to 1")
-
-    def _shares(self) -> list[tuple[str, str, float]]:
-        groups = {"advantaged": self.advantaged, "disadvantaged": self.disadvantaged}
-        return [(group, label, share) for group, of in groups.items() for label, share in vars(of).items()]
+        flips = [*vars(self.advantaged).values(), *vars(self.disadvantaged).values()]
+        return any(share != 0 for share in flips)
 
 
 class Noise(Part):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.compose import compose_config
+from fairall.config.validation import check_values
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.experiment import job
@@ -25,7 +26,7 @@ QUOTAS = QuotasConfig(advantaged=0.25, disadvantaged=0.75)
 def capacity(n: int, seeds: int = 1, quotas: QuotasConfig | None = None, **values: Any) -> Capacity:
     values = {"share": None, "number": None, "rule": PlacesRule.lottery} | values
     config = CapacityConfig(quotas=quotas or QuotasConfig(None, None), **values)
-    config.validate()
+    check_values(config, "world.capacity")
     return Capacity(config, setting_of(None, list(range(seeds)), n))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fairall.config.validation import check_values
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.worlds.delay import Delay, DelayConfig
@@ -19,7 +20,7 @@ from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of
 
 def delay(seeds: list[int], steps: int = 0, mean: float | None = None, censored: float = 0.0) -> Delay:
     config = DelayConfig(steps=steps, mean=mean, censored=censored)
-    config.validate()
+    check_values(config, "world.delay")
     return Delay(config, setting_of(None, seeds))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from fairall.config.validation import check_values
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
@@ -33,7 +34,7 @@ def drift(data: PreparedData, seeds: list[int], *, time_steps: int = 100, **valu
         "features": {},
     }
     config = DriftConfig(**(usual | values), label=labels)
-    config.validate()
+    check_values(config, "world.drift")
     return Drift(config, setting_of(data, seeds, 64, time_steps))
 
 

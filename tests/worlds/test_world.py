@@ -164,16 +164,14 @@ def test_a_seed_alone_is_as_among_others(fico: PreparedData, compose_config: Com
 OWN = """\
 from dataclasses import dataclass
 import torch
-from fairall.config.checks import require
+from fairall.config.checks import limited
 from fairall.data.people import Decisions
 from fairall.randomness import SeedStreams
 from fairall.worlds.part import Part, PartConfig
 
 @dataclass
 class StrikeConfig(PartConfig):
-    share: float = 0.5
-    def validate(self):
-        require(0 <= self.share <= 1, "share", self.share, "from 0 to 1")
+    share: float = limited("from 0 to 1", lambda share: 0 <= share <= 1, default=0.5)
 
 class Strike(Part):
     config_type = StrikeConfig
@@ -246,7 +244,10 @@ def test_a_part_of_ones_own_acts_after_the_others_and_is_resumed(fico: PreparedD
             ["world.strike={_target_: of_mine.Strike, shrae: 0.5}"],
             "world.strike.shrae: no such key, did you mean world.strike.share?",
         ),
-        (["world.strike={_target_: of_mine.Strike, share: 2}"], "share=2.0 is not possible"),
+        (
+            ["world.strike={_target_: of_mine.Strike, share: 2}"],
+            "world.strike.share=2.0 is not possible: it must be from 0 to 1",
+        ),
         (["world.delay._target_=of_mine.Bare"], "world.delay.steps: no such key"),
         (
             ["world.further={strike: {_target_: of_mine.Strike}}"],

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from omegaconf import MISSING
 
-from fairall.config.checks import at_least, one_of, require
+from fairall.config.checks import at_least, limited, one_of
 from fairall.data.dataset import TableConfig
 from fairall.data.features import Kind
 from fairall.data.splits import SplitConfig
 
 # Quoted twice: for the shell and for Hydra.
 ONE_CHARACTER = """one character, quoted as in 'dataset.separator=";"'"""
+
+
+def _words() -> Any:
+    return limited("a list of words", lambda words: all(isinstance(word, str) for word in words))
 
 
 @dataclass
@@ -27,17 +32,17 @@ class CsvConfig(TableConfig):
     """Keys of a CSV file; docs/your_own_data.md describes them."""
 
     path: str = MISSING
-    separator: str = MISSING
+    separator: str = limited(ONE_CHARACTER, lambda separator: len(separator) == 1)
     text_encoding: str = MISSING
     label: str = MISSING
     positive: str = MISSING
     sensitive: str = MISSING
     advantaged: str = MISSING
-    drop: list[str] = MISSING
-    kinds: dict[str, str] = MISSING
-    missing: list[str] = MISSING
-    missing_by_default: list[str] = MISSING
-    max_categories: int = MISSING
+    drop: list[str] = _words()
+    kinds: dict[str, str] = one_of(Kind)
+    missing: list[str] = _words()
+    missing_by_default: list[str] = _words()
+    max_categories: int = at_least(2)
     max_count: int = MISSING
     decision: str | None = MISSING
     accepted: str = MISSING
@@ -49,14 +54,3 @@ class CsvConfig(TableConfig):
         """Cell texts, without surrounding blanks, that mean a missing value."""
         words = (*self.missing_by_default, *self.missing)
         return tuple(dict.fromkeys(["", *(word.strip() for word in words)]))
-
-    def validate(self) -> None:
-        """Check kinds, separator, number of categories and lists of words."""
-        super().validate()
-        for column, kind in self.kinds.items():
-            one_of(f"dataset.kinds.{column}", kind, tuple(Kind))
-        require(len(self.separator) == 1, "dataset.separator", self.separator, ONE_CHARACTER)
-        at_least("dataset.max_categories", self.max_categories, 2)
-        for name in ("drop", "missing", "missing_by_default"):
-            words = getattr(self, name)
-            require(all(isinstance(word, str) for word in words), f"dataset.{name}", words, "a list of words")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from omegaconf import MISSING
 
-from fairall.config.checks import one_of, require
+from fairall.config.checks import check, limited, one_of, require
 from fairall.data.cells import listed, refuse
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
@@ -28,8 +28,8 @@ SAS_TINY = 1e-78
 class GroupsConfig:
     """Raw values of a sensitive attribute that mean S = +1 and S = −1; people with others are left out."""
 
-    advantaged: list[str] = MISSING
-    disadvantaged: list[str] = MISSING
+    advantaged: list[str] = limited("at least one value", len)
+    disadvantaged: list[str] = limited("at least one value", len)
 
 
 @dataclass
@@ -40,15 +40,12 @@ class GroupedTableConfig(RawTableConfig):
     groups: dict[str, GroupsConfig] = MISSING
 
     def validate(self) -> None:
-        """Check that both groups have values, and none in common."""
+        """Check the sensitive attribute, and that its groups have no value in common."""
         super().validate()
-        one_of("dataset.sensitive", self.sensitive, list(self.groups))
+        check("dataset.sensitive", self.sensitive, one_of(self.groups))
         for name, groups in self.groups.items():
-            key = f"dataset.groups.{name}"
-            for side, values in (("advantaged", groups.advantaged), ("disadvantaged", groups.disadvantaged)):
-                require(len(values) > 0, f"{key}.{side}", values, "at least one value")
             both = sorted(set(groups.advantaged) & set(groups.disadvantaged))
-            require(not both, f"{key}.disadvantaged", both, "values that are not advantaged")
+            require(not both, f"dataset.groups.{name}.disadvantaged", both, "values that are not advantaged")
 
 
 class RawTableDataset(TableDataset):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import even, not_negative, one_of
 from fairall.data.people import Decided
@@ -32,8 +32,9 @@ class SemiLogistic(DecisionRule):
     tensor([0.2000, 1.0000])
     """
 
+    @override
     def propensity(self, score: Tensor) -> Tensor:
-        """See `DecisionRule.propensity`; there is no gradient where it accepts surely."""
+        """1 from the threshold on, which has no gradient, and the score below."""
         return torch.where(score >= self.threshold, torch.ones_like(score), score)
 
 
@@ -49,19 +50,11 @@ POLICIES = {
 class ConsequentialConfig(RememberingConfig):
     """The class of policies, the people it is trained on, the fairness term and its weight λ."""
 
-    policy: str = MISSING
-    data: str = MISSING
-    fairness: str = MISSING
-    lambda_: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        even("model.batch_size", self.batch_size)  # see `Consequential.penalty`
-        one_of("model.policy", self.policy, tuple(POLICIES))
-        one_of("model.data", self.data, DATA)
-        one_of("model.fairness", self.fairness, FAIRNESS)
-        not_negative("model.lambda_", self.lambda_)
+    batch_size: int = even()  # see `Consequential.penalty`
+    policy: str = one_of(POLICIES)
+    data: str = one_of(DATA)
+    fairness: str = one_of(FAIRNESS)
+    lambda_: float = not_negative()
 
 
 class Consequential(Remembering):
@@ -91,8 +84,8 @@ class Consequential(Remembering):
             self.memory = Memory("accepted")
         super().update(decided)
 
+    @override
     def train_classifier(self) -> float:
-        """See `Remembering.train_classifier`."""
         known = self.memory.rows()
         self.total = torch.stack([self.weight(known, group).sum(-1) for group in (-1.0, 1.0)], dim=-1)
         return super().train_classifier()

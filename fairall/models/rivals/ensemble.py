@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import copies, open_unit
 from fairall.data.people import Decided
@@ -31,14 +31,8 @@ MOST_COPIES = 5  # of a person in a bootstrap sample; P(Poisson(1) > 5) = 6e-4
 class EnsembleConfig(RememberingConfig):
     """Number of classifiers K, and the quantile of their probabilities that decides."""
 
-    members: int = MISSING
-    quantile: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        copies("model.members", self.members, 2)
-        open_unit("model.quantile", self.quantile)
+    members: int = copies(2)
+    quantile: float = open_unit()
 
 
 @dataclass(frozen=True)
@@ -67,12 +61,12 @@ class Ensemble(Remembering):
         self.classifier = self.net(config.clf_arch, members)
         self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
 
+    @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """See `Remembering.warm_up_epoch`."""
         return super().warm_up_epoch(self._resampled(decided) if epoch == 0 else decided, epoch)
 
+    @override
     def update(self, decided: Decided) -> None:
-        """See `Remembering.update`."""
         super().update(self._resampled(decided))
 
     def loss(self, batch: Decided) -> Tensor:

@@ -16,10 +16,9 @@ import math
 from dataclasses import dataclass
 
 import torch
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, not_negative, one_of, require
+from fairall.config.checks import at_least, between, limited, not_negative, one_of
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.encoding import FeatureInputs
 from fairall.data.people import Decided
@@ -39,23 +38,13 @@ FIRST_STEPS, NEXT_STEPS = 20, 3  # of a regression from zero, and from the one b
 class FairReductionsConfig(ModelConfig):
     """Length of the phase that accepts everybody, smoothing, constraint, and when policies are found anew."""
 
-    alpha: float = MISSING
-    mu: float = MISSING
-    fairness: str = MISSING
-    slack: float = MISSING
-    iterations: int = MISSING
-    rounds: int = MISSING
-    solve_every: int = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        require(0.25 <= self.alpha <= 0.5, "model.alpha", self.alpha, "from 0.25 to 0.5")
-        require(0.0 < self.mu < 0.5, "model.mu", self.mu, "above 0 and below 0.5")
-        one_of("model.fairness", self.fairness, FAIRNESS)
-        not_negative("model.slack", self.slack)
-        at_least("model.iterations", self.iterations, 1)
-        at_least("model.rounds", self.rounds, 1)
-        at_least("model.solve_every", self.solve_every, 1)
+    alpha: float = between(0.25, 0.5)
+    mu: float = limited("above 0 and below 0.5", lambda mu: 0 < mu < 0.5)
+    fairness: str = one_of(FAIRNESS)
+    slack: float = not_negative()
+    iterations: int = at_least(1)
+    rounds: int = at_least(1)
+    solve_every: int = at_least(1)
 
 
 @dataclass(frozen=True)

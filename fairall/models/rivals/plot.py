@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from omegaconf import MISSING
 from torch import Tensor
+from typing_extensions import override
 
-from fairall.config.checks import at_least, hidden_sizes, not_negative, require
+from fairall.config.checks import at_least, hidden_sizes, not_negative, positive_share
 from fairall.data.people import Decided
 from fairall.models.classifier import Remembering, RememberingConfig, accepted_cross_entropy
 from fairall.models.learner import Setting
@@ -36,15 +37,9 @@ class PlotConfig(RememberingConfig):
     `decay`: whether ε is divided by √t. `clone_updates`: minibatches that train the clone.
     """
 
-    epsilon: float = MISSING
+    epsilon: float = positive_share()
     decay: bool = MISSING
-    clone_updates: int = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        require(0 < self.epsilon <= 1, "model.epsilon", self.epsilon, "above 0 and at most 1")
-        at_least("model.clone_updates", self.clone_updates, 1)
+    clone_updates: int = at_least(1)
 
 
 class Plot(Remembering):
@@ -72,13 +67,14 @@ class Plot(Remembering):
         decay = self.time_step.item() ** 0.5 if self.config.decay else 1.0
         return self.config.epsilon / decay
 
+    @override
     def update(self, decided: Decided) -> None:
-        """See `Remembering.update`."""
         super().update(decided)
         self.time_step += 1
 
+    @override
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
-        """See `Learner.explore`: 1 where f ≥ c, ε elsewhere where the clone is ≥ c, 0 otherwise.
+        """1 where f ≥ c, ε elsewhere where the clone is ≥ c, 0 otherwise.
 
         Candidates are the rejected whose `uniform` is below ε, so that exactly those whom the clone accepts
         are accepted. What is recorded for an accepted candidate i is right given the numbers of all other
@@ -109,15 +105,9 @@ class Plot(Remembering):
 class AdOptConfig(PlotConfig):
     """Weight of the adversary's reversed gradient, and its hidden layers."""
 
-    adversary_weight: float = MISSING
-    adversary_arch: list[int] = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        hidden_sizes("model.clf_arch", self.clf_arch)  # at least one, which the adversary sees
-        not_negative("model.adversary_weight", self.adversary_weight)
-        hidden_sizes("model.adversary_arch", self.adversary_arch)
+    clf_arch: list[int] = hidden_sizes()  # at least one, which the adversary sees
+    adversary_weight: float = not_negative()
+    adversary_arch: list[int] = hidden_sizes()
 
 
 @dataclass(frozen=True)
@@ -152,14 +142,14 @@ class AdOpt(Plot):
         both = [*self.classifier.parameters(), *self.adversary.parameters()]
         self.optimiser = Adam(both, config.learning_rate)
 
+    @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """See `Remembering.warm_up_epoch`."""
         if epoch == 0:
             self.seen.add(decided)
         return super().warm_up_epoch(decided, epoch)
 
+    @override
     def update(self, decided: Decided) -> None:
-        """See `Remembering.update`."""
         self.seen.add(decided)
         super().update(decided)
 
@@ -187,8 +177,9 @@ class AdOpt(Plot):
             guess[:, :of_batch], guess[:, of_batch:], batch.accepted
         )
 
+    @override
     def clone(self) -> Plot:
-        """See `Plot.clone`; it shares `seen`, which it only reads."""
+        """A copy that shares `seen`, which it only reads."""
         twin = super().clone()
         assert isinstance(twin, AdOpt)
         twin.seen = self.seen

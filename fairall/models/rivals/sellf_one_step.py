@@ -12,10 +12,9 @@ from typing import Any, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from omegaconf import MISSING
 from torch import Tensor
 
-from fairall.config.checks import at_least, copies, hidden_sizes, not_negative, one_of, positive, require
+from fairall.config.checks import at_least, copies, hidden_sizes, limited, not_negative, one_of, positive
 from fairall.data.people import Decided
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
@@ -33,26 +32,14 @@ SMALLEST = 1e-8  # in place of denominators of 0
 class SellfOneStepConfig(RememberingConfig):
     """Training of the label predictor (`RememberingConfig`) and of the policy."""
 
-    policy_learning_rate: float = MISSING
-    policy_arch: list[int] = MISSING
-    policy_updates: int = MISSING
-    past_policies: int = MISSING
-    fairness: str = MISSING
-    beta_1: float = MISSING
-    beta_2: float = MISSING
-    omega: float = MISSING
-
-    def validate(self) -> None:
-        """See `ModelConfig.validate`."""
-        super().validate()
-        positive("model.policy_learning_rate", self.policy_learning_rate)
-        hidden_sizes("model.policy_arch", self.policy_arch)
-        at_least("model.policy_updates", self.policy_updates, 1)
-        copies("model.past_policies", self.past_policies, 1)
-        one_of("model.fairness", self.fairness, FAIRNESS)
-        not_negative("model.beta_1", self.beta_1)
-        not_negative("model.beta_2", self.beta_2)
-        require(0 <= self.omega <= 2, "model.omega", self.omega, "at least 0 and at most 2")
+    policy_learning_rate: float = positive()
+    policy_arch: list[int] = hidden_sizes()
+    policy_updates: int = at_least(1)
+    past_policies: int = copies(1)
+    fairness: str = one_of(FAIRNESS)
+    beta_1: float = not_negative()
+    beta_2: float = not_negative()
+    omega: float = limited("at least 0 and at most 2", lambda omega: 0 <= omega <= 2)
 
 
 class PastPolicies:

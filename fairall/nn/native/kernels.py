@@ -262,7 +262,7 @@ def log_prob(outputs, target, layout, weight, score, space, each):
 
 @compiled
 def gaussian(x, eta1, raw, weight, of_eta1, of_raw, precision, each, least):
-    """See `log_prob` and `fairall.nn.likelihoods.Gaussian`."""
+    """One feature of `log_prob`, real: the outputs are as in `fairall.nn.likelihoods.Gaussian`."""
     for i in range(len(x)):
         positive, of_raw[i] = softplus(raw[i])
         precision[i] = TWO * (positive + least)
@@ -279,7 +279,7 @@ def gaussian(x, eta1, raw, weight, of_eta1, of_raw, precision, each, least):
 
 @compiled
 def poisson(x, raw, weight, of_raw, rate, each, least):
-    """See `log_prob` and `fairall.nn.likelihoods.Poisson`."""
+    """One feature of `log_prob`, a count: the output is as in `fairall.nn.likelihoods.Poisson`."""
     for i in range(len(x)):
         positive, of_raw[i] = softplus(raw[i])
         rate[i] = positive + least
@@ -291,7 +291,7 @@ def poisson(x, raw, weight, of_raw, rate, each, least):
 
 @compiled
 def bernoulli(x, second, logit, weight, score, each):
-    """See `log_prob` and `fairall.nn.likelihoods.Bernoulli`; `second` is the code of the second value."""
+    """One feature of `log_prob`, binary; `second` is the code of its second value."""
     for i in range(len(x)):
         positive, score[i] = softplus(logit[i])
         each[i] += F(x[i] == second) * logit[i] - positive

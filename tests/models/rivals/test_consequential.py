@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairall.config.validation import check_values
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
@@ -262,10 +263,10 @@ def test_seeds_that_accept_nobody_or_one_group_learn_without_nan(
 )
 def test_impossible_values_are_refused_by_name(key: str, value: Any, config: ConsequentialConfig) -> None:
     with pytest.raises(FairAllError) as refused:
-        replace(config, **{key: value}).validate()
+        check_values(replace(config, **{key: value}), "model")
     assert str(refused.value).startswith(f"model.{key}={value} is not possible: ")
 
 
 def test_a_linear_policy_is_possible(config: ConsequentialConfig, setting: MakeSetting) -> None:
-    replace(config, clf_arch=[]).validate()
+    check_values(replace(config, clf_arch=[]), "model")
     assert len(Consequential(replace(config, clf_arch=[]), setting([0])).classifier.layers) == 1

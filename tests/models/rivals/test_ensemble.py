@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from fairall.config.compose import compose_config
-from fairall.config.validation import checked
+from fairall.config.validation import check_values, checked
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
@@ -139,9 +139,9 @@ def test_people_of_the_warm_up_are_remembered_once(
     ("key", "value"), [("members", 1), ("quantile", 0.0), ("quantile", 1.0), ("updates", 0)]
 )
 def test_impossible_options_are_refused_in_a_line(key: str, value: object, config: EnsembleConfig) -> None:
-    config.validate()
+    check_values(config, "model")
     with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]*$"):
-        replace(config, **{key: value}).validate()  # type: ignore[arg-type]
+        check_values(replace(config, **{key: value}), "model")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.optimize import linprog
 
+from fairall.config.validation import check_values
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
 from fairall.models.learner import Setting
@@ -257,5 +258,5 @@ def test_seeds_that_accept_nobody_or_one_group_have_no_nan(
 )
 def test_impossible_values_are_refused_by_name(key: str, value: Any, config: FairReductionsConfig) -> None:
     with pytest.raises(FairAllError) as refused:
-        replace(config, **{key: value}).validate()
+        check_values(replace(config, **{key: value}), "model")
     assert str(refused.value).startswith(f"model.{key}={value} is not possible: ")

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import ExplorationConfig, ExplorationRule
+from fairall.config.validation import check_values
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, Decisions, People
 from fairall.errors import FairAllError
@@ -130,6 +131,6 @@ def test_what_every_method_keeps_to(
     ("key", "value"), [("learning_rate", 0.0), ("clf_arch", [0]), ("updates", 0), ("batch_size", 0)]
 )
 def test_impossible_options_are_refused_in_a_line(key: str, value: object, config: RememberingConfig) -> None:
-    config.validate()
+    check_values(config, "model")
     with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]*$"):
-        replace(config, **{key: value}).validate()  # type: ignore[arg-type]
+        check_values(replace(config, **{key: value}), "model")  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, logsigmoid
 
+from fairall.config.validation import check_values
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.errors import FairAllError
@@ -368,9 +369,9 @@ def test_the_policies_that_decided_are_remembered_and_those_of_the_warm_up_are_n
 def test_impossible_options_are_refused_in_a_line(
     key: str, value: object, config: SellfOneStepConfig
 ) -> None:
-    config.validate()
+    check_values(config, "model")
     with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]*$"):
-        replace(config, **{key: value}).validate()  # type: ignore[arg-type]
+        check_values(replace(config, **{key: value}), "model")  # type: ignore[arg-type]
 
 
 def test_log_space_keeps_small_chances() -> None:
