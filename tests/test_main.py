@@ -312,7 +312,7 @@ def test_list_and_show_a_run_on_its_way(outputs: Path, tmp_path: Path) -> None:
 
     listed, shown = states()
     assert listed == "interrupted"
-    assert "\nInterrupted.\nSaved:   4 epochs of the warm-up, 8 of 8 time steps of Phase II\n" in shown
+    assert "\nInterrupted.\nSaved:   2 epochs of the warm-up, 8 of 8 time steps of Phase II\n" in shown
     assert f"Go on:   {shlex.join(['python', '-m', 'fairall', *QUICK])}" in shown
     with RunFolder(folder).locked():
         listed, shown = states()

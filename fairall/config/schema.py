@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 from omegaconf import MISSING, OmegaConf
 
@@ -47,13 +47,8 @@ class InitialPoliciesConfig:
 
 @dataclass
 class NodeConfig:
-    """A node whose keys depend on the class that it names.
+    """A node whose keys depend on the class that it names."""
 
-    Attributes:
-        target: that class; known once `fairall.config.validation.typed` has made the node.
-    """
-
-    target: ClassVar[Any]
     _target_: str = MISSING
 
     def validate(self) -> None:
@@ -62,6 +57,13 @@ class NodeConfig:
         Raises:
             FairAllError: naming the key, its value and what is allowed.
         """
+
+    @property
+    def target(self) -> Any:
+        """The class that `_target_` names."""
+        from hydra.utils import get_class  # slow, and most users of this module build nothing
+
+        return get_class(self._target_)
 
     def build(self, *arguments: Any) -> Any:
         """An object of the class, made from this node and `arguments`."""

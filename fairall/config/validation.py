@@ -80,40 +80,28 @@ def typed(composed: DictConfig | dict[str, Any], groups: Collection[str] = GROUP
             value is of another type, or a node was deleted.
         omegaconf.errors.MissingMandatoryValue: where a value is missing.
     """
-    whole, classes = _structured(composed, groups)
-    config = cast(Config, OmegaConf.to_object(whole))
-    for place, target in classes.items():
-        group, _, part = place.partition(".")
-        node = config.world[part] if part else getattr(config, group)
-        vars(node)["target"] = target
-    return config
+    return cast(Config, OmegaConf.to_object(_structured(composed, groups)))
 
 
 def typed_node(composed: DictConfig | dict[str, Any], group: str) -> Any:
     """A node of a configuration of which other values may be missing, unchecked; raises as `typed`."""
     groups = {"dataset": None, group: None}  # initial policies refer to values of the data set
-    whole, classes = _structured(composed, list(groups))
-    config = OmegaConf.to_object(whole[group])
-    vars(config)["target"] = classes[group]
-    return config
+    return OmegaConf.to_object(_structured(composed, list(groups))[group])
 
 
-def structured_node(node: Any, place: str) -> tuple[DictConfig, Any]:
-    """A node of a class, with the type that the class declares, and the class; raises as `typed`.
+def structured_node(node: Any, place: str) -> DictConfig:
+    """A node of a class, with the type that the class declares; raises as `typed`.
 
     Args:
         node: a DictConfig or a dict.
         place: its key in the configuration.
     """
-    target = target_class(node, place)
     values = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
-    return _merged(target.config_type, values, place), target
+    return _merged(target_class(node, place).config_type, values, place)
 
 
-def _structured(
-    composed: DictConfig | dict[str, Any], groups: Collection[str]
-) -> tuple[DictConfig, dict[str, Any]]:
-    """The configuration with types, and the classes by the keys of their nodes; see `typed`."""
+def _structured(composed: DictConfig | dict[str, Any], groups: Collection[str]) -> DictConfig:
+    """The configuration with types; arguments of `typed`."""
     values: Any = OmegaConf.to_container(composed) if isinstance(composed, DictConfig) else {**composed}
     for field in fields(Config):
         if field.name not in values or (values[field.name] == {} and field.name != "world"):
@@ -123,17 +111,16 @@ def _structured(
         parts = nodes.pop("world") or {}
         values["world"] = {}
         nodes |= {f"world.{name}": part for name, part in parts.items()}
-    classes = {}
     for place, node in nodes.items():
         if place.startswith("world.") and not (isinstance(node, dict) and "_target_" in node):
             near = nearest_key(place, [other for other in nodes if other != place])
             own = f"a part of your own has {place}._target_=module.Class"
             raise FairAllError(f"{place}: no such key{near}; {own}")
-        nodes[place], classes[place] = structured_node(node, place)
+        nodes[place] = structured_node(node, place)
     whole = _merged(Config, values)
     for place, node in nodes.items():
         OmegaConf.update(whole, place, node, merge=False, force_add=True)
-    return whole, classes
+    return whole
 
 
 def _merged(declared: Any, values: Any, place: str = "") -> DictConfig:

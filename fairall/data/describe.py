@@ -42,8 +42,8 @@ def list_known(overrides: Sequence[str], folder: Path | None) -> None:
         first = next(iter(path.read_text(errors="replace").splitlines()), "")
         try:
             composed = compose_config(f"dataset={name}", *overrides)
-            node, reader = structured_node(composed.dataset, "dataset")
-            where = reader.location(node)
+            node = structured_node(composed.dataset, "dataset")
+            where = target_class(node, "dataset").location(node)
         except USER_ERRORS as error:
             where = f"to fix: {message(error, overrides)}"
         grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)

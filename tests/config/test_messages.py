@@ -94,7 +94,7 @@ TABLE = "_target_: own.Mine\nname: mine\n"
         ("preset/mine.yaml", "# @package _global_\nsede: 3\n", [], "sede: no such key, did you mean seed?"),
         ("x.yaml", "", ["dataset._target_=own.Nothing"], "not a fairall.data.dataset.Dataset; derive the"),
         ("x.yaml", "", ["dataset._target_=own.Untyped"], "config_type is no dataclass derived from "),
-        ("x.yaml", "", ["dataset._target_=own.Lacking"], "lacks prepare, table, which every Dataset has"),
+        ("x.yaml", "", ["dataset._target_=own.Lacking"], "lacks load, prepare, which every Dataset has"),
         ("x.yaml", "", ["dataset._target_=own.Unmade"], "so it begins `def __init__(self, config)`"),
         ("x.yaml", "", ["initial_policy._target_=own.Mine"], "not a fairall.online.initial_policy."),
         ("x.yaml", "", ["dataset._target_=wrong.Mine"], "SyntaxError: '(' was never closed, "),

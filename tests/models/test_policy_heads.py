@@ -108,7 +108,7 @@ def test_a_deterministic_policy_says_yes_from_its_threshold_on(
                 net_of(own).layers[-1].bias -= middle.reshape(2, 1, 1)
     decisions = fixed.propensity(x, s, streams())
     assert set(decisions.flatten().tolist()) == {0.0, 1.0}
-    assert (decisions == (sampled.propensity(x, s, streams()) >= fixed.decision_threshold).float()).all()
+    assert (decisions == (sampled.propensity(x, s, streams()) >= fixed.rule.threshold).float()).all()
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_threshold_is_the_cost_where_a_policy_estimates_without_it(
     name: str, target: str, loss: str, threshold: float, learner: MakeLearner
 ) -> None:
     own = learner(name, f"protocol.policy_target={target}", f"protocol.policy_loss={loss}")
-    assert own.decision_threshold == threshold
+    assert own.rule.threshold == threshold
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_a_net_comes_to_agree_with_its_teacher(name: str, learner: MakeLearner, 
     teacher.model.load_state_dict(own.model.state_dict())
     opinion = teacher.propensity(x, s, streams())
     accepted = own.propensity(x, s, streams()) >= 0.5
-    agreement = (accepted == (opinion >= teacher.decision_threshold)).float().mean()
+    agreement = (accepted == (opinion >= teacher.rule.threshold)).float().mean()
     assert agreement > 0.85
 
 
@@ -339,7 +339,6 @@ def test_a_policy_without_a_net_has_nothing_of_its_own_to_learn(
     own = learner(name)
     assert own.policy_net is None
     assert own.policy_optimiser is None
-    assert own.warm_up_epochs() == own.setting.schedule.warm_up_epochs
 
 
 @pytest.mark.parametrize("name", POLICIES)

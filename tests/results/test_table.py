@@ -103,7 +103,7 @@ def test_the_note_of_a_run_escapes_names_and_warnings() -> None:
     config: dict[str, Any] = {
         group: {"name": "[a](javascript:b)"} for group in ("model", "dataset", "initial_policy", "protocol")
     }
-    config |= {"cost": {"value": 0.5}, "seeds": 1, "preset": None, "schedule": {"time_steps": 8}}
+    config |= {"cost": {"value": 0.5}, "seeds": 1, "preset": None, "schedule": {"time_steps": 8}, "world": {}}
     summary = {"warnings": ["[c](javascript:d)"], "measures": {}, "aggregate": {}, "references": {}}
     read = Read(RENDER["CommonMark"](note_of_run(config, summary, "1", "2")))
     assert "[a](javascript:b) on" in read.text
