@@ -99,7 +99,8 @@ def wait_for(port: int, process: subprocess.Popen[str], seconds: float = 90.0) -
             time.sleep(0.2)
         else:
             return
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     pytest.fail(f"the model is not served: {process.stderr and process.stderr.read()}")
 
 
