@@ -56,19 +56,33 @@ def syntax_hash(source: bytes) -> str:
     Empty fields are left out too, such as those that a new version of Python adds for syntax that the module
     does not use, so that the hash is the same in all versions that read the module in the same way.
     """
-    return hashlib.sha256(repr(_syntax(ast.parse(source))).encode()).hexdigest()
+    words: list[str] = []
+    _add_syntax(ast.parse(source), words)
+    return hashlib.sha256("\n".join(words).encode()).hexdigest()
 
 
-def _syntax(node: Any) -> Any:
-    """A syntax tree as nested lists: name of the node, names and values of its fields."""
-    if isinstance(node, list):
-        return [_syntax(one) for one in node if not (isinstance(one, ast.Expr) and _is_text(one.value))]
+def _add_syntax(node: Any, words: list[str]) -> None:
+    """Appends a syntax tree to `words`: name of the node, names and values of its fields."""
     if not isinstance(node, ast.AST):
-        return node
+        words.append(repr(node))
+        return
     if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
         node.exc.args = [x for x in node.exc.args if not (_is_text(x) or isinstance(x, ast.JoinedStr))]
-    fields = [(name, value) for name, value in ast.iter_fields(node) if value is not None and value != []]
-    return [type(node).__name__, *((name, _syntax(value)) for name, value in fields)]
+    words.append(type(node).__name__)
+    for name in node._fields:
+        value = getattr(node, name, None)
+        # The context, load or store, follows from where a name stands.
+        if value is None or value == [] or name == "ctx":
+            continue
+        words.append(name)
+        if isinstance(value, list):
+            words.append("[")
+            for one in value:
+                if not (isinstance(one, ast.Expr) and _is_text(one.value)):
+                    _add_syntax(one, words)
+            words.append("]")
+        else:
+            _add_syntax(value, words)
 
 
 def _is_text(node: ast.AST) -> bool:
