@@ -15,7 +15,7 @@ from fairall import __version__
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.interpretable import CAUTION
-from fairall.results.summary import columns
+from fairall.measuring.summary import columns
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.outbox import Sent
