@@ -2,6 +2,8 @@
 
     python -m fairall --multirun model=fairall_I_II,fairlog,unfairlog dataset=credit
     python examples/picture.py docs/figures/start.png RUN RUN RUN
+
+The references are measured by every run on its own people; here they are those of the first one.
 """
 
 from __future__ import annotations
