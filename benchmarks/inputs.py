@@ -15,27 +15,20 @@ from safetensors.torch import load, save
 
 from fairall.policy import CONFIG, FEATURES, WEIGHTS
 
-GROUPS = [
-    "model", "dataset", "initial_policy", "cost", "protocol", "preset", "sweeps", "hparams", "hydra/launcher",
-]  # fmt: skip
-WORDS = [
-    "fairlog", "fairall_II", "credit", "synthetic", "csv", "lenient", "logged", "quick", "fixed", "text",
-    "null", "nan", "inf", "-inf", "true", "no", "''", '""', "[]", "{}", "[1,2]", "[-1]", "[[1]]", "[0.5,a]",
-    "{a: 1}", "{a: {b: []}}", "0", "-1", "1", "7", "1e-300", "1e999", "-0.0", "0x10", "99999999999999999999",
-    "2147483648", "${seed}", "${nope}", "${oc.env:HOME}", "${oc.env:NOPE}", "${model}", "${.}", "../x",
-    "/etc/passwd", "a/b", "a,b", "1,2", "choice(1,2)", "range(1,3)", "glob(*)", "sort(3,2)", "os.system",
-    "torch.nn.Linear", "fairall.main.cli", "=", "==", "=1+1", "\\", "'", '"', "(", ")", "[", "}", "a b", "\t",
-    "\x00", "\u202e", "ü", "💥", "x" * 300,
-]  # fmt: skip
 VALUES: list[Any] = [
-    None, True, False, 0, 1, -1, 7, 0.5, -3.0, 1e-320, 1e308, float("inf"), float("nan"), 10**8, 2**31, 2**63,
-    10**400, "", "a", "mean", "nan", "real", "count", "binary", "???", "${seed}", "${oc.env:HOME", "F64",
-    "os.path", "antigravity.fly", "fairall.__main__.main", "fairall.models.vae",
-    "fairall.models.learner.Learner", "fairall.models.constant.Constant", "..", "a\nb", "x" * 5000, "\u202e",
-    [], [1], [-1], [0, 0], [10**7, 10**7], [64] * 3000, ["a", "a"], {}, {"a": 1}, {"a": {"b": []}}, [[[]]],
+    None, True, False, 0, 1, -1, 7, 0.5, -3.0, -0.0, 1e-320, 1e308, float("inf"), float("nan"), 10**8, 2**31,
+    2**63, 10**400, "", "a", "mean", "nan", "real", "count", "binary", "null", "no", "1e999", "0x10", "???",
+    "F64", "fairlog", "fairall_II", "credit", "synthetic", "csv", "lenient", "logged", "quick", "fixed",
+    "text", '""', "[]", "{}", "[1,2]", "[[1]]", "[0.5,a]", "{a: 1}", "{a: {b: []}}", "${seed}", "${nope}",
+    "${oc.env:HOME}", "${oc.env:NOPE}", "${oc.env:HOME", "${model}", "${.}", "..", "../x", "/etc/passwd",
+    "a,b", "choice(1,2)", "range(1,3)", "glob(*)", "sort(3,2)", "os.system", "antigravity.fly",
+    "torch.nn.Linear", "fairall.__main__.main", "fairall.models.vae", "fairall.models.learner.Learner",
+    "fairall.models.constant.Constant", "=", "==", "=1+1", "\\", "'", '"', "(", ")", "[", "}", "a b", "a\nb",
+    "\t", "\x00", "\u202e", "ü", "💥", "x" * 300, "x" * 5000, [], [1], [-1], [0, 0], [10**7, 10**7],
+    [64] * 3000, ["a", "a"], {}, {"a": 1}, {"a": {"b": []}}, [[[]]],
 ]  # fmt: skip
 KEYS = ["name", "kind", "extra", "_target_", "_partial_", "seeds", "", "1", "a.b", "${x}"]
-BIG = ("dataset.rows", "dataset.path", "dataset.raw_file")  # take more memory or time than a test should
+BIG = ("rows", "path", "raw_file")  # keys of a data set that take more memory or time than a test should
 OPTIONS = ["--help", "--cfg", "job", "-p", "model", "--foo", "-x", "--multirun", "--resolve", ""]
 HEADERS = ["", "# @package _global_\n", "# @package model\n", "# @package ${x}\n"]
 SIGNS = "ab:- {}[]&*!|>%@`'\"#\n\t"  # of which YAML is made
@@ -46,20 +39,21 @@ Files = dict[str, bytes]
 
 
 @functools.cache
-def keys() -> list[str]:
-    """Keys of a configuration, of several models and data sets, but `BIG`."""
+def configuration() -> dict[str, Any]:
+    """Plain containers of a configuration, with the keys of several models and data sets, but `BIG`."""
     from omegaconf import OmegaConf
 
     from fairall.config.compose import compose_config
-    from fairall.storage.identity import flattened
 
-    found = set(GROUPS)
+    merged: dict[str, Any] = {"sweeps": None, "hparams": None, "preset": None, "hydra/launcher": None}
     for words in ([], ["model=fairlog", "dataset=synthetic"], ["dataset=compas"], ["initial_policy=logged"]):
-        plain: Any = OmegaConf.to_container(compose_config(*words), resolve=False)
-        for key in flattened(plain):
-            parts = key.split(".")
-            found |= {".".join(parts[: n + 1]) for n in range(len(parts))}
-    return sorted(key for key in found if not key.startswith(BIG))
+        plain: Any = OmegaConf.to_container(compose_config(*words), resolve=False, enum_to_str=True)
+        for key, value in plain.items():
+            whole = isinstance(value, dict) and isinstance(merged.get(key), dict)
+            merged[key] = merged[key] | value if whole else value
+    for big in BIG:
+        merged["dataset"].pop(big, None)
+    return merged
 
 
 def command_line(chance: random.Random) -> list[str]:
@@ -70,12 +64,12 @@ def command_line(chance: random.Random) -> list[str]:
     ]
 
 
-def yaml_text(chance: random.Random) -> str:
-    """A file for a configuration group."""
+def yaml_text(chance: random.Random, group: str) -> str:
+    """A file for a configuration group: signs, or the configuration's own with a change."""
     if chance.random() < 0.3:
         return "".join(chance.choices(SIGNS, k=chance.randrange(60)))
-    content = _node(chance, 3) if chance.random() < 0.3 else _mapping(chance, 2)
-    return chance.choice(HEADERS) + yaml.safe_dump(content, allow_unicode=True)
+    content = configuration() if group == "preset" else configuration()[group]
+    return chance.choice(HEADERS) + yaml.safe_dump(_changed(chance, content), allow_unicode=True)
 
 
 def damaged(chance: random.Random, content: bytes) -> bytes:
@@ -91,41 +85,35 @@ def damaged_table(chance: random.Random, content: bytes) -> bytes:
     """A CSV file whose cells, columns, rows, quotes or encoding are changed, or some of its bytes."""
     if chance.random() < 0.3:
         return damaged(chance, content)
-    rows = [line.split(",") for line in content.decode().splitlines()]
+    header, *rows = [line.split(",") for line in content.decode().splitlines()]
     for _ in range(chance.randint(1, 3)):
-        row, column = chance.randrange(len(rows)), chance.randrange(len(rows[0]))
-        change = chance.choice(["cell", "cell", "header", "drop", "copy", "short", "long", "rows"])
-        if change in ("cell", "header"):
-            cells = rows[0] if change == "header" else rows[row]
-            cells[min(column, len(cells) - 1)] = chance.choice([chance.choice(WORDS), _text(chance)])
-        elif change == "drop" and len(rows[0]) > 1:
-            rows = [cells[:column] + cells[column + 1 :] for cells in rows]
-        elif change == "copy":
-            rows = [[*cells, cells[min(column, len(cells) - 1)]] for cells in rows]
-        elif change == "short":
-            rows[row] = rows[row][: max(1, column)]
-        elif change == "long":
-            rows[row] = [*rows[row], "x"]
-        elif change == "rows":
-            rows = rows[: max(1, row)]
+        if chance.random() < 0.3 and header:
+            header = _changed(chance, header)
+        elif rows:
+            rows = _changed(chance, rows)
+    lines = [
+        ",".join(map(str, cells)) if isinstance(cells, list) else str(cells) for cells in [header, *rows]
+    ]
     encoding = chance.choice(["utf-8"] * 6 + ["utf-8-sig", "latin-1", "utf-16"])
-    return "\n".join(",".join(cells or [""]) for cells in rows).encode(encoding, "replace")
+    return "\n".join(lines).encode(encoding, "replace")
 
 
 def _override(chance: random.Random) -> str:
-    sign = chance.choice(["", "", "", "", "+", "++", "~"])
-    return f"{sign}{_keyword(chance)}{chance.choice(['=', '=', '=', '=', '', '==', '@x='])}{_leaf(chance)}"
-
-
-def _keyword(chance: random.Random) -> str:
-    key = chance.choice(keys())
-    return chance.choice([key, key, key[:-1] + "x", _text(chance)])
-
-
-def _leaf(chance: random.Random) -> Any:
-    number = chance.choice([chance.uniform(-2, 2), chance.uniform(-1, 1) * 10 ** chance.uniform(-300, 300)])
-    integer = chance.randint(-9, 99) * chance.choice([1, 10**7])
-    return chance.choice([chance.choice(WORDS), _text(chance), number, integer])
+    node: Any = configuration()
+    parts: list[str] = []
+    while isinstance(node, dict) and node and (not parts or chance.random() < 0.8):
+        parts.append(chance.choice(list(node)))
+        node = node[parts[-1]]
+    key = ".".join(parts)
+    key = chance.choice([key, key, key[:-1] + "x", _text(chance)])
+    value = chance.choice(
+        [chance.choice(VALUES), _text(chance), chance.uniform(-2, 2), chance.randint(-9, 10**9)]
+    )
+    sign, equals = (
+        chance.choice(["", "", "", "", "+", "++", "~"]),
+        chance.choice(["=", "=", "=", "", "==", "@x="]),
+    )
+    return f"{sign}{key}{equals}{value}"
 
 
 def _text(chance: random.Random) -> str:
@@ -133,20 +121,6 @@ def _text(chance: random.Random) -> str:
     most = chance.choice([0x7F, 0x7F, 0x2FF, 0x10FFFF])
     codes = (chance.randint(0, most) for _ in range(chance.randint(0, 12)))
     return "".join(chr(code) for code in codes if not 0xD800 <= code <= 0xDFFF)
-
-
-def _node(chance: random.Random, depth: int) -> Any:
-    """Plain containers, as YAML writes them."""
-    kind = chance.choice(["leaf", "leaf", "list", "mapping"]) if depth else "leaf"
-    if kind == "list":
-        return [_node(chance, depth - 1) for _ in range(chance.randint(0, 3))]
-    if kind == "mapping":
-        return _mapping(chance, depth - 1)
-    return chance.choice([_leaf(chance), None, True, False])
-
-
-def _mapping(chance: random.Random, depth: int) -> dict[str, Any]:
-    return {_keyword(chance): _node(chance, depth) for _ in range(chance.randint(0, 4))}
 
 
 def hostile(chance: random.Random, files: Files) -> Files:

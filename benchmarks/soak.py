@@ -58,7 +58,12 @@ class FaultError(Exception):
 
 
 class TooLongError(BaseException):
-    """An input takes more than `SECONDS`; nothing that the package catches."""
+    """An input takes more than `SECONDS`; not an Exception, which the package might catch."""
+
+    @staticmethod
+    def throw(*_: object) -> NoReturn:
+        """Handle SIGALRM."""
+        raise TooLongError(f"more than {SECONDS} s")
 
 
 class Soak:
@@ -216,7 +221,7 @@ def _files(chance: random.Random, policy: Path, cwd: Path) -> Ended:
     group = chance.choice(["preset", "model", "dataset", "protocol"])
     own = cwd / "conf" / group / "own.yaml"
     own.parent.mkdir(parents=True)
-    own.write_text(yaml_text(chance), encoding="utf-8")
+    own.write_text(yaml_text(chance, group), encoding="utf-8")
     return typed(f"{group}=own", "-cd", str(cwd / "conf"), cwd=cwd)
 
 
@@ -261,10 +266,12 @@ def tried(kind: str, chance: random.Random, policy: Path, cwd: Path) -> int:
     Raises:
         FaultError: if it takes too long or too much memory, or ends otherwise than well or in one line.
     """
+    signal.signal(signal.SIGALRM, TooLongError.throw)
     before, began = peak_bytes(), time.monotonic()
     words: Sequence[str] = ()
     try:
-        with untrained(), _at_most(SECONDS):
+        with untrained():
+            signal.alarm(SECONDS)
             ended = INPUTS[kind](chance, policy, cwd)
         words = ended.args
         if ended.returncode in INTERRUPTED:
@@ -273,6 +280,8 @@ def tried(kind: str, chance: random.Random, policy: Path, cwd: Path) -> int:
         why = fault(ended, cwd, made)
     except (Exception, TooLongError) as error:  # whatever a user would see as a traceback
         why = f"{type(error).__name__}: {str(error)[:300]}"
+    finally:
+        signal.alarm(0)
     if why is None and peak_bytes() - before > BYTES:
         why = f"took {(peak_bytes() - before) / 2**30:.1f} GiB of memory"
     if why is not None:
@@ -316,20 +325,6 @@ def untrained() -> Iterator[None]:
 
     with mock.patch.object(experiment, "run", prepared):
         yield
-
-
-@contextmanager
-def _at_most(seconds: int) -> Iterator[None]:
-    def too_long(*_: object) -> None:
-        raise TooLongError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @contextmanager
