@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -80,7 +81,7 @@ def _draw_points(
             x = pd.Series([values[number] for number in means.index], means.index)
             axes.set_xlabel(key)
     for label, (members, colour) in groups.items():
-        look = {"fmt": "o", "ms": 4, "lw": 0.7, "alpha": 0.8, "color": colour}
+        look: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 0.7, "alpha": 0.8, "color": colour}
         width = None if across is None else errors.loc[members, across.measure]
         height = errors.loc[members, up.measure]
         axes.errorbar(

@@ -104,32 +104,15 @@ def _comparison(study: Study, ours: int, theirs: int) -> Table:
         tried = theirs in study.means.index
         printed = study.shown(theirs, one.measure) if tried else "not tried"
         rows.append([str(one), study.shown(ours, one.measure), printed])
-    table = _table(f"{study.name}: {study.standing}", ("", "ours", "the paper's"), rows)
-    table.caption = _verdict(study, ours, theirs) if tried else None
-    table.caption_justify = "left"
-    return table
-
-
-def _verdict(study: Study, ours: int, theirs: int) -> str:
-    """Which of two points has the better mean, objective by objective."""
-    if ours == theirs:
-        return "The same point."
-    loss = study.costs.loc[ours] - study.costs.loc[theirs]
-    better, worse = (" and ".join(loss.index[signs]) for signs in (loss < 0, loss > 0))
-    if not worse:
-        return f"Ours is better in {better}." if better else "Both are equally good."
-    within = (loss[loss > 0] <= study.errors.loc[theirs][loss > 0]).all()
-    ending = ", by less than a standard error of the paper's." if within else "."
-    return "Ours is " + (f"better in {better}, " if better else "") + f"worse in {worse}{ending}"
+    return _table(f"{study.name}: {study.standing}", ("", "ours", "the paper's"), rows)
 
 
 def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str]]:
     """Points of the Pareto set and the paper's, the best in the first objective first, and their marks."""
     front = pareto_set(study.costs).sort_values(study.objectives[0].measure, kind="stable").index.tolist()
-    known = {"selected": study.selected, "the paper's": of_paper}
     marks: dict[int, str] = {}
-    for mark, number in known.items():
-        if number in study.means.index:
+    for mark, number in (("selected", study.selected), ("the paper's", of_paper)):
+        if number is not None and number in study.means.index:
             marks[number] = f"{marks[number]}, {mark}" if number in marks else mark
     return [*front, *(number for number in marks if number not in front)], marks
 

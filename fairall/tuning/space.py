@@ -70,7 +70,7 @@ class Space:
 
     def point(self, number: int) -> Point:
         """The point of a number."""
-        return next(itertools.islice(self.points(), number, None))
+        return [*self.points()][number]
 
     def number(self, words: Sequence[str]) -> int:
         """Number of the point that words of a command line set, as Optuna's sweeper writes them."""
@@ -83,9 +83,7 @@ class Space:
 
 def words_of(point: Point) -> list[str]:
     """Words of the command line that set a point."""
-    return [
-        f"{key}={str(value).lower() if isinstance(value, bool) else value}" for key, value in point.items()
-    ]
+    return [f"{key}={value}" for key, value in point.items()]
 
 
 def _values(override: Override) -> list[Value]:

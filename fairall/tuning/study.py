@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairall.errors import FairAllError, count
+from fairall.errors import FairAllError
 from fairall.results.format import mean_std
 from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.runs import load_result
@@ -137,19 +137,19 @@ class Study:
         """Numbers of the finished points."""
         return [number for number, of in self.outcomes.items() if "reason" not in of]
 
+    def values_of(self, outcome: Mapping[str, Any]) -> pd.DataFrame:
+        """Objectives of a point: a row per seed, a column per objective, NaN where there is no value."""
+        if "measures" in outcome:
+            known = pd.DataFrame(outcome["measures"])
+        else:
+            known = load_result(self._run(outcome).path).per_seed
+        return known.reindex(columns=[one.measure for one in self.objectives])
+
     @cached_property
     def values(self) -> pd.DataFrame:
-        """Objectives of the finished points: a row per point and seed, a column per objective."""
-        measures = [one.measure for one in self.objectives]
-        known = {number: self._per_seed(self.outcomes[number])[measures] for number in self.finished}
-        if not known:
-            return pd.DataFrame(columns=measures, index=pd.MultiIndex.from_arrays([[], []]), dtype=float)
-        return pd.concat(known)
-
-    def _per_seed(self, outcome: Mapping[str, Any]) -> pd.DataFrame:
-        if "measures" in outcome:
-            return pd.DataFrame(outcome["measures"])
-        return load_result(self._run(outcome).path).per_seed
+        """Objectives of the finished points: a row per point and seed."""
+        known = {number: self.values_of(self.outcomes[number]) for number in self.finished}
+        return pd.concat(known or {0: pd.DataFrame(columns=[one.measure for one in self.objectives])})
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -203,23 +203,9 @@ class Study:
         """One line about a point that was tried: its values and its result."""
         result = outcome.get("reason")
         if result is None:
-            known = self._per_seed(outcome)
-            pairs = [(one.measure, known[one.measure]) for one in self.objectives]
-            result = "  ".join(f"{name} {spread(own.mean(), own.std())}" for name, own in pairs)
+            values = self.values_of(outcome)
+            result = "  ".join(f"{name} {spread(own.mean(), own.std())}" for name, own in values.items())
         return f"point {number}: {' '.join(words_of(self.space.point(number)))}  {result}"
-
-    def means_of(self, outcome: Mapping[str, Any]) -> list[float]:
-        """Objectives of a finished point, means over seeds."""
-        known = self._per_seed(outcome)
-        return [float(known[one.measure].mean()) for one in self.objectives]
-
-    def lacking(self, outcome: Mapping[str, Any]) -> str:
-        """Which objective has no value in some seed, in words; empty for none."""
-        known = self._per_seed(outcome).reindex(columns=[one.measure for one in self.objectives])
-        for measure, values in known.replace([np.inf, -np.inf], np.nan).items():
-            if values.isna().any():
-                return f"{measure} is not a number in {values.isna().sum()} of {count(len(values), 'seed')}"
-        return ""
 
 
 def spread(mean: float, std: float) -> str:

@@ -38,8 +38,9 @@ class StudyCallback(Callback):
             optuna.logging.set_verbosity(optuna.logging.WARNING)
             warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
             sweeper, words = config.hydra.sweeper, config.hydra.overrides.task
-            params = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
-            space = Space.parse(cast(dict[str, str], params), words)
+            given = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
+            params = cast(dict[str, str], given)
+            space = Space.parse(params, words)
             study = begun(config, space)
             # Without this the plugin counts the values of keys that the command line sets.
             with flag_override(sweeper, ["readonly", "struct"], False):

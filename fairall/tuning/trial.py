@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.messages import USER_ERRORS, message
+from fairall.errors import count
 from fairall.experiment import run
 from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
@@ -35,15 +37,18 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
     number = study.space.number(hydra.overrides.task)
     known = study.outcome(number)
     outcome = outcome_of(composed, known, command)
-    if "reason" not in outcome and (lacking := study.lacking(outcome)):
-        outcome["reason"] = lacking
+    if "reason" not in outcome:
+        values = study.values_of(outcome)
+        for measure, by_seed in values.replace([np.inf, -np.inf], np.nan).items():
+            if lacking := int(by_seed.isna().sum()):
+                outcome["reason"] = f"{measure} is not a number in {lacking} of {count(len(values), 'seed')}"
     if outcome != known:
         study.record(number, outcome)
         text = f"{study.tried} of {study.space.size}  {study.line(number, outcome)}"
         AnyConsole().print(text, soft_wrap=True)
     if "reason" in outcome:
         return worst([one.direction for one in study.objectives])
-    means = study.means_of(outcome)
+    means = [float(mean) for mean in values.mean()]
     return means if len(means) > 1 else means[0]
 
 
