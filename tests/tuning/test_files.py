@@ -10,7 +10,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.paths import sweeps_folder
 from fairall.config.validation import checked
-from fairall.report.plan import FURTHER, PREFIX
 from fairall.tuning.space import Space
 from fairall.tuning.sweep import validated
 from tests.conftest import ComposeConfig
@@ -35,12 +34,11 @@ GROUPS = {
     "fairlog": (["sweeps=fairlog"], ["unfairlog", "fairlog"], {**CLASSIFIER, "lambda": "model.lambda_"}),
     "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
 }
-# Those of `fairall.report` are the paper's runs on the test set, not studies.
-# Sweeps that select: not the runs of the paper, of docs/worlds.md and of docs/leaderboard.md.
+# Sweeps that select hyperparameters; the others are runs of the paper, of other worlds and of the leaderboard.
 NAMES = sorted(
     path.stem
     for path in sweeps_folder().glob("[!_]*.yaml")
-    if not path.stem.startswith(PREFIX) and path.stem not in FURTHER
+    if not path.stem.startswith(("paper_", "worlds_", "leaderboard_"))
 )
 
 
