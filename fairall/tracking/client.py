@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOCAL_PAGE = "http://127.0.0.1:5000"  # of `mlflow ui`
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
-KIND_TAG = "fairall.kind"  # of a run: command, seed, report or sweep
+KIND_TAG = "fairall.kind"  # of a run: command, seed or report
 ELSEWHERE = "give another with tracking.uri=URI"
 NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
 # Of MLflow, which sends them to servers.

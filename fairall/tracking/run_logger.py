@@ -22,7 +22,7 @@ from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, equal, log_folder
 from fairall.tracking.metrics import log_points
-from fairall.tracking.page import NOTE_TAG, PRESET_TAG, note_of_run
+from fairall.tracking.page import NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -58,6 +58,8 @@ class RunLogger:
         self._tags["fairall.cost"] = str(config["cost"]["value"])
         if config["preset"]:
             self._tags[PRESET_TAG] = config["preset"]
+        if config["sweep"]["name"]:
+            self._tags[SWEEP_TAG] = config["sweep"]["name"]
 
     def begin(self, command: str, source: Mapping[str, str]) -> str:
         """Create a parent run, RUNNING, with the parameters; return its MLflow id.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fairall.runtime.process import refuse_unknown, run_command
 
 EPILOGUE = """\
-outputs_dir=FOLDER or hydra.sweeper.storage=URL selects the database of the studies."""
+outputs_dir=FOLDER selects the folder of the studies."""
 
 
 def main(given: Sequence[str] | None = None) -> int:
