@@ -13,9 +13,16 @@ from omegaconf import DictConfig, OmegaConf
 from fairall.config.compose import plain_tracking
 from fairall.results.interpretable import marked
 from fairall.runtime.process import is_gone, this_process
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, UnreachableError, allowed, reaching
 from fairall.tracking.page import PRESET_TAG
-from fairall.tracking.source import source_tags
+from fairall.tracking.store import (
+    KIND_TAG,
+    PROCESS_TAG,
+    Store,
+    UnreachableError,
+    allowed,
+    reaching,
+    source_tags,
+)
 from fairall.tuning.objectives import Trial
 from fairall.tuning.study import SharedStudy
 
