@@ -82,7 +82,7 @@ def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> 
     from fairall.evaluate.shown import Shown
     from fairall.evaluate.write import show, write
     from fairall.results.terminal import Display
-    from fairall.tracking.artifacts import log_report
+    from fairall.tracking.store import log_report
 
     policies, display = _policies(command, arguments), Display()
     config = places(arguments.words)

@@ -104,7 +104,7 @@ def _compare(arguments: argparse.Namespace, overrides: list[str], chosen: list[s
 
 def _finish(config: dict[str, Any], folder: Path, title: str, arguments: argparse.Namespace) -> int:
     """Log the folder to MLflow where tracking is enabled."""
-    from fairall.tracking.artifacts import log_report
+    from fairall.tracking.store import log_report
 
     if config["tracking"]["enabled"]:
         log_report(config, folder, title, shlex.join(["python", "-m", "fairall.report", *arguments.words]))
@@ -148,7 +148,7 @@ MAKE_AND_SHOW = ("worlds", "leaderboard")
 def _collection(config: dict[str, Any], from_mlflow: bool) -> Collection:
     from fairall.results.finished import collect
     from fairall.storage.files import temporary_folder
-    from fairall.tracking.artifacts import fetch_runs
+    from fairall.tracking.store import fetch_runs
 
     if not from_mlflow:
         return collect(Path(config["outputs_dir"]) / "runs")

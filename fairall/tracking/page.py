@@ -26,7 +26,8 @@ Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146
 - `METHOD DATASET ID`: the run of a command. Its description has the main measures; artifacts are `{CARD}`,
   `figures/`, `metrics.csv` and `summary.json`; the model `policy` can be served. Seeds are nested in it.
 - `report`: tables and figures of many runs. `tags.fairall.sweep = 'NAME'` finds the runs of a study.
-- `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are curves over time steps.
+- `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are means over seeds by time step;
+  `metrics.csv` has the curve of each seed.
 - The column `{PRESET_TAG}` is empty where a run has no preset; {CAUTION}.
 - The saved view "{VIEW}" (menu *Views*) shows commands and reports with the main measures.
 """
