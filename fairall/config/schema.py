@@ -262,7 +262,8 @@ def plain(node: Any) -> Any:
 
 def objectives_of(objective: str | Sequence[str]) -> list[str]:
     """The measures of `objective`, which is one or a list of them."""
-    return [objective] if isinstance(objective, str) else list(objective)
+    several = isinstance(objective, Sequence) and not isinstance(objective, str)
+    return [*map(str, objective)] if several else [str(objective)]
 
 
 GROUPS = ("model", "dataset", "initial_policy", "world")
