@@ -225,7 +225,7 @@ def load_measures(names: Sequence[str]) -> tuple[Measure, ...]:
                 "the module in the current folder or installed"
             ) from error
         if registered is None:
-            raise FairAllError(f"{key} is no measure; decorate the function with @fairall.metrics.measure")
+            raise FairAllError(f"{key} is not a measure; decorate the function with @fairall.metrics.measure")
         own = _names([registered])
         if own & _names(found) or any(map(RESERVED.fullmatch, own)):
             raise FairAllError(f"{key}: a measure called {registered.name} is there already; rename this one")

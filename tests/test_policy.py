@@ -404,9 +404,9 @@ def test_sums_are_those_of_the_command_line(saved: Path) -> None:
 
 
 def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(FairAllError, match="is no folder"):
+    with pytest.raises(FairAllError, match="is not a folder"):
         Policy.load(tmp_path / "nowhere")
-    with pytest.raises(FairAllError, match=r"is no policy: .*config\.yaml is missing"):
+    with pytest.raises(FairAllError, match=r"is not a policy: .*config\.yaml is missing"):
         Policy.load(tmp_path)
     with pytest.raises(FairAllError, match=r"did you mean .*policy\?"):
         Policy.load(saved.parent)
@@ -486,14 +486,14 @@ def test_a_configuration_that_no_run_has_is_refused(
     [
         ((0, "scale"), 0, "features.0 is not possible: its scale must be positive"),
         ((0, "scale"), 10**400, "features.0 is not possible: 1000"),
-        ((0, "mean"), None, "features.0 is not possible: null is no finite number"),
+        ((0, "mean"), None, "features.0 is not possible: null is not a finite number"),
         (
             (0, "lowest"),
             1e9,
             "features.0 is not possible: its lowest value, 1000000000.0, is above its highest",
         ),
-        ((0, "lowest"), None, "features.0 is not possible: null is no finite number"),
-        ((1, "lowest"), -1, "features.1 is not possible: its lowest value, -1.0, is no count"),
+        ((0, "lowest"), None, "features.0 is not possible: null is not a finite number"),
+        ((1, "lowest"), -1, "features.1 is not possible: its lowest value, -1.0, is not a count"),
         ((1, "name"), "income", "5 features, of which more than one is named 'income'"),
         ((0, "name"), "s", "column 's' cannot be a feature"),
         ((0, "name"), 7, "features.0 is not possible: 7 is no text"),

@@ -147,7 +147,7 @@ def _meant(error: OverrideParseException) -> str:
     known |= {name: f"python -m fairall {name}" for name in COMMANDS}
     found = [known[name] for name in closest(word, known)]
     hint = f"did you mean {' or '.join(found)}?" if found else "it is not KEY=VALUE, without spaces"
-    return f"{hint}; `python -m fairall list` shows what there is"
+    return f"{hint}; `python -m fairall list` lists all names"
 
 
 def _first_line(message: object) -> str:

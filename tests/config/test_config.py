@@ -331,7 +331,7 @@ def test_a_method_that_is_none_is_one_line(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(FairAllError, match="it lacks update, which every Learner has"):
         compose_config("model._target_=half_a_method.Lacking")
-    with pytest.raises(FairAllError, match="its config_type is no dataclass"):
+    with pytest.raises(FairAllError, match="its config_type is not a dataclass"):
         compose_config("model._target_=half_a_method.Untyped")
 
 

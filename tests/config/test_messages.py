@@ -27,7 +27,7 @@ from tests.conftest import typed
         (["credit"], "cannot read 'credit': did you mean dataset=credit?"),
         (["phase1"], "did you mean --multirun sweeps=phase1?"),
         (["fairlgo"], "did you mean model=fairlog?"),
-        (["xyzzy"], "it is not KEY=VALUE, without spaces; `python -m fairall list` shows what there is"),
+        (["xyzzy"], "it is not KEY=VALUE, without spaces; `python -m fairall list` lists all names"),
         (["version"], "did you mean --version?"),
         (["hepl"], "did you mean --help?"),
         (["lsit"], "did you mean python -m fairall list?"),

@@ -173,11 +173,11 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             with_cell("age", 5, "old"),
             {},
-            ["column 'age', row 5: 'old' is no finite number", "'dataset.kinds={age: categorical}'"],
+            ["column 'age', row 5: 'old' is not a finite number", "'dataset.kinds={age: categorical}'"],
             id="text in numbers",
         ),
         pytest.param(
-            with_cell("age", 5, "inf"), {}, ["column 'age', row 5: 'inf' is no finite number"], id="infinite"
+            with_cell("age", 5, "inf"), {}, ["column 'age', row 5: 'inf' is not a finite"], id="infinite"
         ),
         pytest.param(
             with_cell("age", 5, "-1e300"),
@@ -188,13 +188,13 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             with_cell("children", 9, "-1"),
             {"kinds": "{children: count}"},
-            ["column 'children', row 9: '-1' is no count", "{children: real}"],
+            ["column 'children', row 9: '-1' is not a count", "{children: real}"],
             id="negative count",
         ),
         pytest.param(
             with_cell("children", 9, "1.5"),
             {"kinds": "{children: count}"},
-            ["column 'children', row 9: '1.5' is no count"],
+            ["column 'children', row 9: '1.5' is not a count"],
             id="fractional count",
         ),
         pytest.param(
@@ -212,7 +212,7 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             people(),
             {"kinds": "{town: real}"},
-            ["column 'town', row 1: ", "is no finite number"],
+            ["column 'town', row 1: ", "is not a finite number"],
             id="declared number",
         ),
         pytest.param(
@@ -230,7 +230,7 @@ LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
         pytest.param(
             {key: people()[key] for key in ("sex", "repaid")},
             {},
-            ["no column is left to be a feature"],
+            ["no column is left as a feature"],
             id="no feature",
         ),
         pytest.param(
@@ -319,7 +319,7 @@ def test_a_bad_table_is_told_in_a_line(
 def test_accepted_people_need_a_propensity(own: Own, chance: str) -> None:
     message = complaint(own(with_cell("chance", 4, chance, people(**DECIDED)), *LOGGED))
     told = repr(chance) if chance else "an empty cell"
-    assert f"column 'chance', row 4: {told} is no propensity" in message
+    assert f"column 'chance', row 4: {told} is not a propensity" in message
 
 
 def test_rejected_people_need_no_propensity(own: Own) -> None:
@@ -340,7 +340,7 @@ LINES = TEXT.splitlines()
     [
         pytest.param("", ["the file is empty"], id="empty"),
         pytest.param("\n \n\r\n,,\n", ["the file is empty"], id="blank lines"),
-        pytest.param(LINES[0], ["there is a header, but no row"], id="header only"),
+        pytest.param(LINES[0], ["there is a header, but no rows"], id="header only"),
         pytest.param(
             TEXT.replace("children", "age"), ["2 columns are named 'age'", "rename or remove"], id="same name"
         ),
@@ -457,7 +457,7 @@ def test_what_is_no_file_is_not_read(kind: str, told: str, own: Own, tmp_path: P
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (gzip.compress(b"a,b", mtime=0), "is compressed with gzip"),
+        (gzip.compress(b"a,b", mtime=0), "is gzip-compressed"),
         (b"PK\x03\x04\0", "is an Excel workbook or a zip archive"),
         (b"\xd0\xcf\x11\xe0\0", "is an Excel workbook"),
     ],
@@ -473,7 +473,7 @@ def test_a_separator_that_quotes(own: Own) -> None:
 @pytest.mark.parametrize("encoding", ["klingon", "hex", "rot13", "base64", "idna", "undefined"])
 def test_an_encoding_that_is_none(own: Own, encoding: str) -> None:
     message = complaint(own(people(), text_encoding=encoding))
-    assert f"dataset.text_encoding={encoding}: there is no such encoding" in message
+    assert f"dataset.text_encoding={encoding}: no such text encoding" in message
 
 
 @pytest.mark.parametrize(
@@ -594,7 +594,7 @@ def test_whole_numbers_from_0_up_to_max_count_are_counts(own: Own) -> None:
 
 def test_infinite_words_in_a_column_that_begins_like_row_numbers(own: Own) -> None:
     message = complaint(own(people(extra=["0", "inf", "inf", *(str(i) for i in range(97))])))
-    assert "column 'extra', row 2: 'inf' is no finite number" in message
+    assert "column 'extra', row 2: 'inf' is not a finite number" in message
 
 
 def test_hints_can_be_typed(own: Own) -> None:
@@ -620,7 +620,7 @@ def test_the_words_proposed_for_missing_values_can_be_typed(own: Own) -> None:
     ages = [*ODD_WORDS, "", "NA", *people()["age"][7:]]
     message = complaint(own(people(age=ages)))
     assert message.startswith(
-        "column 'age', row 1: 'k.A.' is no finite number: correct it, or, where it means no value, "
+        "column 'age', row 1: 'k.A.' is not a finite number: correct it, or, if it means no value, "
     )
     proposed = shlex.split(message[message.index("'dataset.missing=") :])[0].removesuffix(",")
     table = own(people(age=ages), proposed).table()
@@ -781,7 +781,7 @@ def copied(words: tuple[str, str], changed: int = 0) -> list[str]:
 def test_a_copy_of_the_label_is_refused(words: tuple[str, str], own: Own) -> None:
     columns = people(200, again=copied(words), repaid=UNLABELLED)
     told = complaint(own(columns))
-    assert told.startswith("column 'again' is the label 'repaid' in other words (")
+    assert told.startswith("column 'again' encodes the label 'repaid' (")
     assert told.endswith("leave it out with 'dataset.drop=[again]'")
     dropped = own(columns, "dataset.drop=[again]").prepare()
     assert not any("again" in line for line in (*dropped.notes, *dropped.warnings))
@@ -800,8 +800,8 @@ def test_a_copy_of_the_label_is_refused(words: tuple[str, str], own: Own) -> Non
 )  # fmt: skip
 def test_a_column_that_tells_the_label_is_a_warning(cells: list[str], right: int, own: Own) -> None:
     data = own(people(200, extra=cells)).prepare()
-    (warning,) = [warning for warning in data.warnings if "tells the label" in warning]
-    assert warning.startswith(f"column 'extra' tells the label 'repaid' of {right} of 200 labelled rows")
+    (warning,) = [warning for warning in data.warnings if "predicts the label" in warning]
+    assert warning.startswith(f"column 'extra' predicts the label 'repaid' of {right} of 200 rows")
     assert warning.endswith("leave it out ('dataset.drop=[extra]')")
 
 
@@ -814,7 +814,7 @@ def test_columns_that_have_nothing_to_do_with_the_label_are_no_warning(seed: int
     columns |= {f"many{k}": [f"level {draw.randrange(40)}" for _ in range(100)] for k in range(20)}
     columns |= {f"number{k}": [f"{draw.random():.6f}" for _ in range(100)] for k in range(20)}
     data = own(people(100, repaid=label, **columns)).prepare()
-    assert not any("tells the label" in warning for warning in data.warnings)
+    assert not any("predicts the label" in warning for warning in data.warnings)
 
 
 def test_a_good_predictor_is_no_warning(own: Own) -> None:
