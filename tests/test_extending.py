@@ -196,6 +196,7 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
     assert (run.stderr, run.returncode) == ("", 0)
 
 
+@pytest.mark.whole
 def test_a_protocol_switch(tmp_path: Path) -> None:
     for name in ("fairall", "conf", "sweeps"):
         shutil.copytree(CHECKOUT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -20,13 +20,13 @@ def check(words: list[str], folder: Path) -> None:
 
 
 def test_nonsense_on_the_command_line_is_one_line(tmp_path: Path) -> None:
-    for number in range(examples(30)):
+    for number in range(examples(15)):
         check(command_line(random.Random(f"words {number}")), tmp_path)
 
 
 def test_nonsense_in_a_file_of_ones_own_is_one_line(tmp_path: Path) -> None:
     own = tmp_path.parent / f"{tmp_path.name} conf"
-    for number in range(examples(30)):
+    for number in range(examples(15)):
         chance = random.Random(f"file {number}")
         group = chance.choice(["preset", "model", "dataset", "protocol"])
         (own / group).mkdir(parents=True, exist_ok=True)

@@ -61,10 +61,7 @@ def test_measures_by_group_agree_with_aif360_and_sklearn(weighted: bool) -> None
     weight = generator.choice([0.0, 1.0, 2.5], 500) if weighted else np.ones(500)
     frame = pd.DataFrame({"s": s, "label": label, "weight": weight})
     people = BinaryLabelDataset(
-        df=frame,
-        label_names=["label"],
-        protected_attribute_names=["s"],
-        instance_weights_name="weight",
+        df=frame, label_names=["label"], protected_attribute_names=["s"], instance_weights_name="weight"
     )
     decided = people.copy()
     decided.labels = accepted.reshape(-1, 1)
@@ -183,6 +180,7 @@ def test_effective_sample_size() -> None:
     assert metrics.effective_sample_size(np.zeros(3)) == 0.0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("selective", [False, True])
 def test_the_standard_error_of_the_utility_is_its_spread_over_samples(selective: bool) -> None:
     generator = torch.Generator().manual_seed(3)
@@ -210,6 +208,7 @@ def test_spread_over_seeds() -> None:
     assert cut.interval == (0.0, 3.0)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("n_seeds", [2, 3, 5, 10, 50])
 def test_intervals_cover_the_mean_as_often_as_they_say(n_seeds: int) -> None:
     generator, covered = np.random.default_rng(n_seeds), 0

@@ -59,6 +59,7 @@ def run_in(notebook: str, folder: Path) -> NotebookNode:
     return made
 
 
+@pytest.mark.whole
 def test_quickstart(tmp_path: Path) -> None:
     notebook = run_in("quickstart", tmp_path)
     runs = {path.parent.relative_to(tmp_path / "outputs" / "runs").parent.as_posix()
@@ -83,6 +84,7 @@ def test_quickstart(tmp_path: Path) -> None:
     assert explanation["average"] + moved == pytest.approx(explanation["probability"], abs=1e-5)
 
 
+@pytest.mark.whole
 def test_your_own_data(tmp_path: Path) -> None:
     notebook = run_in("your_own_data", tmp_path)
     assert text(notebook, "check").endswith("Ready to run.\n")

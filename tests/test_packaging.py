@@ -17,6 +17,8 @@ from packaging.specifiers import SpecifierSet
 import fairall
 from fairall.config.paths import configuration_root, sweeps_folder
 
+pytestmark = pytest.mark.whole
+
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 SUB_COMMANDS = ["data", "decide", "report", "tracking", "tuning"]

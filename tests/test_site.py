@@ -16,6 +16,8 @@ import pytest
 
 from tests.conftest import typed_line
 
+pytestmark = pytest.mark.whole
+
 CHECKOUT = Path(__file__).parents[1]
 DOCS = CHECKOUT / "docs"
 NOTEBOOKS = sorted((CHECKOUT / "examples").glob("*.ipynb"))

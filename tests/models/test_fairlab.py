@@ -213,15 +213,3 @@ def test_with_nobody_accepted_nothing_changes(
         assert torch.equal(now[0], first[0])
         moved.append(not torch.equal(now[1], first[1]))
     assert any(moved)
-
-
-def test_a_minibatch_without_an_accepted_applicant_has_no_gradient(
-    config: LatentConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = FairLab(config, setting([0]))
-    batch = decided(people(12))
-    nobody = replace(batch, accepted=torch.zeros_like(batch.accepted))
-    loss = learner.loss(nobody)
-    loss.sum().backward()
-    assert loss.item() == 0.0
-    assert all((p.grad == 0.0).all() for p in learner.model.parameters() if p.grad is not None)

@@ -63,11 +63,7 @@ def decided(people: People, n_seeds: int = 1) -> Decided:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_without_a_multiplier_fairlog_is_unfairlog_to_the_last_digit(
-    form: str,
-    config: FairLogConfig,
-    plain: IPSClassifierConfig,
-    setting: MakeSetting,
-    people: MakePeople,
+    form: str, config: FairLogConfig, plain: IPSClassifierConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     given = setting([0, 1], f"protocol.fairlog_penalty={form}", "schedule.warm_up_epochs=3")
     crowd = people(40)
@@ -94,13 +90,6 @@ def test_penalties_are_their_formulas() -> None:
     expected = {"squared": [0.0, 0.72, 4.5], "absolute": [0.0, 1.2, 3.0], "fairtorch": [0.0, 1.8432, 1.125]}
     for form, values in expected.items():
         torch.testing.assert_close(PENALTIES[FairLogPenalty[form]](gap, share, 3.0), torch.tensor(values))
-
-
-def test_with_groups_of_one_size_the_squared_penalty_is_that_of_fairtorch() -> None:
-    gap, half = torch.rand(5), torch.full((5,), 0.5)
-    torch.testing.assert_close(
-        PENALTIES[FairLogPenalty.squared](gap, half, 1.7), PENALTIES[FairLogPenalty.fairtorch](gap, half, 1.7)
-    )
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -228,27 +217,18 @@ def dpu_after_training(learner: IPSClassifier, people: People) -> Tensor:
     return dpu(learner.propensity(rows.x, rows.s, SeedStreams([0, 1], "p")), rows.s)
 
 
-def test_unfairlog_treats_unequal_groups_unequally(
-    plain: IPSClassifierConfig, setting: MakeSetting, unequal_groups: People
-) -> None:
-    assert (dpu_after_training(UnfairLog(plain, two_features(setting([0, 1]))), unequal_groups) > 0.6).all()
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_a_large_multiplier_makes_fairlog_treat_unequal_groups_alike(
-    form: str, config: FairLogConfig, setting: MakeSetting, unequal_groups: People
+    form: str, config: FairLogConfig, plain: IPSClassifierConfig, setting: MakeSetting, unequal_groups: People
 ) -> None:
     given = two_features(setting([0, 1], f"protocol.fairlog_penalty={form}"))
-    learner = FairLog(replace(config, lambda_=20.0), given)
-    assert (dpu_after_training(learner, unequal_groups) < 0.1).all()
+    assert (dpu_after_training(FairLog(replace(config, lambda_=20.0), given), unequal_groups) < 0.1).all()
+    assert form != FORMS[0] or (dpu_after_training(UnfairLog(plain, given), unequal_groups) > 0.6).all()
 
 
 @pytest.mark.parametrize("method", [FairLog, UnfairLog])
 def test_a_deterministic_policy_accepts_from_one_half_on_whatever_the_cost(
-    method: type[IPSClassifier],
-    config: FairLogConfig,
-    setting: MakeSetting,
-    people: MakePeople,
+    method: type[IPSClassifier], config: FairLogConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     crowd = people(60)
     given = setting([0, 1], "cost.value=0.2")

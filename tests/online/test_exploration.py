@@ -192,6 +192,7 @@ class Stream:
         return scored(score, 2.0 * (group < 0.5).float() - 1.0, (luck < score).float())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("config", [BOUNDED, EPSILON], ids=["bounded", "epsilon"])
 def test_what_becomes_known_and_that_weights_of_the_recorded_propensities_are_unbiased(
     config: ExplorationConfig,

@@ -99,6 +99,7 @@ def test_fixed_luck_decides_alike_at_every_step_and_again_after_the_update(credi
     assert not torch.equal(fresh.accepted[0], fresh.accepted[1])
 
 
+@pytest.mark.whole
 def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: PreparedData) -> None:
     seeds = list(range(200))
 
@@ -290,15 +291,7 @@ def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(cred
 
 def test_exploration_goes_on_while_nobody_is_accepted(credit: PreparedData) -> None:
     learner = PerSeed(0.0)
-    run(
-        online(
-            learner,
-            credit,
-            [0],
-            exploration=stuck(after=2, propensity=1e-6),
-        ),
-        6,
-    )
+    run(online(learner, credit, [0], exploration=stuck(after=2, propensity=1e-6)), 6)
     raised = torch.stack([decided.propensity[0] for decided in learner.seen])
     torch.testing.assert_close(raised, torch.tensor([0, 0, 1, 1, 1, 1.0]).unsqueeze(-1).expand(6, 64) * 1e-6)
 
@@ -326,15 +319,7 @@ class Waking(Coin):
 
 def test_exploration_lowers_no_propensity(credit: PreparedData) -> None:
     learner = Waking(0.0)
-    run(
-        online(
-            learner,
-            credit,
-            [0],
-            exploration=stuck(after=2, propensity=0.2),
-        ),
-        3,
-    )
+    run(online(learner, credit, [0], exploration=stuck(after=2, propensity=0.2)), 3)
     explored = learner.seen[2]
     expected = torch.where(explored.s > 0, torch.tensor(0.7), torch.tensor(0.2))
     torch.testing.assert_close(explored.propensity, expected)
@@ -425,10 +410,7 @@ def test_largest_weight_is_of_the_accepted(credit: PreparedData) -> None:
 
 
 def test_largest_weight_is_with_exploration_and_1_where_nobody_is_accepted(credit: PreparedData) -> None:
-    learner, explores = (
-        PerSeed(0.0, 0.5, 0.01),
-        stuck(after=4, propensity=0.2),
-    )
+    learner, explores = (PerSeed(0.0, 0.5, 0.01), stuck(after=4, propensity=0.2))
     assert run(online(learner, credit, [0, 1, 2], exploration=explores), 3).largest_weight[0] == 1
     explored = run(online(learner, credit, [0, 1, 2], exploration=explores), 30)
     assert explored.largest_weight.tolist() == pytest.approx([5, 2, 100])

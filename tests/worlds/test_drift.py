@@ -79,6 +79,7 @@ def test_extents_of_the_courses(credit: PreparedData) -> None:
     assert [seasonal.extent(t) for t in (0, 10, 20, 30, 40, 50, 60, 80)] == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.whole
 @DATA
 def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
     name: str, data: PreparedData

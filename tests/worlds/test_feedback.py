@@ -95,6 +95,7 @@ def test_who_comes_twice_in_a_time_step_changes_once(name: str, data: PreparedDa
     assert by.max() > 0
 
 
+@pytest.mark.whole
 def test_labels_of_returning_people_are_those_of_their_score_by_then(
     fico: PreparedData, scores: CreditScores
 ) -> None:

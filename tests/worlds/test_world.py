@@ -51,6 +51,7 @@ class Summing(Fixed):
         self.sums[decided.x.numpy().tobytes()] = (weight.sum(1), (weight * (decided.label - COST)).sum(1))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "parts"), [*(("fico", part) for part in PARTS), ("synthetic", "feedback"), ("synthetic", "all")]
 )

@@ -103,6 +103,7 @@ def truth() -> dict[str, float]:
     }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
 def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
     words: list[str], load: Load, setting: Callable[..., Setting], truth: dict[str, float]
@@ -137,6 +138,7 @@ def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
     assert np.mean(naive) > truth["utility"] + 0.03
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
 def test_applicants_are_the_population(words: list[str], load: Load, truth: dict[str, float]) -> None:
     for seed in range(5):

@@ -65,3 +65,30 @@ def same(left: object, right: object) -> bool:
     """Whether two states have equal tensors."""
     a, b = leaves(left), leaves(right)
     return len(a) == len(b) and all(torch.equal(one, other) for one, other in zip(a, b, strict=True))
+
+
+def someone(people: People, step: int, seeds: list[int], rate: float = 0.5) -> Decided:
+    """A time step: some 16 of the people in an order of the seed's own, accepted with probability `rate`."""
+    streams = SeedStreams(seeds, f"step {step}")
+    rows = (streams.uniform(16) * len(people)).long()
+    propensity = torch.full((len(seeds), 16), rate)
+    return Decided.reveal(people.rows(rows), propensity, streams.uniform(16) < propensity)
+
+
+def taught(learner: Learner, people: People, steps: range) -> Learner:
+    """The learner after its warm-up, if `steps` begins with 0, and updates on people of further steps."""
+    for step in steps:
+        decided = someone(people, step, list(learner.setting.seeds))
+        if step == 0:
+            for epoch in range(2):
+                learner.warm_up_epoch(decided, epoch)
+        else:
+            learner.update(decided)
+    return learner
+
+
+def propensities(learner: Learner, people: People) -> Tensor:
+    """Those of all people, shape (E, N)."""
+    n_seeds = len(learner.setting.seeds)
+    x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
+    return learner.propensity(x, s, SeedStreams(learner.setting.seeds, "p"))
