@@ -22,6 +22,18 @@ from fairall.errors import FairAllError
 
 UNBOUNDED = (-math.inf, math.inf)
 SHARE = (0.0, 1.0)
+# Least and greatest possible values of measures of a latent, by name; in plain units. The estimate of the
+# mutual information can be below 0.
+LATENT = {
+    "latent_s_auc": SHARE,
+    "latent_s_balanced_accuracy": SHARE,
+    "latent_label_auc": SHARE,
+    "latent_label_balanced_accuracy": SHARE,
+    "latent_variance_gap": (0.0, math.inf),
+    "latent_label_agreement": (-1.0, 1.0),
+    "latent_ground_truth_information": UNBOUNDED,
+    "latent_s_dependence": (0.0, math.inf),
+}
 # What a measure can take, by the name of its parameter.
 POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
 # Known where the world has the part that observes them, and the last where there is an oracle.
@@ -79,7 +91,7 @@ class Quantity:
         return Quantity(**(own | {"name": name} | changes))
 
     def to_plain(self) -> dict[str, Any]:
-        """All but the name, as JSON can hold it; an infinite bound becomes None."""
+        """All but the name, for JSON; an infinite bound becomes None."""
         plain = {key: getattr(self, key) for key in Quantity.__dataclass_fields__ if key != "name"}
         return plain | {"bounds": [bound if math.isfinite(bound) else None for bound in self.bounds]}
 
@@ -506,7 +518,7 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     cumulative=True,
 )
 def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor:
-    """Share of the applicants so far with another decision had their sensitive attribute been the other.
+    """Share of the applicants so far whose decision would differ if their sensitive attribute did.
 
     Its expectation is the mean |π(x, s) − π(x_cf, −s)| over applicants (definition 2.3), as both decisions
     of a person are taken with the same random number.

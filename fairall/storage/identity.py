@@ -27,9 +27,7 @@ FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
-    data nn models worlds online metrics.py policy.py randomness.py results/decisions.py results/groups.py
-    results/latent_quality.py results/references.py results/selection.py results/summary.py
-    results/write.py runtime/process.py
+    data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
 """.split()
 # Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
@@ -50,7 +48,7 @@ def code_hash(package: Path) -> str:
 
 
 def syntax_hash(source: bytes) -> str:
-    """Hash of a module's syntax tree without what cannot change a number.
+    """Hash of a module's syntax tree without docstrings, layout and messages.
 
     That is: comments, docstrings and other strings that stand alone, layout, and the messages of exceptions.
     Empty fields are left out too, such as those that a new version of Python adds for syntax that the module
@@ -109,7 +107,7 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def defines_problem(key: str) -> bool:
-    """Whether a key, or one beneath it, is of `PROBLEM`; every other one is of the method.
+    """Whether a key, or one beneath it, is in `PROBLEM`; all others belong to the method.
 
     Examples:
         >>> [defines_problem(key) for key in ("cost.value", "protocol", "protocol.kl", "model.alpha")]

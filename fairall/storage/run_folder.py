@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -85,7 +84,7 @@ class RunFolder:
             )
 
     def write_config(self, config: dict[str, Any]) -> None:
-        """Write config.yaml, headed by its checksum: a damaged file must not be taken for another run's."""
+        """Write config.yaml, headed by its checksum, so that damage is not mistaken for another run."""
         content = OmegaConf.to_yaml(OmegaConf.create(config))
         self.write_text("config.yaml", f"{HEADING}{sha256_of_text(content)}\n{content}")
 
@@ -110,7 +109,7 @@ class RunFolder:
         return damaged(self.path / "DONE", among)
 
     def damage(self, among: Collection[str] | None = None) -> str | None:
-        """What is wrong with a complete result, in words; None for nothing. Arguments as for `damaged`."""
+        """Damage of a complete result, in words; None without any. Arguments as for `damaged`."""
         wrong = self.damaged(among)
         if wrong == ["DONE"]:
             return "DONE is damaged"
@@ -202,7 +201,7 @@ class RunFolder:
         self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
     def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
-        """Write decisions.csv; numbers have the fewest digits that give them back.
+        """Write decisions.csv; numbers have the fewest digits that restore them.
 
         Args:
             tables: of the same columns, to be written one below the other.
@@ -210,14 +209,6 @@ class RunFolder:
         with atomic(self.file(DECISIONS)) as temporary, temporary.open("w", newline="") as file:
             for i, table in enumerate(tables):
                 table.to_csv(file, index=False, header=i == 0)
-
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        """Write summary.json."""
-        self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-
-    def read_summary(self) -> dict[str, Any]:
-        """Read summary.json."""
-        return json.loads((self.path / "summary.json").read_text())
 
     def finish(self) -> None:
         """Mark the result as complete: write DONE, the checksums of its files as `sha256sum` lists them.

@@ -1,0 +1,87 @@
+"""Warnings about seeds of a run, one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+
+from fairall.config.schema import Config
+from fairall.data.people import Decided
+from fairall.errors import count
+from fairall.results.interpretable import CAUTION, interpretable
+
+COLLAPSED = 0.01  # acceptance rate, or distance of it from 1, of a constant policy
+STUCK = 10  # steps without an acceptance, 640 rejected applicants at the paper's 64
+HEAVY = 1000.0  # weight of a labelled row, in applicants
+APART = 0.7  # `latent_variance_gap`; in trials below 0.25 where groups share their axes, else above 1.2
+OPPOSED = 0.0  # `latent_label_agreement`
+READABLE = 0.6  # `latent_label_auc`
+
+
+def preset_warnings(preset: str | None) -> list[str]:
+    """A line where the results of the preset may not be interpreted."""
+    return [] if interpretable({"preset": preset}) else [CAUTION]
+
+
+def warm_up_warnings(decided: Decided) -> list[str]:
+    """A line where the initial policy accepted nobody, so that the warm-up has no labels."""
+    if decided.accepted.any():
+        return []
+    n = count(decided.accepted.shape[1], "person", "people")
+    return [f"the initial policy accepted nobody of the {n} of the warm-up, which therefore had no labels"]
+
+
+def warnings_of(per_seed: pd.DataFrame, config: Config, *, learns: bool) -> list[str]:
+    """A line for every kind of problem, with its seeds.
+
+    Args:
+        per_seed: `Result.per_seed`.
+        config: of the run; the guards in use are named.
+        learns: whether the method learns (`Learner.learns`); of another, constant decisions are no problem.
+    """
+    diverged = per_seed["effective_utility"].isna()
+    sound = per_seed[~diverged]
+
+    def seeds(name: str, is_problem: Callable[[pd.Series], pd.Series]) -> str | None:
+        return _named(sound.index[is_problem(sound[name])]) if name in sound else None
+
+    lines = []
+    in_phase1 = diverged & (per_seed["phase1_best_epoch"] == 0 if "phase1_best_epoch" in per_seed else False)
+    for rows, key in ((in_phase1, "phase1.learning_rate"), (diverged & ~in_phase1, "learning_rate")):
+        if who := _named(per_seed.index[rows]):
+            lines.append(
+                f"{who} diverged: propensities are no numbers; not in means over seeds; lower model.{key}"
+            )
+    if learns:
+        for whom, collapsed in (
+            ("everybody", lambda acceptance: acceptance >= 1.0 - COLLAPSED),
+            ("nobody", lambda acceptance: acceptance <= COLLAPSED),
+        ):
+            if who := seeds("mean_acceptance", collapsed):
+                lines.append(
+                    f"{who} collapsed to accepting {whom} over the time steps of evaluation.window "
+                    "(mean_acceptance)"
+                )
+    if learns and (who := seeds("longest_rejection", lambda steps: steps >= STUCK)):
+        rule = config.exploration.rule.name
+        lines.append(f"{who} accepted nobody for {STUCK} or more steps in a row, with exploration={rule}")
+    if who := seeds("largest_ips_weight", lambda weight: weight > HEAVY):
+        most = config.protocol.max_ips_weight
+        bound = "null" if most is None else f"{most:g}"
+        lines.append(f"{who} met an IPS weight above {HEAVY:g} (protocol.max_ips_weight={bound})")
+    if who := seeds("latent_variance_gap", lambda gap: gap > APART):
+        lines.append(f"{who} use other latent axes for one group than for the other (latent_variance_gap)")
+    # The sign is noise where the label can hardly be predicted from z.
+    if "latent_label_auc" in sound:
+        sound = sound[sound["latent_label_auc"] > READABLE]
+        if who := seeds("latent_label_agreement", lambda cosine: cosine < OPPOSED):
+            lines.append(
+                f"{who} read the label from z with opposite signs in the groups (latent_label_agreement)"
+            )
+    return lines
+
+
+def _named(seeds: pd.Index) -> str | None:
+    """How many seeds and which, as text; None for none."""
+    return f"{count(len(seeds), 'seed')} ({', '.join(map(str, seeds))})" if len(seeds) else None

@@ -1,0 +1,223 @@
+"""Quality of a latent: prediction of s and of the label from it, and reconstruction of x."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from fairall.data.features import Kind, Schema
+from fairall.data.people import People
+from fairall.models.learner import Learner
+
+# sklearn is imported in functions: it takes most of a second, and methods without a latent do not need it.
+ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
+
+
+def representation_measures(
+    learner: Learner, schema: Schema, train: People, held_out: People, n_seeds: int
+) -> dict[str, np.ndarray]:
+    """Quality of the latent, by name one value per seed, shape (E,); empty for methods without a latent.
+
+    `latent_<target>_balanced_accuracy` and `latent_<target>_auc` for targets `s` and `label`: a logistic
+    regression on E[z | x, s] of the training people (the first `ENOUGH` of them), scored on the held-out
+    ones; 0.5 is chance, NaN where the target has one value only. Measures of the label are of the people
+    whose label is known, weighted by `People.label_weight`.
+    `reconstruction_error_<feature>`: mean absolute error on held-out people for real features (in training
+    standard deviations) and counts, share of wrong values for the others.
+    `latent_variance_gap` and `latent_label_agreement`: whether z has the same meaning in both groups, see
+    `variance_gap` and `label_agreement`.
+    `latent_ground_truth_information`: mutual information of z and y in nats, where y is known.
+    """
+    train = train.rows(torch.arange(min(ENOUGH, len(train))))
+    z_train, z_held_out = latent(learner, train, n_seeds), latent(learner, held_out, n_seeds)
+    if z_train is None or z_held_out is None:
+        return {}
+    measures = {}
+    weights = _weight(train), _weight(held_out)
+    for target, of_target in (("s", (None, None)), ("label", weights)):
+        target_train = getattr(train, target).numpy() > 0
+        target_held_out = getattr(held_out, target).numpy() > 0
+        scores = [
+            readability(*pair, target_train, target_held_out, *of_target)
+            for pair in zip(z_train, z_held_out, strict=True)
+        ]
+        measures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
+        measures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
+
+    advantaged, good = held_out.s.numpy() > 0, held_out.label.numpy() > 0
+    measures["latent_variance_gap"] = np.array([variance_gap(z, advantaged) for z in z_held_out])
+    measures["latent_label_agreement"] = np.array(
+        [label_agreement(z, good, advantaged, weights[1]) for z in z_held_out]
+    )
+    if held_out.ground_truth is not None:
+        truth = held_out.ground_truth.numpy()
+        informative = [mutual_information(z, truth) for z in z_held_out]
+        measures["latent_ground_truth_information"] = np.array(informative)
+
+    x, s = _stacked(held_out, n_seeds)
+    restored = learner.reconstruction(x, s)
+    if restored is not None:
+        for i, feature in enumerate(schema):
+            error = (restored[..., i] - x[..., i]).abs()
+            if feature.kind in (Kind.BINARY, Kind.CATEGORICAL):
+                error = (error > 0).float()
+            measures[f"reconstruction_error_{feature.name}"] = error.mean(-1).numpy()
+    return measures
+
+
+def latent(learner: Learner, people: People, n_seeds: int) -> np.ndarray | None:
+    """E[z | x, s] of N people, shape (E, N, Z), or None for methods without a latent."""
+    z = learner.representation(*_stacked(people, n_seeds))
+    return None if z is None else z.numpy()
+
+
+def variance_gap(z: np.ndarray, advantaged: np.ndarray) -> float:
+    """Largest difference between the groups of the variance of a latent mean, max_j |Var₊[z_j] − Var₋[z_j]|.
+
+    Near 0 where both groups use the same axes; about 1 where information is on one axis in one group and on
+    another axis in the other.
+
+    Args:
+        z: latent means, shape (N, Z).
+        advantaged: membership of S = +1, shape (N,), bool.
+
+    Returns:
+        0 or more; NaN where a group is absent or a seed has diverged.
+    """
+    if not np.isfinite(z).all() or advantaged.all() or not advantaged.any():
+        return np.nan
+    return float(np.abs(z[advantaged].var(0) - z[~advantaged].var(0)).max())
+
+
+def label_agreement(
+    z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
+) -> float:
+    """Cosine between the two groups' directions of z in which the label gets more likely.
+
+    1: the same direction in both groups; 0: orthogonal directions (other axes); −1: opposite directions.
+    Directions are the coefficients of logistic regressions.
+
+    Args:
+        z: latent means, shape (N, Z).
+        good: the label, shape (N,), bool.
+        advantaged: membership of S = +1, shape (N,), bool.
+        weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
+
+    Returns:
+        In [−1, 1]; NaN where a group lacks one of the labels or a seed has diverged.
+    """
+    one, other = label_directions(z, good, advantaged, weight)
+    return np.nan if one is None or other is None else float(one @ other)
+
+
+def label_directions(
+    z: np.ndarray, good: np.ndarray, advantaged: np.ndarray, weight: np.ndarray | None = None
+) -> list[np.ndarray | None]:
+    """Directions of z in which the label gets more likely, by logistic regression in S = +1 and in S = −1.
+
+    Takes what `label_agreement` takes.
+
+    Returns:
+        Two unit vectors, shape (Z,); None where a group lacks one of the labels or a seed has diverged.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    directions: list[np.ndarray | None] = []
+    labelled = np.ones(len(z), dtype=bool) if weight is None else weight > 0
+    for group in (advantaged & labelled, ~advantaged & labelled):
+        slope = np.zeros(z.shape[1])
+        if np.isfinite(z).all() and len(set(good[group])) == 2:
+            of_group = None if weight is None else weight[group]
+            slope = LogisticRegression(max_iter=1000).fit(z[group], good[group], of_group).coef_[0]
+        size = np.linalg.norm(slope)
+        directions.append(slope / size if size > 0 else None)
+    return directions
+
+
+def mutual_information(z: np.ndarray, y: np.ndarray, *, neighbours: int = 10) -> float:
+    """I(z; y) of continuous z and discrete y by nearest neighbours (Ross 2014).
+
+    ψ(N) + ψ(k) − mean[ψ(N_y) + ψ(m)]: N_y people share a person's y, the k-th nearest of those is at some
+    distance, and m people of any y are nearer than that.
+
+    Args:
+        z: latents, shape (N, Z).
+        y: values, shape (N,).
+        neighbours: k.
+
+    Returns:
+        In nats, up to an error that can make it slightly negative; NaN where a value has k people or fewer,
+        or a seed has diverged.
+
+    References:
+        Ross, B. C. (2014). Mutual information between discrete and continuous data sets. PLoS ONE 9(2).
+    """
+    from scipy.special import digamma
+    from sklearn.neighbors import KDTree
+
+    values, counts = np.unique(y, return_counts=True)
+    if not np.isfinite(z).all() or counts.min() <= neighbours:
+        return np.nan
+    everybody, negative = KDTree(z), 0.0
+    for value, count in zip(values, counts, strict=True):
+        alike = z[y == value]
+        distances, _ = KDTree(alike).query(alike, k=neighbours + 1)  # the nearest is oneself
+        nearer = everybody.query_radius(alike, np.nextafter(distances[:, -1], 0.0), count_only=True)
+        negative += (count * digamma(count) + digamma(nearer).sum()) / len(z)
+    return float(digamma(len(z)) + digamma(neighbours) - negative)
+
+
+def _weight(people: People) -> np.ndarray | None:
+    return None if people.label_weight is None else people.label_weight.double().numpy()
+
+
+def _stacked(people: People, n_seeds: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
+
+
+def readability(
+    z_train: np.ndarray,
+    z_held_out: np.ndarray,
+    target_train: np.ndarray,
+    target_held_out: np.ndarray,
+    weight_train: np.ndarray | None = None,
+    weight_held_out: np.ndarray | None = None,
+) -> tuple[float, float]:
+    """Balanced accuracy and AUC of a logistic regression that predicts a binary target from latents.
+
+    Args:
+        z_train: latents to learn on, shape (N, Z).
+        z_held_out: latents to be scored on, shape (M, Z).
+        target_train: targets of the people to learn on, shape (N,), bool.
+        target_held_out: targets of the others, shape (M,), bool.
+        weight_train: of the people to learn on, 0 where the target is unknown, shape (N,); None: alike.
+        weight_held_out: of the others, shape (M,).
+
+    Returns:
+        Both in [0, 1], 0.5 for chance; NaN where a target has one value only or a seed has diverged.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+
+    if not (np.isfinite(z_train).all() and np.isfinite(z_held_out).all()):
+        return np.nan, np.nan  # a seed that diverged
+    if weight_train is not None:
+        labelled = weight_train > 0
+        z_train, target_train, weight_train = (
+            z_train[labelled],
+            target_train[labelled],
+            weight_train[labelled],
+        )
+    if weight_held_out is not None:
+        labelled = weight_held_out > 0
+        z_held_out, target_held_out = z_held_out[labelled], target_held_out[labelled]
+        weight_held_out = weight_held_out[labelled]
+    if len(set(target_train)) < 2 or len(set(target_held_out)) < 2:
+        return np.nan, np.nan
+    scale = z_train.std(0) + 1e-6
+    model = LogisticRegression(class_weight="balanced", max_iter=1000)
+    score = model.fit(z_train / scale, target_train, weight_train).decision_function(z_held_out / scale)
+    return (
+        balanced_accuracy_score(target_held_out, score > 0, sample_weight=weight_held_out),
+        roc_auc_score(target_held_out, score, sample_weight=weight_held_out),
+    )

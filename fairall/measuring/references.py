@@ -1,0 +1,202 @@
+"""What reference policies would have decided on the applicants of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from fairall.data.people import Decisions, People
+from fairall.errors import FairAllError
+from fairall.measuring.summary import measure_table, summarise
+from fairall.models.oracle import Oracle, oracles
+from fairall.online.history import Recorded
+from fairall.online.training import Training
+from fairall.randomness import SeedStreams
+from fairall.worlds.world import World
+
+CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
+
+
+def reference_histories(training: Training) -> dict[str, Recorded]:
+    """Decisions of the reference policies on applicants and evaluation people of a run, at its cost.
+
+    The oracles are fitted to the training rows, and omitted where `Oracle.fit` is not possible. Where labels
+    or people move, they know how: P(ỹ | x, s) and the rates of parity are those of the time step. Places go
+    to those of greatest P. Applicants who return are those whom the decisions of the run have changed.
+
+    Args:
+        training: after the last time step.
+    """
+    evaluation, history, own = training.evaluation, training.history, training.world
+    try:
+        policies = oracles(training.data.train, training.learner.setting)
+    except FairAllError:
+        policies = {}
+    series = {name: _Series() for name in (*CONSTANT, *policies)}
+    score = _score_of_day(policies, training, 0)
+    _measure(series, policies, score, training, 0)
+    luck = SeedStreams(evaluation.seeds, "decisions of references")
+    for world, people in training.replayed():
+        for name, p in CONSTANT.items():
+            series[name].add(world.admit(people, _constant(people, p)))
+        if own.moves:
+            score = _score_of_day(policies, training, world.time_step)
+            _measure(series, policies, score, training, world.time_step)
+        if policies:
+            uniform = luck.uniform(people.s.shape[1])
+            scores = _scores(score, people)
+            for name, policy in policies.items():
+                series[name].add(_decisions(policy, scores, world, people, uniform))
+    return {
+        name: history.of_another_policy(of.decisions(), of.measured(history.steps_done + 1))
+        for name, of in series.items()
+    }
+
+
+def references(
+    histories: Mapping[str, Recorded], training: Training, window: tuple[int, int]
+) -> pd.DataFrame:
+    """Measures of reference policies, `Result.references`.
+
+    Args:
+        histories: of `reference_histories`.
+        training: of the run.
+        window: t1 and t2 of the temporal measures.
+    """
+    evaluation, measures = training.evaluation, training.evaluation.measures
+    oracle = oracle_decisions(histories)
+    aggregates = {}
+    for name, recorded in histories.items():
+        table = measure_table(recorded, evaluation.seeds, evaluation.cost, measures, oracle)
+        _, aggregates[name] = summarise(table, window=window, further={}, measures=measures)
+    return pd.concat(aggregates, names=["policy", "measure"])
+
+
+def oracle_decisions(histories: Mapping[str, Recorded]) -> Tensor | None:
+    """Decisions of the oracle, shape (T, E, N), bool; None where there is no oracle."""
+    return histories["oracle"].applicants["accepted"] if "oracle" in histories else None
+
+
+@dataclass
+class _Series:
+    """Decisions per time step from 1, and measures from 0, of one policy."""
+
+    accepted: list[Tensor] = field(default_factory=list)
+    counterfactually: list[Tensor] = field(default_factory=list)
+    measures: list[dict[str, Tensor]] = field(default_factory=list)
+
+    def add(self, decisions: Decisions) -> None:
+        self.accepted.append(decisions.accepted)
+        if decisions.counterfactually_accepted is not None:
+            self.counterfactually.append(decisions.counterfactually_accepted)
+
+    def decisions(self) -> dict[str, Tensor]:
+        """By parameter name of measures, shapes (T, E, N), bool."""
+        known = {"accepted": self.accepted, "counterfactually_accepted": self.counterfactually}
+        return {name: torch.stack(steps) for name, steps in known.items() if steps}
+
+    def measured(self, n_steps: int) -> dict[str, Tensor]:
+        """By name, shapes (n_steps, E): of as many time steps, or of one, where people do not move."""
+        return {
+            name: torch.stack([of[name] for of in self.measures]).expand(n_steps, -1)
+            for name in self.measures[0]
+        }
+
+
+SURE = 1e-12  # P no nearer to 0 and 1, where log odds are infinite
+
+Score = Callable[[Tensor, Tensor], Tensor]
+"""Log odds of P(ỹ = 1 | x, s) at a time step."""
+
+
+def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step: int) -> Score:
+    """The score at a time step, at which the oracle with parity then has the rates of its training rows."""
+    world, free = training.world, policies.get("oracle")
+    if free is None:  # no policy asks for scores
+        return lambda x, s: s
+    if not world.moves:
+        return free.log_odds
+
+    def score(x: Tensor, s: Tensor) -> Tensor:
+        return world.probability(free.log_odds(x, s).sigmoid(), s, time_step).logit(eps=SURE)
+
+    train = world.evaluated(training.data.train, time_step)
+    policies["oracle_fair"].choose_thresholds(score(train.x, train.s), train.s)
+    return score
+
+
+def _measure(
+    series: Mapping[str, _Series],
+    policies: Mapping[str, Oracle],
+    score: Score,
+    training: Training,
+    time_step: int,
+) -> None:
+    """Add the measures on the evaluation people of a time step."""
+    evaluation = training.evaluation
+    evaluation = evaluation.of(training.world.evaluated(evaluation.people, time_step))
+    for name, p in CONSTANT.items():
+        series[name].measures.append(evaluation.measure_by(partial(_same_for_all, p)))
+    for name, policy in policies.items():
+        series[name].measures.append(evaluation.measure_by(partial(_propensity, policy, score)))
+
+
+def _same_for_all(p: float, x: Tensor, s: Tensor) -> Tensor:
+    return torch.full_like(s, p)
+
+
+def _propensity(policy: Oracle, score: Score, x: Tensor, s: Tensor) -> Tensor:
+    return policy.accepted(score(x, s), s).to(x.dtype)
+
+
+def _constant(people: People, p: float) -> Decisions:
+    """Decisions that accept everybody, or nobody."""
+    propensity = torch.full_like(people.s, p)
+    if people.counterfactual_x is None:
+        return Decisions(propensity, propensity > 0)
+    return Decisions(propensity, propensity > 0, propensity, propensity > 0)
+
+
+def _scores(score: Score, people: People) -> tuple[Tensor, Tensor | None]:
+    """Scores of people, and of their counterfactuals where these are known."""
+    other = people.counterfactual_x
+    return score(people.x, people.s), None if other is None else score(other, -people.s)
+
+
+def _decisions(
+    policy: Oracle, scores: tuple[Tensor, Tensor | None], world: World, people: People, uniform: Tensor
+) -> Decisions:
+    """Decisions of an oracle.
+
+    Of the people whom it accepts, those of greatest score have the places, or, with parity, those with the
+    smallest share of their group ahead of them.
+    """
+    s, capacity, (own, other) = people.s, world.capacity, scores
+    wants = uniform < policy.accepted(own, s)
+
+    def value(score: Tensor, of: Tensor) -> Tensor:
+        return -_share_ahead(score, of, own, s) if policy.config.parity else score
+
+    def accepted(score: Tensor, of: Tensor) -> Tensor:
+        wanted = uniform < policy.accepted(score, of)
+        if capacity is None:
+            return wanted
+        return wanted & capacity.finds_place(of, value(score, of), s, wants, value(own, s))
+
+    taken = accepted(own, s)
+    if other is None:
+        return Decisions(taken.float(), taken)
+    counterfactually = accepted(other, -s)
+    return Decisions(taken.float(), taken, counterfactually.float(), counterfactually)
+
+
+def _share_ahead(score: Tensor, s: Tensor, others: Tensor, others_s: Tensor) -> Tensor:
+    """Share of the others of the same group with a greater score, shape (E, N)."""
+    same = others_s.unsqueeze(1) == s.unsqueeze(2)
+    greater = others.unsqueeze(1) > score.unsqueeze(2)
+    return (same & greater).sum(2) / same.sum(2).clamp(min=1)

@@ -1,0 +1,132 @@
+"""Selection metrics for hyperparameters (appendix D.2): classification, reconstruction, independence of s."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairall.data.people import People
+from fairall.measuring.latent_quality import ENOUGH, readability
+from fairall.metrics import weighted_mean
+from fairall.models.classifier import IPSClassifier
+from fairall.models.elbo import reparameterize
+from fairall.models.latent_learner import LatentLearner
+from fairall.models.learner import Learner
+from fairall.models.objectives import cost_sensitive_cross_entropy
+from fairall.models.vae import ConditionalVAE
+from fairall.nn.chunks import in_chunks
+from fairall.randomness import SeedStreams
+
+LATENT_SELECTION = ["reconstruction_loss", "latent_s_dependence"]
+SELECTION = ["classification_loss", *LATENT_SELECTION]
+LATENT_SAMPLES = 16  # z per held-out person
+EPSILON = 1e-6  # least distance of a policy's propensity from 0 and 1, where the cross-entropy is infinite
+
+Posterior = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+"""Location and scale (E, B, Z) of the z of people x (E, B, D), s (E, B)."""
+
+
+@torch.no_grad()
+def selection_metrics(
+    learner: Learner, train: People, held_out: People, cost: float
+) -> dict[str, np.ndarray]:
+    """Selection metrics of a method after its last update, by name one value per seed, shape (E,).
+
+    `classification_loss`: cost-sensitive cross-entropy (eq. 5) of the classifier q(ũ = 1 | x, s); of the
+    policy for methods without one. Held-out labels are weighted by `People.label_weight`.
+    Methods with a latent have those of `latent_selection_metrics` too.
+
+    Args:
+        learner: at the end of its run.
+        train: people to fit the regression of s on.
+        held_out: people to measure on, N of them.
+        cost: c in (0, 1).
+    """
+    seeds = learner.setting.seeds
+    x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
+    logit = in_chunks(functools.partial(classifier_logit, learner), x, s)
+    loss = weighted_mean(
+        cost_sensitive_cross_entropy(logit, held_out.label.expand_as(logit), cost), held_out.label_weight
+    )
+    found = {"classification_loss": loss.double().numpy()}
+    if isinstance(learner, LatentLearner):
+        model, streams = learner.model, SeedStreams(seeds, "criteria utility")
+
+        def posterior(x: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+            useful = streams.uniform(x.shape[1]) < torch.sigmoid(model.classify(x, s))
+            return model.vae.encode(x, s, useful.to(x.dtype))
+
+        found |= latent_selection_metrics(model.vae, posterior, train, held_out, seeds)
+    return found
+
+
+@torch.no_grad()
+def latent_selection_metrics(
+    vae: ConditionalVAE, posterior: Posterior, train: People, held_out: People, seeds: Sequence[int]
+) -> dict[str, np.ndarray]:
+    """Selection metrics of a latent, by name one value per seed, shape (E,).
+
+    `reconstruction_loss`: E_q[−log p(x | z, s)] in nats a person, without the KL term, so that it can be
+    compared between values of β.
+    `latent_s_dependence`: |2·AUC − 1| in [0, 1] of a logistic regression of s on sampled z: 0 where z and s
+    are independent, 1 where z separates the groups. NaN for a seed that has diverged.
+
+    Args:
+        vae: with or without ũ.
+        posterior: to draw z from.
+        train: people to fit the regression of s on.
+        held_out: people to measure on.
+        seeds: the E seeds.
+    """
+    streams = SeedStreams(seeds, "criteria latent")
+    train = train.rows(torch.arange(min(ENOUGH, len(train))))
+    z_train = _drawn(posterior, train, streams, 1).squeeze(-1).numpy()
+    z = _drawn(posterior, held_out, streams, LATENT_SAMPLES)
+
+    def loss_of(x: Tensor, s: Tensor, z: Tensor) -> Tensor:
+        outputs = vae.decode(z, s)[:, : vae.likelihood.n_outputs]
+        return -vae.likelihood.log_prob(outputs, x)
+
+    x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
+    reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
+
+    s_train = train.s.numpy() > 0
+    s_held_out = np.repeat(held_out.s.numpy() > 0, LATENT_SAMPLES)
+    rows = z.mT.flatten(1, 2).numpy()
+    auc = [readability(*pair, s_train, s_held_out)[1] for pair in zip(z_train, rows, strict=True)]
+    return {
+        "reconstruction_loss": reconstruction.double().numpy(),
+        "latent_s_dependence": np.abs(2.0 * np.array(auc) - 1.0),
+    }
+
+
+@functools.singledispatch
+def classifier_logit(learner: Learner, x: Tensor, s: Tensor) -> Tensor:
+    """Logit of q(ũ = 1 | x, s), shape (E, B), for x (E, B, D), s (E, B); of the policy without such a q."""
+    propensity = learner.propensity(x, s, SeedStreams(learner.setting.seeds, "criteria policy"))
+    return torch.logit(propensity, eps=EPSILON)
+
+
+@classifier_logit.register
+def _(learner: IPSClassifier, x: Tensor, s: Tensor) -> Tensor:
+    return learner.classifier.logit(x, s)
+
+
+@classifier_logit.register
+def _(learner: LatentLearner, x: Tensor, s: Tensor) -> Tensor:
+    return learner.model.classify(x, s)
+
+
+def _drawn(posterior: Posterior, people: People, streams: SeedStreams, n_samples: int) -> Tensor:
+    """L draws of the z of N people, shape (E, N, Z, L)."""
+
+    def drawn(x: Tensor, s: Tensor) -> Tensor:
+        loc, scale = posterior(x, s)
+        return reparameterize(loc, scale, streams.normal(*loc.shape[1:], n_samples))
+
+    n_seeds = len(streams)
+    return in_chunks(drawn, people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1))

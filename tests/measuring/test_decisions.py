@@ -1,0 +1,277 @@
+"""The log of a run's decisions: against the raw data, the measures, and the tensors of the run."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from fairall.data.credit import MALE, raw_applicants
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people_reader import PeopleReader
+from fairall.data.prepared import Scaler
+from fairall.measuring import decisions as module
+from fairall.measuring.decisions import column_names, decision_tables, raw_values, renamed
+from fairall.online.training import Training
+from fairall.results.terminal import Display
+from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.run_folder import RunFolder
+from tests.conftest import no_cache, run_folder, training_of, typed
+from tests.worlds.conftest import ALL_PARTS
+
+LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
+QUICK = [
+    "model=unfairlog", "preset=quick", "seeds=3", "schedule.warm_up_epochs=2", "tracking.enabled=false",
+]  # fmt: skip
+OF_LOANS = [
+    "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
+    "dataset.advantaged=male", "dataset.drop=[id]",
+]  # fmt: skip
+OF_LOG = [
+    "dataset.label=label", "dataset.positive=1", "dataset.sensitive=s", "dataset.advantaged=1",
+    "dataset.decision=decision", "dataset.propensity=propensity", "dataset.drop=[seed,time_step]",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Folders of a run on credit without the log, and of the same with it."""
+    folders = []
+    for decisions in ("false", "true"):
+        cwd = tmp_path_factory.mktemp(decisions)
+        ended = typed(*QUICK, f"evaluation.decisions={decisions}", cwd=cwd)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        folders.append(run_folder(cwd / "outputs"))
+    return folders[0], folders[1]
+
+
+@pytest.fixture(scope="module")
+def log(both: tuple[Path, Path]) -> pd.DataFrame:
+    return pd.read_csv(both[1] / "decisions.csv", float_precision="round_trip")
+
+
+def test_the_log_changes_no_other_file_and_is_of_another_identity(both: tuple[Path, Path]) -> None:
+    without, with_log = both
+    assert without.name != with_log.name
+    assert not (without / "decisions.csv").exists()
+    for name in ("metrics.csv", "summary.json", "policy/weights.safetensors"):
+        assert (without / name).read_bytes() == (with_log / name).read_bytes()
+    assert "  decisions.csv\n" in (with_log / "DONE").read_text()
+
+
+def test_rows_are_by_seed_step_and_applicant_and_labels_of_the_accepted(log: pd.DataFrame) -> None:
+    keys = [(k, t) for k in range(3) for t in range(1, 9) for _ in range(64)]
+    assert [*zip(log["seed"], log["time_step"], strict=True)] == keys
+    assert set(log["decision"]) == {0, 1}
+    assert (log["label"].isna() == (log["decision"] == 0)).all()
+    assert set(log["label"].dropna()) == {0, 1}
+
+
+def test_the_log_agrees_with_the_measures(both: tuple[Path, Path], log: pd.DataFrame) -> None:
+    measures = pd.read_csv(both[1] / "metrics.csv").query("time_step > 0").set_index(["seed", "time_step"])
+    by_step = log.groupby(["seed", "time_step"])
+    np.testing.assert_allclose(measures["acceptance_rate"], by_step["decision"].mean(), atol=1e-6)
+    for s, name in ((1, "advantaged"), (-1, "disadvantaged")):
+        of_group = log[log["s"] == s].groupby(["seed", "time_step"])["decision"].mean()
+        np.testing.assert_allclose(measures[f"acceptance_rate_{name}"], of_group, atol=1e-6)
+    gain = (log["label"] - 0.5).fillna(0.0).groupby([log["seed"], log["time_step"]]).mean()
+    cumulative = gain.groupby("seed").expanding().mean().droplevel(0)
+    np.testing.assert_allclose(measures["effective_utility"], cumulative, atol=1e-6)
+
+
+def test_people_are_those_of_the_raw_file(log: pd.DataFrame) -> None:
+    raw = raw_applicants()
+    raw["s"] = np.where(raw["personal_status"].isin(MALE), 1, -1)
+    visible = [name for name in log if name in raw]
+    assert len(visible) == 19 + 1
+    known = raw.drop_duplicates(visible, keep=False)
+    found = log.merge(known[[*visible, "credit"]], how="left")
+    assert found["credit"].notna().mean() > 0.95
+    told = found[found["credit"].notna() & (found["decision"] == 1)]
+    assert (told["label"] == (told["credit"] == 1)).all()
+
+
+def test_weighted_decisions_stand_for_everybody(log: pd.DataFrame) -> None:
+    propensity = log["propensity"]
+    assert propensity.between(0.0, 1.0, inclusive="neither").all()
+    total = (log["decision"] / propensity).sum()
+    standard_error = np.sqrt(((1 - propensity) / propensity).sum())
+    assert abs(total - len(log)) < 4 * standard_error
+
+
+def test_a_deleted_log_is_written_again_from_the_checkpoint(both: tuple[Path, Path]) -> None:
+    path = both[1] / "decisions.csv"
+    before = path.read_bytes()
+    path.unlink()
+    cwd = path.parents[5]
+    ended = typed(*QUICK, "evaluation.decisions=true", cwd=cwd)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "decisions.csv is damaged or missing; the result is made again" in ended.stdout
+    assert path.read_bytes() == before
+
+
+def test_the_log_is_a_data_set(both: tuple[Path, Path], tmp_path: Path) -> None:
+    told = typed("check", str(both[1] / "decisions.csv"), *OF_LOG, cwd=tmp_path, module="fairall.data")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "Ready to run." in told.stdout
+    assert "19 features" in told.stdout
+
+
+def trained(folder: Path, *words: str) -> Training:
+    """A run with the log, of random decisions unless other words are given."""
+    training = training_of("model=random", "evaluation.decisions=true", *words)
+    checkpoint = Checkpoint(folder / "checkpoint.pt", "none", seconds=float("inf"))
+    training.run(checkpoint, no_cache(), Display(progress_only=True))
+    return training
+
+
+def test_the_log_has_what_the_decision_maker_saw(tmp_path: Path) -> None:
+    training = trained(
+        tmp_path, "dataset=fico", *ALL_PARTS, "world.noise.disadvantaged={positive: 1, negative: 0}"
+    )
+    table, history = pd.concat(decision_tables(training)), training.history
+    revealed, truth, accepted, lost, propensity, s = (
+        values.transpose(0, 1).flatten().numpy()
+        for values in (
+            history.observed["revealed_label"], history.label, history.accepted,
+            history.observed["censored"], history.propensity, history.s,
+        )
+    )  # fmt: skip
+    told = table["label"].notna().to_numpy()
+    assert (told == (accepted & ~lost)).all()
+    assert 0.1 < lost[accepted].mean() < 0.3
+    assert (table["label"][told].to_numpy(dtype=float) == revealed[told]).all()
+    assert (table["label"][told & (s < 0)] == 0).all()
+    assert (truth[told & (s < 0)] == 1).any()
+    assert (table["propensity"].to_numpy() == propensity).all()
+    assert (table.groupby(["seed", "time_step"])["decision"].sum() <= 32).all()
+
+
+def assert_read_back(training: Training, folder: Path) -> pd.DataFrame:
+    """Check that the file gives every tensor of the run back, and return its cells as text."""
+    RunFolder(folder).write_decisions(decision_tables(training))
+    text = pd.read_csv(folder / "decisions.csv", dtype=str, keep_default_na=False)
+    history, people = training.history, [people for _, people in training.replayed()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x, s = PeopleReader.of(training.data).read(text, strict=True)
+    assert torch.equal(x, torch.stack([step.x for step in people], 1).flatten(0, 2))
+    assert torch.equal(s, torch.stack([step.s for step in people], 1).flatten())
+    names = column_names(training.data)
+    propensity = text[names["propensity"]].astype(np.float32).to_numpy()
+    assert (propensity == history.propensity.transpose(0, 1).flatten().numpy()).all()
+    accepted = history.accepted.transpose(0, 1).flatten().numpy()
+    label = history.label.transpose(0, 1).flatten().numpy()
+    assert (text[names["decision"]] == np.where(accepted, "1", "0")).all()
+    assert (text[names["label"]] == np.where(accepted, np.where(label == 1, "1", "0"), "")).all()
+    return text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["dataset=synthetic"],
+        ["dataset=credit", "protocol=published_code"],
+        ["dataset=credit", "protocol.effective=decided_again", "model.acceptance_probability=0.3"],
+        ["dataset=csv", *OF_LOANS, f"dataset.path={LOANS}", "dataset.decision=decision",
+         "dataset.accepted=granted", "dataset.propensity=propensity", "dataset.max_categories=3"],
+    ],
+    ids=["synthetic", "published code", "decided again", "csv"],
+)  # fmt: skip
+def test_the_file_gives_the_tensors_back(words: list[str], tmp_path: Path) -> None:
+    assert_read_back(trained(tmp_path, *words), tmp_path)
+
+
+@pytest.mark.parametrize("rows", [7, 300, 1000, 5000])
+def test_the_file_is_the_same_in_parts(rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loans = pd.read_csv(LOANS, dtype=str, keep_default_na=False)
+    late = loans["income"].ne("") & (loans.index % 100 == 17)  # the first parts have whole numbers only
+    loans["dependants"] = np.where(late, "0.5", loans["dependants"])
+    loans.to_csv(tmp_path / "loans.csv", index=False)
+    words = [*OF_LOANS, f"dataset.path={tmp_path / 'loans.csv'}", "dataset.decision=decision",
+             "dataset.accepted=granted", "dataset.kinds={dependants: real}", "seeds=4"]  # fmt: skip
+    training, folder = trained(tmp_path, *words), RunFolder(tmp_path)
+    folder.write_decisions(decision_tables(training))
+    whole = (tmp_path / "decisions.csv").read_bytes()
+    monkeypatch.setattr(module, "BLOCK", rows * (len(training.data.schema) + 6))
+    tables = [*decision_tables(training)]
+    assert (len(tables) > 1) == (rows < 4 * 8 * 64)
+    assert max(map(len, tables)) <= max(rows, training.config.schedule.applicants)
+    folder.write_decisions(tables)
+    assert (tmp_path / "decisions.csv").read_bytes() == whole
+    assert b"0.5" in whole
+
+
+def test_words_and_groups_are_those_of_the_raw_file(raw_data: Path, tmp_path: Path) -> None:
+    file = raw_data / "compas" / "compas-scores-two-years.csv"
+    text = assert_read_back(trained(tmp_path, "dataset=compas", f"dataset.raw_file={file}"), tmp_path)
+    assert list(text) == [
+        "seed", "time_step", "age_cat", "priors_count", "c_charge_degree", "race", "propensity", "decision",
+        "label",
+    ]  # fmt: skip
+    assert set(text["race"]) == {"Caucasian", "African-American"}
+    assert set(text["age_cat"]) == {"Less than 25", "25 - 45", "Greater than 45"}
+
+
+def test_columns_of_the_log_make_room_for_those_of_the_data(tmp_path: Path) -> None:
+    loans = pd.read_csv(LOANS, dtype=str, keep_default_na=False)
+    loans = loans.rename(columns={"purpose": "seed", "job": "logged_seed", "sex": "time_step"})
+    loans.to_csv(tmp_path / "loans.csv", index=False)
+    words = [*OF_LOANS, f"dataset.path={tmp_path / 'loans.csv'}", "dataset.sensitive=time_step"]
+    training = trained(tmp_path, *words, "dataset.drop=[id,decision]")
+    text = assert_read_back(training, tmp_path)
+    assert list(text) == [
+        "logged_logged_seed", "logged_time_step", "age", "income", "dependants", "seed", "home_owner",
+        "logged_seed", "propensity", "time_step", "logged_propensity", "decision", "label",
+    ]  # fmt: skip
+    assert set(text["time_step"]) == {"male", "female"}
+    assert renamed(training.data) == [
+        "decisions.csv has the seed in 'logged_logged_seed', since the data set has a column 'seed'",
+        "decisions.csv has the time step in 'logged_time_step', since the data set has a column 'time_step'",
+        "decisions.csv has the propensity in 'logged_propensity', since the data set has a column "
+        "'propensity'",
+    ]
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6], ids=["near 0", "far from 0"])
+def test_numbers_have_the_digits_they_were_written_with(shift: float) -> None:
+    raw = shift + np.round(np.random.default_rng(0).normal(30, 20, 500), 1)
+    raw[0] = 0.0
+    income = Feature("income", Kind.REAL)
+    scaler = Scaler(Schema([income]).measured(raw[:, None]))
+    x = scaler.transform(raw[:, None]).numpy()[:, 0]
+    found = raw_values(income, scaler, x)
+    if shift == 0:
+        np.testing.assert_array_equal(found, raw)
+    np.testing.assert_array_equal(scaler.transform(found[:, None]).numpy()[:, 0], x)
+    digits = [len(re.sub(r"\D|\.0$", "", str(number))) for number in found]
+    assert max(digits) <= 8
+
+
+def test_whole_numbers_and_words() -> None:
+    x = np.array([0.0, 3.0, 50.0], dtype=np.float32)
+    visits = Feature("visits", Kind.COUNT)
+    plain = Scaler(Schema([visits]))
+    counts = raw_values(visits, plain, x)
+    assert counts.tolist() == [0, 3, 50]
+    assert counts.dtype == np.int64
+    coded = Feature("size", Kind.CATEGORICAL, (0.0, 3.0, 50.0), ("small", "(missing)", "L, XL"))
+    assert raw_values(coded, plain, x).tolist() == ["small", "(missing)", "L, XL"]
+    assert raw_values(Feature("size", Kind.CATEGORICAL, (0.0, 3.0, 50.0)), plain, x[1:]).tolist() == [
+        "3",
+        "50",
+    ]
+
+
+def test_a_diverged_seed_has_no_propensities(tmp_path: Path) -> None:
+    training = trained(tmp_path)
+    history = training.history
+    history.propensity.fill_(torch.nan)
+    history.accepted.zero_()
+    RunFolder(tmp_path).write_decisions(decision_tables(training))
+    text = pd.read_csv(tmp_path / "decisions.csv", dtype=str, keep_default_na=False)
+    assert set(text["propensity"]) == {""}
+    assert set(text["label"]) == {""}

@@ -1,0 +1,255 @@
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+from torch import Tensor
+
+from fairall.data.features import Schema
+from fairall.data.load import load_dataset
+from fairall.data.people import Decided, People
+from fairall.data.prepared import PreparedData
+from fairall.measuring.latent_quality import (
+    label_agreement,
+    mutual_information,
+    representation_measures,
+    variance_gap,
+)
+from fairall.models.learner import Learner, Setting
+from fairall.randomness import SeedStreams
+from tests.conftest import ComposeConfig
+
+N = 4000
+READABLE = [f"latent_{target}_{score}" for target in ("s", "label") for score in ("balanced_accuracy", "auc")]
+ACROSS_GROUPS = ["latent_variance_gap", "latent_label_agreement"]
+INFORMATION = "latent_ground_truth_information"
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def latents(use: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A latent with a broad axis that tells the label, the groups using it as `use` says; label and group."""
+    meant = rng().normal(size=(N, 2)) * [1.0, 0.1]
+    good = meant[:, 0] + 0.3 * rng().normal(size=N) > 0
+    advantaged = np.arange(N) % 2 == 0
+    other = {"aligned": meant, "switched": meant[:, ::-1], "flipped": -meant}[use]
+    return np.where(advantaged[:, None], meant, other), good, advantaged
+
+
+@pytest.mark.parametrize(("use", "gap"), [("aligned", 0.0), ("flipped", 0.0), ("switched", 0.99)])
+def test_variance_gap_tells_other_axes(use: str, gap: float) -> None:
+    z, _, advantaged = latents(use)
+    assert variance_gap(z, advantaged) == pytest.approx(gap, abs=0.1)
+    assert variance_gap(z, ~advantaged) == variance_gap(z, advantaged)
+
+
+def test_variance_gap_is_the_largest_difference() -> None:
+    z = np.array([[0.0, 0], [2, 4], [0, 5], [6, 5]])
+    advantaged = np.array([True, True, False, False])
+    assert variance_gap(z, advantaged) == pytest.approx(8)  # variances 1 and 4, 9 and 0
+
+
+@pytest.mark.parametrize(("use", "cosine"), [("aligned", 1.0), ("switched", 0.0), ("flipped", -1.0)])
+def test_label_agreement_tells_other_axes_and_opposite_signs(use: str, cosine: float) -> None:
+    z, good, advantaged = latents(use)
+    assert label_agreement(z, good, advantaged) == pytest.approx(cosine, abs=0.1)
+
+
+def test_label_agreement_looks_at_directions_only() -> None:
+    z, good, advantaged = latents("aligned")
+    z[advantaged] = 3.0 * z[advantaged] + 5.0
+    assert label_agreement(z, good, advantaged) == pytest.approx(1.0, abs=0.1)
+
+
+def test_without_both_groups_there_is_nothing_to_compare() -> None:
+    z, good, _ = latents("aligned")
+    for everybody in (np.ones(N, dtype=bool), np.zeros(N, dtype=bool)):
+        assert np.isnan(variance_gap(z, everybody))
+        assert np.isnan(label_agreement(z, good, everybody))
+
+
+def test_without_both_labels_in_each_group_nothing_agrees() -> None:
+    z, good, advantaged = latents("aligned")
+    assert np.isnan(label_agreement(z, good | advantaged, advantaged))
+    assert np.isnan(label_agreement(z, good & advantaged, advantaged))
+    assert np.isfinite(variance_gap(z, advantaged))
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_latent_that_diverged_has_no_measures(wrong: float) -> None:
+    z, good, advantaged = latents("aligned")
+    z[7, 1] = wrong
+    measures = [
+        variance_gap(z, advantaged),
+        label_agreement(z, good, advantaged),
+        mutual_information(z, good),
+    ]
+    assert np.isnan(measures).all()
+
+
+def gaussian_information(means: list[float], shares: list[float]) -> float:
+    """I(z; y) of z | y ~ N(means[y], 1) by quadrature, in nats."""
+
+    def density(z: float) -> float:
+        return sum(share * stats.norm.pdf(z, mean) for mean, share in zip(means, shares, strict=True))
+
+    entropy, _ = integrate.quad(lambda z: -density(z) * np.log(density(z)), -12, 12, limit=200)
+    return entropy - 0.5 * np.log(2 * np.pi * np.e)
+
+
+@pytest.mark.parametrize(
+    ("means", "shares"),
+    [
+        ([-0.5, 0.5], [0.5, 0.5]),
+        ([-1.5, 1.5], [0.5, 0.5]),
+        ([-1.0, 1.0], [0.85, 0.15]),
+        ([-2.0, 0.0, 3.0], [0.3, 0.5, 0.2]),
+    ],
+)
+@pytest.mark.parametrize("noise_axes", [0, 1])
+def test_information_is_that_of_a_gaussian_mixture(
+    means: list[float], shares: list[float], noise_axes: int
+) -> None:
+    draws = rng()
+    y = draws.choice(len(means), p=shares, size=4 * N)
+    z = np.array(means)[y] + draws.normal(size=len(y))
+    z = np.column_stack([z, draws.normal(size=(len(y), noise_axes))])
+    expected = gaussian_information(means, shares)
+    assert 0.1 < expected < 1.0
+    assert mutual_information(z, y) == pytest.approx(expected, abs=0.03)
+
+
+def test_independent_latents_tell_nothing() -> None:
+    y = rng().integers(2, size=N)
+    assert mutual_information(np.random.default_rng(1).normal(size=(N, 2)), y) == pytest.approx(0, abs=0.02)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.2])
+def test_a_latent_that_determines_y_tells_its_entropy(share: float) -> None:
+    y = (np.arange(N) < share * N).astype(float)
+    z = 10.0 * y[:, None] + rng().uniform(size=(N, 1))
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert mutual_information(z, y) == pytest.approx(entropy, abs=0.005)
+
+
+def test_information_needs_more_people_of_a_value_than_neighbours() -> None:
+    z = rng().normal(size=(100, 1))
+    assert np.isnan(mutual_information(z, np.arange(100) < 10))
+    assert np.isfinite(mutual_information(z, np.arange(100) < 11))
+    assert np.isnan(mutual_information(z, np.arange(100) < 11, neighbours=11))
+    assert np.isfinite(mutual_information(z, np.arange(100) < 10, neighbours=9))
+
+
+class Known(Learner):
+    """A latent and a way back that the test gives."""
+
+    def __init__(self, encode: Callable[[Tensor, Tensor], Tensor], shift: Tensor | None = None) -> None:
+        super().__init__(None, None)  # type: ignore[arg-type]
+        self.encode = encode
+        self.shift = shift
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        raise NotImplementedError
+
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        raise NotImplementedError
+
+    def update(self, decided: Decided) -> None:
+        raise NotImplementedError
+
+    def representation(self, x: Tensor, s: Tensor) -> Tensor:
+        return self.encode(x, s)
+
+    def reconstruction(self, x: Tensor, s: Tensor) -> Tensor | None:
+        return None if self.shift is None else x + self.shift
+
+
+def test_readability_is_learnt_from_one_half_and_scored_on_the_other(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    # Seed 0 tells s and nothing else, seed 1 chance, seed 2 the opposite of s to whom it is not trained on.
+    train, held_out = people(500), people(400)
+
+    def encode(x: Tensor, s: Tensor) -> Tensor:
+        sign = 1.0 if x.shape[1] == 500 else -1.0
+        return torch.stack([s[0], torch.randn(x.shape[1]), sign * s[2]]).unsqueeze(-1)
+
+    measures = representation_measures(Known(encode), schema, train, held_out, 3)
+    assert measures["latent_s_auc"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
+    assert measures["latent_s_balanced_accuracy"] == pytest.approx([1.0, 0.5, 0.0], abs=0.1)
+    assert measures["latent_label_auc"] == pytest.approx([0.5, 0.5, 0.5], abs=0.1)
+    assert not any(name.startswith("reconstruction") for name in measures)
+
+
+def test_readability_of_a_target_with_one_value_is_nan(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    train, held_out = people(60), people(40)
+    held_out.label[:] = 1.0
+    measures = representation_measures(Known(lambda x, s: x[..., :2]), schema, train, held_out, 2)
+    assert np.isnan(measures["latent_label_auc"]).all()
+    assert np.isnan(measures["latent_label_agreement"]).all()
+    assert np.isfinite(measures["latent_s_auc"]).all()
+
+
+def test_a_seed_that_diverged_leaves_the_others_their_measures(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    def encode(x: Tensor, s: Tensor) -> Tensor:
+        z = x[..., :2].clone()
+        z[0, 3] = torch.nan
+        return z
+
+    measures = representation_measures(Known(encode), schema, people(60), people(40), 2)
+    for name in (*READABLE, *ACROSS_GROUPS):
+        assert np.isnan(measures[name]).tolist() == [True, False], name
+
+
+def test_reconstruction_error_is_absolute_for_numbers_and_counts_wrong_categories(
+    schema: Schema, people: Callable[[int], People]
+) -> None:
+    shift = torch.tensor([-0.5, 2.0, 1.0, 0.0, 3.0])
+    measures = representation_measures(
+        Known(lambda x, s: x[..., :1], shift), schema, people(60), people(40), 2
+    )
+    expected = {"height": 0.5, "visits": 2.0, "member": 1.0, "colour": 0.0, "size": 1.0}
+    for name, error in expected.items():
+        assert measures[f"reconstruction_error_{name}"] == pytest.approx([error, error], abs=1e-6), name
+
+
+def learner(data: PreparedData, compose_config: ComposeConfig, *overrides: str) -> Learner:
+    config = compose_config("preset=quick", "seeds=3", *overrides)
+    return config.model.build(Setting.of(data.schema, config))
+
+
+@pytest.mark.parametrize("name", ["fairall_I_II", "fairlab_I_II"])
+def test_methods_with_a_latent_have_every_figure_and_information_where_the_truth_is_known(
+    name: str, compose_config: ComposeConfig
+) -> None:
+    data = load_dataset("synthetic", "dataset.rows.pool=300", "dataset.rows.test=300").prepare()
+    method = learner(data, compose_config, f"model={name}", "dataset=synthetic")
+    measures = representation_measures(method, data.schema, data.train, data.test, 3)
+    errors = ["reconstruction_error_LSAT", "reconstruction_error_GPA"]
+    assert set(measures) == {*READABLE, *ACROSS_GROUPS, *errors, INFORMATION}
+    for figure, values in measures.items():
+        assert values.shape == (3,)
+        assert np.isfinite(values).all(), figure
+
+
+def test_without_ground_truth_there_is_no_information(
+    credit: PreparedData, compose_config: ComposeConfig
+) -> None:
+    method = learner(credit, compose_config, "model=fairall_I_II")
+    measures = representation_measures(method, credit.schema, credit.train, credit.test, 3)
+    errors = [f"reconstruction_error_{name}" for name in credit.schema.names]
+    assert set(measures) == {*READABLE, *ACROSS_GROUPS, *errors}
+
+
+@pytest.mark.parametrize("name", ["fairlog", "unfairlog", "opt_unfair"])
+def test_methods_without_a_latent_have_no_measures(name: str, compose_config: ComposeConfig) -> None:
+    data = load_dataset("synthetic", "dataset.rows.pool=300", "dataset.rows.test=300").prepare()
+    method = learner(data, compose_config, f"model={name}", "dataset=synthetic")
+    assert representation_measures(method, data.schema, data.train, data.test, 3) == {}

@@ -1,0 +1,299 @@
+"""What every run is measured against: accepting everybody, nobody, or at random."""
+
+import io
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from benchmarks.in_process import undrawn
+from fairall.config.compose import compose_config
+from fairall.experiment import run
+from fairall.measuring import summary
+from fairall.measuring.references import oracle_decisions, reference_histories, references
+from fairall.measuring.summary import measure_table
+from fairall.models.oracle import Oracle, oracles
+from fairall.online.history import Recorded
+from fairall.online.training import Training
+from fairall.results import figures, table
+from fairall.results import terminal as display_module
+from fairall.results.interpretable import CAUTION
+from fairall.results.result import Result
+from fairall.results.terminal import Display
+from fairall.runtime.console import AnyConsole
+from fairall.storage.checkpoint import Checkpoint
+from tests.conftest import no_cache, training_of
+from tests.worlds.conftest import ALL_PARTS
+
+QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
+SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
+Runs = Callable[..., tuple[Result, str]]
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Result and terminal output, in one line, of a quick run."""
+
+    monkeypatch.setattr(figures, "save_figure", undrawn)
+
+    def made(*words: str, usual: list[str] = QUICK) -> tuple[Result, str]:
+        shown = io.StringIO()
+        for module in (display_module, table):
+            monkeypatch.setattr(module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200))
+        result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), Display())
+        return result, " ".join(shown.getvalue().split())
+
+    return made
+
+
+@pytest.mark.parametrize("dataset", ["credit", "synthetic"])
+def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> None:
+    learnt, _ = quick("model=unfairlog", f"dataset={dataset}")
+    for name in ("accept_all", "reject_all", "oracle", "oracle_fair"):
+        alone, _ = quick(f"model={name}", f"dataset={dataset}")
+        reference = learnt.references.loc[name]
+        pd.testing.assert_frame_equal(alone.references.loc[name], reference, check_exact=True)
+        own = alone.aggregate.loc[reference.index]
+        # Of the applicants tied at a threshold of parity others are drawn.
+        pd.testing.assert_series_equal(own["mean"], reference["mean"], atol=0.002 if "fair" in name else 1e-7)
+        assert np.isnan(reference.loc["effective_cfu", "mean"]) == (dataset == "credit")
+    free, equal = (learnt.references.loc[name, "mean"] for name in ("oracle", "oracle_fair"))
+    assert (free > equal)[["effective_utility", "effective_dpu_pooled"]].all()
+
+
+def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
+    everybody, _ = quick("model=accept_all")
+    means = everybody.aggregate["mean"]
+    assert means["mean_acceptance"] == 1.0
+    assert means["mean_utility"] == pytest.approx(0.18)
+    assert not [warning for warning in everybody.warnings if "collapsed" in warning]
+    # Longer than the steps after which a policy that accepts nobody is made to explore.
+    nobody, shown = quick("model=reject_all", "schedule.time_steps=15", "exploration.after=2")
+    assert set(nobody.references.loc["reject_all", "mean"].dropna()) == {0.0}
+    assert nobody.aggregate.loc["effective_utility", "mean"] == 0.0
+    assert nobody.per_seed["longest_rejection"].iloc[0] == 15
+    assert "hparams" not in shown
+    assert "accepted nobody for" not in shown
+    chance, _ = quick("model=random")
+    assert chance.aggregate.loc["mean_acceptance", "mean"] == pytest.approx(0.5)
+    assert chance.aggregate.loc["effective_utility", "mean"] == pytest.approx(0.09, abs=0.03)
+
+
+def kept_figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures of the runs that follow, which are kept instead of drawn."""
+    drawn: list[Figure] = []
+
+    def keep(figure: Figure, path: Path) -> None:
+        drawn.append(figure)
+        undrawn(figure, path)
+
+    monkeypatch.setattr(figures, "save_figure", keep)
+    return drawn
+
+
+def test_a_run_shows_its_references_and_the_noise_of_its_people(
+    quick: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = kept_figures(monkeypatch)
+    result, shown = quick("model=unfairlog")
+    assert re.search(r"│ mean_utility │ [−\d. ±]+ │ [\[\]−\d., ]+ │ 18.00 │", shown)
+    people = result.evaluation
+    error, of_dpu = people.utility_standard_error, people.dpu_standard_error
+    assert error is not None
+    assert of_dpu is not None
+    assert people.people == 150
+    assert 0.02 < error < 0.05
+    assert 0.0 < of_dpu < 0.2
+    assert f"150 test people give the utility a standard error of {100 * error:.1f}" in shown
+    said = f"the DPU one of {100 * of_dpu:.1f}, from 43 with S = −1 (A92) and 107 with S = +1 (A91, "
+    assert said in shown
+    assert f"the DPU one of {100 * of_dpu:.1f}" in (result.path / "model_card.md").read_text()
+    levels = [{text: line.get_ydata()[0] for line in axes.lines if (text := str(line.get_label()))[0] != "_"}
+              for axes in drawn[0].axes[:2]]  # fmt: skip
+    assert levels[0]["accept everybody"] == pytest.approx(18.0)
+    assert levels[0]["accept nobody"] == 0.0
+    assert "accept everybody" not in levels[1]
+    for of, measure in zip(levels, ("mean_utility", "mean_dpu"), strict=True):
+        for policy, label in (
+            ("oracle", "knows every label"),
+            ("oracle_fair", "knows every label, with parity"),
+        ):
+            assert of[label] == pytest.approx(100 * result.references.loc[(policy, measure), "mean"])
+    utility, gap = (result.references.loc[("oracle", name), "mean"] for name in ("mean_utility", "mean_dpu"))
+    assert f"mean_utility {100 * utility:.2f} and mean_dpu {100 * gap:.2f}, with par" in shown
+
+
+def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = kept_figures(monkeypatch)
+    result, shown = quick("model=fairall_II", "schedule.time_steps=8")
+    assert CAUTION in result.warnings[0]
+    assert CAUTION in shown.split("┃")[0]
+    assert len(drawn) == 2
+    for figure in drawn:
+        assert CAUTION in " ".join(figure.get_suptitle().split())
+    other, shown = quick("model=unfairlog", usual=SMALL)
+    assert CAUTION not in shown
+    assert CAUTION not in other.warnings
+
+
+def test_a_collapsed_policy_is_a_warning(quick: Runs) -> None:
+    # ½ is above what a thresholded policy asks for only where it accepts everybody: c next to 0.
+    result, shown = quick("model=unfairlog", "model.decision=deterministic", "cost.value=0.01")
+    assert [warning for warning in result.warnings if "collapsed to accepting everybody" in warning]
+    assert "collapsed to accepting everybody" in shown
+    everybody = result.references.loc[("accept_all", "mean_utility"), "mean"]
+    assert result.aggregate.loc["mean_utility", "mean"] == pytest.approx(everybody, abs=0.01)
+
+
+def test_an_initial_policy_that_accepts_nobody_is_a_warning(quick: Runs) -> None:
+    result, _ = quick("model=unfairlog", "initial_policy.intercept=-1000")
+    assert [warning for warning in result.warnings if "initial policy accepted nobody" in warning]
+
+
+def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> None:
+    loans = Path(__file__).parents[1] / "data" / "loans.csv"
+    result, shown = quick(
+        "model=fairall_II",
+        "dataset=csv",
+        f"dataset.path={loans}",
+        "dataset.label=repaid",
+        "dataset.positive=yes",
+        "dataset.sensitive=sex",
+        "dataset.advantaged=male",
+        "dataset.decision=decision",
+        "dataset.accepted=granted",
+        "dataset.drop=[id,propensity]",
+    )
+    (note,) = [note for note in result.notes if "π estimated" in note]
+    assert f"Note: {note}." in shown
+    people = result.evaluation
+    assert people.people == 60
+    assert people.effective_sample_size < people.labelled < 60
+    assert f"({people.labelled} labels, worth {people.effective_sample_size:.0f}" in shown
+    assert result.spread("latent_label_auc") is not None
+    # Nobody knows every label there.
+    assert set(result.references.index.levels[0]) == {"accept_all", "reject_all"}
+    assert "every training label" not in shown
+
+
+def trained(*words: str) -> Training:
+    """A run of random decisions."""
+    training = training_of("model=random", "seeds=3", "schedule.time_steps=40", *words)
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(Path(folder) / "checkpoint.pt", "none", seconds=float("inf"))
+        training.run(checkpoint, no_cache(), Display(progress_only=True))
+        training.history.steps.read()  # maps the file before its folder is deleted
+    return training
+
+
+def first_day(training: Training) -> dict[str, Oracle]:
+    return oracles(training.data.train, training.learner.setting)
+
+
+SHIFT = ["world.drift.course=step", "world.drift.start=20"]
+
+
+def utilities(recorded: Recorded, cost: float) -> torch.Tensor:
+    """Σ (ỹ − c) over the accepted of each time step, shape (T, E)."""
+    return (recorded.applicants["accepted"] * (recorded.applicants["label"] - cost)).sum(-1)
+
+
+@pytest.mark.parametrize("dataset", ["fico", "synthetic"])
+def test_the_oracle_of_the_day_is_better_after_a_shift_than_one_of_the_first_day(dataset: str) -> None:
+    training = trained(f"dataset={dataset}", *SHIFT, "world.drift.label.advantaged=-0.6")
+    histories, cost = reference_histories(training), training.evaluation.cost
+    of_day = utilities(histories["oracle"], cost)
+    first = first_day(training)["oracle"]
+    uniform = torch.rand(3, 64)
+    still = torch.stack(
+        [
+            ((uniform < first.propensity(people.x, people.s, None)) * (people.label - cost)).sum(-1)  # type: ignore[arg-type]
+            for _, people in training.replayed()
+        ]
+    )
+    torch.testing.assert_close(of_day[:19], still[:19])
+    assert (of_day[19:].sum(0) > still[19:].sum(0) + 10).all()
+    measured = histories["oracle"].measures["utility"]
+    assert len(measured) == 41
+    assert (measured[:20] == measured[0]).all()
+    assert (measured[20:] == measured[20]).all()
+    assert (measured[20] < measured[0]).all()
+    gap = histories["oracle_fair"].measures["dpu"]
+    assert (gap < 0.05).all()
+
+
+@pytest.mark.parametrize("change", [-1.0, 1.0])
+def test_labels_that_are_certain_have_an_oracle(change: float) -> None:
+    training = trained("dataset=fico", *SHIFT, f"world.drift.label.advantaged={change}")
+    histories = reference_histories(training)
+    s = training.history.s[20:]
+    accepted = histories["oracle"].applicants["accepted"][20:]
+    assert (accepted[s > 0] == (change > 0)).all()
+    for name in ("oracle", "oracle_fair"):
+        assert histories[name].measures["utility"].isfinite().all()
+
+
+@pytest.mark.parametrize("rule", ["lottery", "top"])
+@pytest.mark.parametrize("quotas", ["", "world.capacity.quotas={advantaged: 0.25, disadvantaged: 0.75}"])
+def test_references_have_the_places_of_the_world(rule: str, quotas: str) -> None:
+    words = ["dataset=synthetic", "world.capacity.number=8", f"world.capacity.rule={rule}"]
+    training = trained(*words, *filter(None, [quotas]))
+    histories, s = reference_histories(training), training.history.s
+    for name, recorded in histories.items():
+        accepted = recorded.applicants["accepted"]
+        assert accepted.sum(-1).max() == (0 if name == "reject_all" else 8)
+        if quotas and name != "reject_all":
+            assert (accepted & (s > 0)).sum(-1).max() == 2
+            assert (accepted & (s < 0)).sum(-1).max() == 6
+        assert len(recorded.applicants["counterfactually_accepted"]) == 40
+    oracle = first_day(training)["oracle"]
+    for t, (_, people) in enumerate(training.replayed()):
+        score = oracle.log_odds(people.x, people.s)
+        wanted = score > oracle.threshold[0]
+        chosen = histories["oracle"].applicants["accepted"][t]
+        for k in range(3):
+            queues = [s[t, k] < 0, s[t, k] > 0] if quotas else [torch.ones(64, dtype=torch.bool)]
+            for queue, places in zip(queues, [6, 2] if quotas else [8], strict=True):
+                best = torch.where(queue & wanted[k], score[k], -torch.inf).argsort(descending=True)[:places]
+                expected = torch.zeros(64, dtype=torch.bool)
+                expected[best[(queue & wanted[k])[best]]] = True
+                assert torch.equal(chosen[k] & queue, expected)
+
+
+def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
+    training = trained("dataset=fico", *ALL_PARTS)
+    history = training.history
+    for t, (world, people) in enumerate(training.replayed()):
+        assert world.time_step == t + 1
+        assert torch.equal(people.s, history.s[t])
+        assert torch.equal(people.label, history.label[t])
+    found = references(reference_histories(training), training, (10, 40))
+    assert found.loc[("oracle", "regret"), "mean"] == 0.0
+    assert found.loc[("accept_all", "regret"), "mean"] > 0.0
+    assert found.loc[("reject_all", "utility_per_place"), "mean"] == 0.0
+
+
+def test_what_groups_become_is_of_the_run_and_not_of_references() -> None:
+    training = trained("dataset=fico", "world.feedback.people=200")
+    found = references(reference_histories(training), training, (10, 40))
+    assert found.xs("score_gap", level="measure")["mean"].isna().all()
+
+
+def test_measures_of_some_seeds_after_the_others_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    training = trained("dataset=synthetic", "seeds=5", "schedule.applicants=50")
+
+    def measured() -> pd.DataFrame:
+        histories, evaluation = reference_histories(training), training.evaluation
+        own = training.history.recorded(), evaluation.seeds, evaluation.cost, evaluation.measures
+        return measure_table(*own, oracle_decisions(histories))
+
+    together = measured()
+    for decisions in (1, 4000):
+        monkeypatch.setattr(summary, "BLOCK", decisions)
+        pd.testing.assert_frame_equal(measured(), together, check_exact=True)

@@ -1,0 +1,161 @@
+"""Model cards, and the groups of people that they describe."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairall.config.choices import shown
+from fairall.config.paths import configuration_root
+from fairall.data.credit import MALE, raw_applicants
+from fairall.data.load import load_dataset
+from fairall.measuring.groups import groups
+from fairall.metrics import Spread
+from fairall.results.card import described, model_card, page_of, share, texts
+from fairall.results.interpretable import CAUTION
+from fairall.results.result import Result
+from fairall.storage.run_folder import CARD, RunFolder
+from tests.conftest import run_folder, typed
+
+CHECKOUT = Path(__file__).parents[2]
+RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
+LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cwd = tmp_path_factory.mktemp("card")
+    assert typed(*RUN, "tracking.enabled=false", cwd=cwd).returncode == 0
+    return run_folder(cwd / "outputs")
+
+
+def test_the_card_is_part_of_the_result_and_the_same_when_made_again(folder: Path, tmp_path: Path) -> None:
+    card = (folder / CARD).read_text(encoding="utf-8")
+    assert model_card(Result.read(RunFolder(folder)), folder.name) == card
+    again = typed(*RUN, "tracking.enabled=false", f"outputs_dir={tmp_path}", cwd=tmp_path)
+    assert again.returncode == 0
+    assert (run_folder(tmp_path) / CARD).read_text(encoding="utf-8") == card
+    assert CARD in (folder / "DONE").read_text()
+    damaged = Path(shutil.copytree(folder, tmp_path / "damaged"))
+    (damaged / CARD).write_text("better numbers")
+    assert RunFolder(damaged).damaged() == [CARD]
+
+
+def test_the_card_has_what_was_measured(folder: Path) -> None:
+    card, result = (folder / CARD).read_text(encoding="utf-8"), Result.read(RunFolder(folder))
+    for name, policy in (("mean_utility", "oracle"), ("effective_dpu", "accept_all")):
+        one, other = result.aggregate.loc[name], result.references.loc[(policy, name)]
+        (line,) = (line for line in card.splitlines() if f"| `{name}` |" in line)
+        assert f"{100 * one['mean']:.2f} ± {100 * one['std']:.2f} |" in line
+        assert rf"| \[{100 * one['low']:.2f}, {100 * one['high']:.2f}\] |" in line
+        assert f" {100 * other['mean']:.2f} |" in line
+    assert "## What it must not be used for" in card
+    assert f"**{CAUTION}.**" in card
+    assert "CC BY 4.0" in card
+    assert f"- Warning: {CAUTION}" in card
+    assert str(folder.parents[3]) not in card
+
+
+def test_methods_decide_in_ways_of_their_own(folder: Path) -> None:
+    result = Result.read(RunFolder(folder))
+    model = {key: value for key, value in result.config["model"].items() if key != "decision"}
+    config = result.config | {"model": model, "seeds": 1, "preset": None}
+    card = model_card(replace(result, config=config), folder.name)
+    assert "model.decision" not in card
+    assert "The method has one way to decide on applicants, which its page describes." in card
+    assert "- 1 policy, of seed 0, learnt online" in card
+    assert f"**{CAUTION}.**" not in card
+
+
+def test_the_command_of_the_card_makes_the_run_of_its_id(tmp_path: Path) -> None:
+    words = ["preset=quick", "model=fairlog", "tracking.enabled=false", "seeds=1", "cost.value=0.4"]
+    assert typed(*words, cwd=tmp_path).returncode == 0
+    card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")
+    (line,) = (line for line in card.splitlines() if line.startswith("    python -m fairall "))
+    again = typed(*line.split()[3:], "tracking.enabled=false", cwd=tmp_path)
+    assert "Already done" in again.stdout
+
+
+def test_groups_are_those_of_the_data(folder: Path) -> None:
+    raw = raw_applicants()
+    male = raw["personal_status"].isin(MALE)
+    result = Result.read(RunFolder(folder))
+    table = pd.read_csv(folder / "metrics.csv")
+    for group, members, column in (
+        ("advantaged", male, "acceptance_rate_advantaged"),
+        ("disadvantaged", ~male, "acceptance_rate_disadvantaged"),
+        ("all", male | True, "acceptance_rate"),
+    ):
+        found = result.groups[group]
+        assert sum(found.people.values()) == found.labelled == members.sum()
+        assert found.accepted is not None
+        assert found.accepted.mean == pytest.approx(table.groupby("seed")[column].mean().mean(), abs=1e-6)
+    everybody = result.groups["all"]
+    assert everybody.people == {"train": 700, "validation": 150, "test": 150}
+    assert result.groups["advantaged"].values == MALE
+    assert result.sensitive_column == "personal_status"
+    window = table[table["time_step"].between(1, 4)].groupby("seed")["acceptance_rate"].mean().mean()
+    assert everybody.accepted_in_window is not None
+    assert everybody.accepted_in_window.mean == pytest.approx(window, abs=1e-6)
+
+
+def test_base_rates_where_only_the_accepted_have_labels() -> None:
+    words = [f"dataset.path={LOANS}", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
+             "dataset.advantaged=male", "dataset.drop=[id]", "dataset.decision=decision",
+             "dataset.accepted=granted", "dataset.propensity=propensity"]  # fmt: skip
+    data = load_dataset("csv", *words).prepare()
+    people = data.train
+    table = pd.DataFrame({"seed": [0, 0], "time_step": [0, 1], "utility": 0.1,
+                          "acceptance_rate": [np.nan, 0.5], "acceptance_rate_advantaged": [np.nan, 0.25],
+                          "acceptance_rate_disadvantaged": np.nan})  # fmt: skip
+    made = groups(data, table, (0, 1))
+    assert people.label_weight is not None
+    for group, rows in (("advantaged", people.s == 1), ("disadvantaged", people.s == -1)):
+        weight = people.label_weight[rows]
+        expected = float((weight * people.label[rows]).sum() / weight.sum())
+        assert made[group].base_rate == pytest.approx(expected, abs=1e-6)
+    assert made["all"].labelled < sum(made["all"].people.values()) == 400
+    assert made["advantaged"].accepted == Spread(0.25, None, None)
+    assert made["disadvantaged"].accepted is None
+    assert share(None) == "unknown"
+
+
+def test_a_diverged_seed_is_left_out(credit: Any) -> None:
+    table = pd.DataFrame(
+        {"seed": [0, 0, 1, 1], "time_step": [0, 1, 0, 1], "utility": [0.1, 0.1, 0.1, np.nan]}
+    )
+    for name in ("acceptance_rate", "acceptance_rate_advantaged", "acceptance_rate_disadvantaged"):
+        table[name] = [np.nan, 0.5, np.nan, 0.0]
+    assert groups(credit, table, (0, 1))["all"].accepted == Spread(0.5, None, None)
+
+
+def test_every_method_has_a_page_and_every_data_set_terms_and_caveats() -> None:
+    for path in (configuration_root() / "conf" / "model").glob("*.yaml"):
+        page = page_of(path.stem)
+        assert page is not None
+        assert (CHECKOUT / page).is_file(), path
+        assert shown(path.stem)["label"]
+        assert (described("model", path.stem) or "").endswith("."), path
+    shipped = {path.stem for path in (configuration_root() / "conf" / "dataset").glob("*.yaml")} - {"csv"}
+    assert texts().keys() == shipped
+    assert all(of["terms"] and of["caveats"] for of in texts().values())
+    assert page_of("mine") is described("model", "mine") is None
+
+
+def test_a_card_of_a_table_of_the_users(tmp_path: Path) -> None:
+    table = tmp_path / "loans|x.csv"
+    table.write_text(LOANS.read_text().replace("sex", "sex`|_", 1))
+    words = [*RUN, "tracking.enabled=false", "dataset=csv", f"dataset.path='{table}'", "dataset.label=repaid",
+             "dataset.positive=yes", "dataset.sensitive='sex`|_'", "dataset.advantaged=male",
+             "dataset.drop=[id,decision]"]  # fmt: skip
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    card = (run_folder(tmp_path / "outputs") / CARD).read_text(encoding="utf-8")
+    assert "from the column `` sex`|_ ``." in card
+    assert str(tmp_path) not in card
+    assert "was not checked by fairall" in card
+    assert "| S = +1 (male) |" in card
