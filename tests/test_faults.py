@@ -23,13 +23,13 @@ from typing import Any, cast
 import mlflow
 import pandas as pd
 import pytest
+from fairall.results.finished import collect
 from omegaconf import OmegaConf
 
 from benchmarks.soak import kill_at_random
 from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
-from fairall.results.finished import collect
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder

@@ -23,7 +23,6 @@ from fairall.nn.adam import Adam
 from fairall.nn.likelihoods import MIN_RATE
 from fairall.nn.native import calls
 from fairall.nn.stacked import StackedMLP
-from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, warm_up
 
@@ -403,28 +402,6 @@ def test_phase1_of_a_large_table_ends_within_its_updates(
     assert len(list(tmp_path.glob("*.pt"))) == 2
     _, units, _ = pretrained("model.phase1.updates=null")
     assert units == []
-
-
-@pytest.mark.whole
-def test_warm_up_and_online_updates_of_a_seed_do_not_depend_on_its_company(
-    credit: PreparedData, compose_config: ComposeConfig
-) -> None:
-    full = compose_config()
-    config = replace(full.model, phase1=None, elbo_samples=10, kl_samples=20)
-    found = []
-    for k, seeds in ((3, list(range(10))), (0, [3])):
-        learner = FairAll(config, Setting(credit.schema, 0.5, seeds, full.schedule, full.protocol))
-        rows = SeedStreams(seeds, "applicants").permutations(len(credit.train))[:, :64]
-        applicants, streams = credit.train.rows(rows), SeedStreams(seeds, "decisions")
-        propensity = learner.propensity(applicants.x, applicants.s, streams)
-        accepted = streams.uniform(64) < propensity
-        for _ in range(7):
-            learner.update(Decided.reveal(applicants, propensity, accepted))
-        measured = Evaluation(credit.test, 0.5, seeds).measure(learner)
-        found.append((accepted[k], torch.stack([measured[name][k] for name in ("utility", "dpu")])))
-    (among, after), (alone, after_alone) = found
-    assert torch.equal(among, alone)
-    torch.testing.assert_close(after, after_alone, rtol=0, atol=1e-4)
 
 
 @pytest.mark.whole

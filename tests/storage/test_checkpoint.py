@@ -94,7 +94,7 @@ def test_a_full_disk_costs_the_state_and_not_the_work(
     assert "No space left on device" in said[-1]
     # A damaged state does not take the place of the whole one.
     assert found(kept) == (1 if damaged else 2)
-    assert {path.name for path in kept.iterdir()} == {"checkpoint.pt", "checkpoint.previous.pt"}
+    assert {path.name for path in kept.iterdir()} <= {"checkpoint.pt", "checkpoint.previous.pt"}
     own.save(lambda: state(4))
     own.save(lambda: state(5))
     assert found(kept) == 5
