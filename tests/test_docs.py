@@ -75,7 +75,7 @@ def test_commands_that_run_compose() -> None:
         overrides = [word for word in words if "=" in word and not word.startswith("-")]
         for name in (word.removeprefix("sweeps=") for word in words if word.startswith("sweeps=")):
             assert name.isupper() or (sweeps_folder() / f"{name}.yaml").is_file(), command
-        own = "VALUE|[.][.][.]|NAME|dataset=(?:csv|students|loans)|my_|mine|_target_|strike"
+        own = "VALUE|[.][.][.]|NAME|dataset=(?:csv|students|loans)|my_|mine|_target_|strike|fairlog_people"
         if words and len(words) == len(overrides) and not re.search(own, command):
             composed.append(overrides)
     assert len(compose_all(composed)) > 10

@@ -23,13 +23,13 @@ from typing import Any, cast
 import mlflow
 import pandas as pd
 import pytest
-from fairall.results.finished import collect
 from omegaconf import OmegaConf
 
 from benchmarks.soak import kill_at_random
 from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
+from fairall.results.runs import load_results
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
@@ -249,14 +249,14 @@ def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
     tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
-    original = experiment.write_result
+    original = experiment.write_files
 
-    def deleted_before(*arguments: Any) -> dict[str, Any]:
+    def deleted_before(*arguments: Any) -> None:
         shutil.rmtree(tmp_path / "outputs" / "runs")
-        return original(*arguments)
+        original(*arguments)
 
     words = [*TINY, "model=unfairlog"]
-    monkeypatch.setattr(experiment, "write_result", deleted_before)
+    monkeypatch.setattr(experiment, "write_files", deleted_before)
     ended = typed(*words, cwd=tmp_path)
     monkeypatch.undo()
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
@@ -315,7 +315,7 @@ def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> N
     for stop in (signal.SIGKILL, signal.SIGTERM):
         anew = "outputs/runs/*/*/*/anew/*/checkpoint.pt"
         process, terminal = at_work(["fairall", *words, "force=true"], tmp_path, anew)
-        assert [one.path for one in collect(outputs / "runs").runs] == [folder]
+        assert [one.path for one in load_results(outputs / "runs").results] == [folder]
         process.send_signal(stop)
         shown, _ = rest(process, terminal)
         assert ("The result from before is unchanged" in shown) == (stop == signal.SIGTERM)
@@ -401,7 +401,7 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(
         elsewhere = tmp_path / "elsewhere"
         shutil.copytree(tmp_path / "outputs" / "runs", elsewhere / "outputs" / "runs")
         empty_store(elsewhere / "outputs")
-        told = typed("sync", cwd=elsewhere, module="fairall.tracking")
+        told = typed("mlflow", "sync", cwd=elsewhere)
         assert (told.returncode, told.stdout) == (0, "Logged 1 run to MLflow; 0 were already there.\n")
 
 

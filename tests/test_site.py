@@ -118,9 +118,7 @@ def test_nothing_is_fetched_from_elsewhere(pages: dict[Path, Elements], site: Pa
 
 
 def test_pages_opened_as_files_have_a_search(pages: dict[Path, Elements], site: Path) -> None:
-    index = (site / "search" / "search_index.js").read_text()
-    assert index.startswith("var __index = {")
-    assert "propensity" in index
+    assert "propensity" in (site / "search" / "search_index.js").read_text()
     for path, page in pages.items():
         # Browsers start no worker from a file; the script runs it in a frame.
         (script,) = (address for address in page.fetched if "iframe-worker" in address)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fairall.decide.load import load_policy
 from fairall.runtime.process import this_process
 from fairall.storage.files import (
     atomic,
@@ -90,8 +91,13 @@ def test_nothing_that_commands_write_is_for_others(tmp_path: Path) -> None:
     small = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=2", "evaluation.decisions=true"]
     assert typed(*small, cwd=tmp_path, drawn=True).returncode == 0
     run = run_folder(tmp_path / "outputs")
+    load_policy(run).reader.example().to_csv(tmp_path / "people.csv", index=False)
+    decided = typed("decide", str(run), "people.csv", "-o", "decided.csv", cwd=tmp_path)
+    assert decided.returncode == 0, decided.stderr
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"mlflow.db", "weights.safetensors", "learning.png"} <= {path.name for path in written}
+    assert {"mlflow.db", "decided.csv", "weights.safetensors", "learning.png"} <= {
+        path.name for path in written
+    }
     open_to_others = {path.name for path in tmp_path.rglob("*") if mode(path) & 0o077}
     assert open_to_others <= {"policy_model.py"}  # code of the package, which MLflow copies with its mode
     private = [run / "metrics.csv", run / "policy" / "weights.safetensors"]

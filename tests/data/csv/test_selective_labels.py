@@ -15,14 +15,13 @@ from torch import Tensor
 
 from fairall import metrics
 from fairall.config.schema import ModelConfig
-from fairall.data.__main__ import main
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import UTILITY_ERROR, Evaluation
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, typed
 
 COST = 0.5
 RECORDED = ["dataset.decision=decision", "dataset.propensity=propensity"]
@@ -278,18 +277,16 @@ def test_a_drawn_initial_policy_knows_that_labels_were_revealed_by_others(load: 
     assert abs(x[accepted].mean() - x.mean()) > 0.3
 
 
-def test_check_tells_of_weights_and_of_people_who_were_never_accepted(
-    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_tells_of_weights_and_of_people_who_were_never_accepted(load: Load, tmp_path: Path) -> None:
     people = population(1000, 0)
     people.loc[people["group"] == "b", "decision"] = 0
     source = load(selective(people), *RECORDED)
-    assert main(["check", str(tmp_path / "people.csv"), *MEANING, *RECORDED]) == 0
-    told = capsys.readouterr().out
+    told = typed("data", "check", "people.csv", *MEANING, *RECORDED, cwd=tmp_path)
+    assert (told.returncode, told.stderr) == (0, "")
     notes = source.prepare().notes
     assert [note for note in notes if "π recorded" in note]
-    assert all(f"Note: {note}." in told for note in notes)
-    assert re.search(r"Warning: none of \d+ rows of the disadvantaged group was accepted", told)
+    assert all(note in told.stdout for note in notes)
+    assert re.search(r"none of \d+ rows of the disadvantaged group was accepted", told.stdout)
 
 
 def test_weighted_applicants_go_on_where_they_were(load: Load) -> None:

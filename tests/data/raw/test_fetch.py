@@ -13,10 +13,10 @@ from typing import cast
 import pooch
 import pytest
 
-from fairall.data.__main__ import main
 from fairall.data.raw.fetch import RETRIES, DownloadConfig, fetch
 from fairall.data.raw.files import RawTableConfig, cache_folder, find, raw_file, searched_folders, verified
 from fairall.errors import FairAllError
+from tests.conftest import typed
 
 CONTENT = random.Random(0).randbytes(200_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -195,16 +195,14 @@ def test_folder_that_cannot_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     assert "XDG_CACHE_HOME=FOLDER" in message
 
 
-def test_the_command_fetches_once(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_fetches_once(site: Site, tmp_path: Path) -> None:
     words = [f"dataset.download.{key}={value}" for key, value in vars(published(site.url)).items() if value]
-    known = [f"dataset.known_files=[{NAME}]", *words]
     path = cache_folder("compas") / NAME
     for downloads in (1, 0):
-        assert main(["fetch", "compas", *known]) == 0
-        out, err = capsys.readouterr()
-        assert out == f"compas: {path}\n"
+        ended = typed("data", "fetch", "compas", f"dataset.known_files=[{NAME}]", *words, cwd=tmp_path)
         # No bar: that is no terminal.
-        assert err == f"fetching {site.url} to {path}\n" * downloads
+        told = f"fetching {site.url} to {path}\n" * downloads
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"compas: {path}\n", told)
     assert len(site.requests) == 1
 
 
