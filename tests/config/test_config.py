@@ -16,7 +16,7 @@ from fairall.config.compose import compose_config as compose
 from fairall.config.paths import configuration_root
 from fairall.config.schema import Config, ExplorationConfig, ExplorationRule, ProtocolConfig
 from fairall.config.sources import hyperparameters
-from fairall.config.validation import validate
+from fairall.config.validation import typed, validate
 from fairall.errors import FairAllError
 from fairall.storage.identity import flattened
 from tests.conftest import ComposeConfig
@@ -45,15 +45,16 @@ def test_combinations_have_every_pair_of_choices() -> None:
         assert {(chosen[a], chosen[b]) for chosen in COMBINATIONS} == set(itertools.product(of_a, of_b))
 
 
-@pytest.mark.parametrize("chosen", COMBINATIONS, ids=" ".join)
-def test_every_combination_composes_and_is_possible(
-    chosen: tuple[str, ...], compose_config: ComposeConfig
-) -> None:
-    words = [f"{group}={choice}" for group, choice in zip(GROUPS, chosen, strict=True)]
-    needed = [f"dataset.{key}=x" for key in NEEDED] if "dataset=csv" in words else []
-    config = compose_config(*words, *needed)
-    validate(config)
-    assert tuple(getattr(config, group).name for group in GROUPS) == chosen
+@pytest.mark.parametrize(
+    "chosen", [COMBINATIONS[::9], pytest.param(COMBINATIONS, marks=pytest.mark.whole)], ids=["some", "all"]
+)
+def test_every_combination_composes_and_is_possible(chosen: list[tuple[str, ...]]) -> None:
+    of_csv = [f"dataset.{key}=x" for key in NEEDED]
+    words = [[f"{group}={name}" for group, name in zip(GROUPS, one, strict=True)] for one in chosen]
+    composed = compose_all([*own, *(of_csv if "dataset=csv" in own else [])] for own in words)
+    for one, config in zip(chosen, map(typed, composed), strict=True):
+        validate(config)
+        assert tuple(getattr(config, group).name for group in GROUPS) == one
 
 
 def test_command_line_beats_presets_hyperparameters_and_the_data_set(compose_config: ComposeConfig) -> None:
@@ -352,9 +353,9 @@ def test_schedule_samples_and_cost_are_the_papers(
 def test_typed_values_win_over_selected_ones_and_those_of_another_pair_can_be_chosen(tmp_path: Path) -> None:
     fairlog = ["model=fairlog", "dataset=credit"]
     csv = ["model=fairlog", "dataset=csv", *(f"dataset.{key}=x" for key in NEEDED)]
-    typed = compose_all([[*fairlog, "model.lambda_=7"], [*fairlog, "hparams=fairlog/compas"], csv])
-    assert [config.model.lambda_ for config in typed[:2]] == [7, 4]
-    assert typed[2].hyperparameters == "defaults"
+    chosen = compose_all([[*fairlog, "model.lambda_=7"], [*fairlog, "hparams=fairlog/compas"], csv])
+    assert [config.model.lambda_ for config in chosen[:2]] == [7, 4]
+    assert chosen[2].hyperparameters == "defaults"
     (tmp_path / "dataset").mkdir()
     (tmp_path / "dataset" / "mine.yaml").write_text("defaults: [credit, _self_]\nname: mine\n")
     own = tmp_path / "hparams" / "fairlog" / "mine.yaml"
@@ -372,6 +373,7 @@ SELECTED = [
 """Pairs of a model and a data set with values in conf/hparams/."""
 
 
+@pytest.mark.whole
 def test_every_pair_with_selected_hyperparameters_has_them() -> None:
     assert len(SELECTED) == 85
     composed = compose_all([f"model={model}", f"dataset={dataset}"] for model, dataset in SELECTED)
