@@ -19,6 +19,7 @@ from fairall.models.phase1 import Phase1Task, Unlabelled, train_phase1
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1, ComposeConfig, cache_in, no_checkpoint
+from tests.models.conftest import stacked
 
 MakePeople = Callable[[int], People]
 SEEDS = [0, 1]
@@ -59,10 +60,6 @@ def made(
 ) -> ConditionalVAE:
     streams = SeedStreams(SEEDS, "test")
     return ConditionalVAE(schema, size, [16, 8], streams, utility=utility, group_blind=group_blind)
-
-
-def stacked(people: People) -> tuple[Tensor, Tensor]:
-    return people.x.expand(2, -1, -1), people.s.expand(2, -1)
 
 
 @pytest.mark.parametrize("inputs", [NetInputs.codes, NetInputs.one_hot])

@@ -12,7 +12,7 @@ from fairall.models.latent_learner import LatentLearner
 from fairall.models.learner import Learner, Setting
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals.conftest import propensities, someone, taught
+from tests.models.conftest import propensities, someone, taught
 
 MakeLearner = Callable[[list[int]], Learner]
 METHODS = [

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from torch import Tensor
 
 from fairall.config.schema import KL
-from fairall.data.features import Feature, Kind, Schema
+from fairall.data.features import Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
@@ -25,6 +25,7 @@ from fairall.nn.native import calls
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, warm_up
+from tests.models.conftest import with_features
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -106,7 +107,7 @@ def two_people() -> People:
 
 @pytest.fixture
 def one_feature(setting: MakeSetting) -> Setting:
-    return replace(setting([0]), schema=Schema([Feature("x", Kind.REAL)]))
+    return with_features(setting([0]), "x")
 
 
 def test_labelled_elbo_is_its_closed_form(

@@ -1,3 +1,4 @@
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,7 +9,6 @@ from scipy.special import expit
 from torch import Tensor
 
 from fairall.config.schema import FairLogPenalty
-from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.metrics import dpu
 from fairall.models.classifier import IPSClassifier, IPSClassifierConfig
@@ -17,6 +17,7 @@ from fairall.models.learner import Setting
 from fairall.models.objectives import classification_risk
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
+from tests.models.conftest import decided_on, nobody_of, with_features
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -47,18 +48,10 @@ def unequal_groups() -> People:
 
 
 def two_features(given: Setting) -> Setting:
-    return replace(given, schema=Schema([Feature("a", Kind.REAL), Feature("b", Kind.REAL)]))
+    return with_features(given, "a", "b")
 
 
-def decided(people: People, n_seeds: int = 1) -> Decided:
-    """The same people for every replicate, some two in three accepted, with propensities down to 0.005."""
-    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
-    generator = torch.Generator().manual_seed(7)
-    propensity = 0.005 + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
-    propensity[:, 0] = 0.005
-    accepted = torch.rand(n_seeds, len(people), generator=generator) < 2 / 3
-    accepted[:, 0] = True
-    return Decided.reveal(everyone, propensity, accepted)
+decided = functools.partial(decided_on, least=0.005, first=0.005)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -186,12 +179,7 @@ def test_with_nobody_accepted_there_is_nothing_to_learn_but_to_treat_groups_alik
 ) -> None:
     given = two_features(setting([0]))
     batch = decided(unequal_groups)
-    nobody = replace(
-        batch,
-        accepted=torch.zeros_like(batch.accepted),
-        label=torch.zeros_like(batch.label),
-        propensity=torch.zeros_like(batch.propensity),
-    )
+    nobody = nobody_of(batch)
     unfair, fair = UnfairLog(plain, given), FairLog(config, given)
     start = [parameter.detach().clone() for parameter in unfair.parameters()]
 

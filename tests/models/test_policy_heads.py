@@ -1,3 +1,4 @@
+import functools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
+from tests.models.conftest import decided_on, stacked
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -44,19 +46,7 @@ def learner(compose_config: ComposeConfig, setting: MakeSetting) -> MakeLearner:
     return made
 
 
-def stacked(people: People) -> tuple[Tensor, Tensor]:
-    return people.x.expand(2, -1, -1), people.s.expand(2, -1)
-
-
-def decided(people: People) -> Decided:
-    """The same people for both seeds, some half of them accepted, the first with propensity 0.005."""
-    generator = torch.Generator().manual_seed(7)
-    propensity = 0.1 + 0.9 * torch.rand(2, len(people), generator=generator)
-    propensity[:, 0] = 0.005
-    accepted = torch.rand(2, len(people), generator=generator) < 0.5
-    accepted[:, 0] = True
-    everyone = people.rows(torch.arange(len(people)).expand(2, -1))
-    return Decided.reveal(everyone, propensity, accepted)
+decided = functools.partial(decided_on, n_seeds=2, share=0.5, first=0.005)
 
 
 def net_of(learner: FairAll) -> StackedMLP:

@@ -5,12 +5,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.models.learner import Setting
 from fairall.models.rivals.consequential import DATA, FAIRNESS, Consequential, ConsequentialConfig
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
+from tests.models.conftest import decided_on, with_features
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -30,16 +30,7 @@ def config(compose_config: ComposeConfig) -> ConsequentialConfig:
 
 
 def one_feature(given: Setting) -> Setting:
-    return replace(given, schema=Schema([Feature("a", Kind.REAL)]), cost=COST)
-
-
-def decided(people: People, n_seeds: int = 1) -> Decided:
-    """The same people for every replicate, some two in three accepted, with propensities down to 0.1."""
-    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
-    generator = torch.Generator().manual_seed(7)
-    propensity = 0.1 + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
-    accepted = torch.rand(n_seeds, len(people), generator=generator) < 2 / 3
-    return Decided.reveal(everyone, propensity, accepted)
+    return replace(with_features(given, "a"), cost=COST)
 
 
 def as_expected() -> Decided:
@@ -188,9 +179,9 @@ def test_recent_data_forget_and_all_data_do_not(
 ) -> None:
     for data in DATA:
         learner = Consequential(replace(config, data=data), setting([0, 1], "schedule.warm_up_epochs=1"))
-        warm_up(learner, decided(people(30), 2))
-        learner.update(decided(people(20), 2))
-        expected = decided(people(20), 2).accepted.sum(-1)
+        warm_up(learner, decided_on(people(30), 2))
+        learner.update(decided_on(people(20), 2))
+        expected = decided_on(people(20), 2).accepted.sum(-1)
         if data == "all":
-            expected += decided(people(30), 2).accepted.sum(-1)
+            expected += decided_on(people(30), 2).accepted.sum(-1)
         assert torch.equal(learner.memory.counts, expected)

@@ -11,7 +11,7 @@ from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig, Resampled
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals.conftest import propensities, someone, taught
+from tests.models.conftest import propensities, someone, taught
 
 MakeSetting = Callable[..., Setting]
 MakePeople = Callable[[int], People]

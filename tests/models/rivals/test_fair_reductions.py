@@ -21,16 +21,8 @@ from fairall.models.rivals.fair_reductions import (
 )
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
-from tests.models.rivals.test_consequential import (
-    COST,
-    NUMBER,
-    QUALIFIED,
-    S,
-    X,
-    as_expected,
-    decided,
-    one_feature,
-)
+from tests.models.conftest import decided_on
+from tests.models.rivals.test_consequential import COST, NUMBER, QUALIFIED, S, X, as_expected, one_feature
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -83,7 +75,7 @@ def test_the_constraint_is_the_largest_deviation_of_a_rate(
 ) -> None:
     learner = FairReductions(replace(config, fairness=fairness), setting([0, 1]))
     first = everybody(people(80), 2)
-    learner.remember(decided(people(30), 2), first=False)
+    learner.remember(decided_on(people(30), 2), first=False)
     learner.remember(first, first=True)
     problem = learner.problem()
     pi = torch.rand(2, 110)
@@ -179,7 +171,7 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
 ) -> None:
     learner = FairReductions(replace(config, solve_every=3), setting([0, 1], *SHORT))
     assert learner.first_people == 64
-    warm_up(learner, decided(people(40), 2))
+    warm_up(learner, decided_on(people(40), 2))
     x, s = people(90).x.expand(2, -1, -1), people(90).s.expand(2, -1)
     streams, kept, solved = SeedStreams([0, 1], "p"), [], []
     for step in range(9):
@@ -191,7 +183,7 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
             torch.testing.assert_close(learner.probability.sum(-1), torch.ones(2))
         kept.append(learner.classifiers.clone())
         learner.update(
-            everybody(people(32), 2) if step < 2 else decided(people(32 + step).rows(torch.arange(32)), 2)
+            everybody(people(32), 2) if step < 2 else decided_on(people(32 + step).rows(torch.arange(32)), 2)
         )
         solved.append(not torch.equal(kept[-1], learner.classifiers))
     # From the end of the phase on: 0, 1, 2, 3, 6.

@@ -16,7 +16,7 @@ from fairall.online.exploration import Exploration
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals.conftest import propensities, someone, taught
+from tests.models.conftest import propensities, someone, taught
 
 MakeSetting = Callable[..., Setting]
 MakePeople = Callable[[int], People]

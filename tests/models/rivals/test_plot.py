@@ -12,7 +12,7 @@ from fairall.models.rivals.greedy import Greedy
 from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig, Reversed, adversary_loss
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals.conftest import BAD, MISJUDGED, first_decided, online_step, regional, same
+from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional, same
 
 MakeSetting = Callable[..., Setting]
 

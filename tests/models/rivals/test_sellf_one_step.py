@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, logsigmoid
 
-from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
 from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.learner import Setting
@@ -23,7 +22,7 @@ from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals.conftest import someone, taught
+from tests.models.conftest import someone, taught, with_features
 
 MakeSetting = Callable[..., Setting]
 MakePeople = Callable[[int], People]
@@ -39,12 +38,7 @@ def config(compose_config: ComposeConfig) -> SellfOneStepConfig:
 
 @pytest.fixture
 def one_feature(setting: MakeSetting) -> Callable[..., Setting]:
-    """The setting of people with one real feature."""
-
-    def made(seeds: list[int], *words: str) -> Setting:
-        return replace(setting(seeds, *words), schema=Schema([Feature("a", Kind.REAL)]))
-
-    return made
+    return lambda seeds, *words: with_features(setting(seeds, *words), "a")
 
 
 def linear(net: StackedMLP, slope: float, intercept: float = 0.0) -> None:

@@ -1,4 +1,4 @@
-"""Small problems for methods that explore."""
+"""People to learn from, decided by others, and small problems for methods that explore."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -92,3 +92,35 @@ def propensities(learner: Learner, people: People) -> Tensor:
     n_seeds = len(learner.setting.seeds)
     x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
     return learner.propensity(x, s, SeedStreams(learner.setting.seeds, "p"))
+
+
+def decided_on(
+    people: People, n_seeds: int = 1, *, least: float = 0.1, share: float = 2 / 3, first: float | None = None
+) -> Decided:
+    """The same people for every replicate, a share of them accepted with propensities from `least` on.
+
+    The first person is accepted with the propensity `first`, if given.
+    """
+    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
+    generator = torch.Generator().manual_seed(7)
+    propensity = least + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
+    accepted = torch.rand(n_seeds, len(people), generator=generator) < share
+    if first is not None:
+        propensity[:, 0], accepted[:, 0] = first, True
+    return Decided.reveal(everyone, propensity, accepted)
+
+
+def nobody_of(batch: Decided) -> Decided:
+    """The same people, all rejected."""
+    nothing = torch.zeros_like(batch.label)
+    return replace(batch, accepted=nothing > 0, label=nothing, propensity=nothing)
+
+
+def with_features(given: Setting, *names: str) -> Setting:
+    """The setting for people with these real features."""
+    return replace(given, schema=Schema([Feature(name, Kind.REAL) for name in names]))
+
+
+def stacked(people: People) -> tuple[Tensor, Tensor]:
+    """x and s of the same people for two seeds."""
+    return people.x.expand(2, -1, -1), people.s.expand(2, -1)
