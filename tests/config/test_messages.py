@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from fairall.config.messages import report_error
+from fairall.errors import FairAllError
 from tests.config.test_config import NEEDED
 from tests.conftest import typed
 
@@ -111,3 +113,8 @@ def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
     ended = typed("-cd", "conf", *chosen, *words, "tracking.enabled=false", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert said in ended.stderr
+
+
+def test_ends_of_lines_in_a_key_make_no_second_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report_error(FairAllError("a\rb: no such key"), []) == 1
+    assert capsys.readouterr().err == "fairall: a b: no such key\n"

@@ -95,3 +95,9 @@ def test_twelve_members_may_be_overridden() -> None:
         "config_type", "net_inputs", "rule", "warm_up_epoch", "update", "score", "explore", "pretrain",
         "pretrain_units", "notes", "representation", "reconstruction",
     }  # fmt: skip
+
+
+def test_printing_shows_sizes_seeds_and_features(setting: MakeSetting) -> None:
+    shown = repr(Small(setting([0, 1])))
+    assert "seeds=[0, 1], features=['height', 'visits'" in shown
+    assert "StackedLinear(E=2, in=2, out=1)" in shown

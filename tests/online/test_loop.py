@@ -257,10 +257,10 @@ class PerSeed(Coin):
         return self.probabilities.unsqueeze(-1).expand(s.shape)
 
 
-def decided_with(learner: Coin, seed: int) -> list[float]:
+def decided_with(learner: Coin, seed: int, digits: int = 4) -> list[float]:
     """The propensity of each step in one seed, the same for all its applicants."""
     steps = [decided.propensity[seed].unique() for decided in learner.seen]
-    return [round(propensity.item(), 4) for propensity in steps]
+    return [round(propensity.item(), digits) for propensity in steps]
 
 
 def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(credit: PreparedData) -> None:
@@ -299,10 +299,13 @@ class Waking(Coin):
         return 0.7 * (s > 0) * float(len(self.seen) >= 2)
 
 
-def test_exploration_lowers_no_propensity(credit: PreparedData) -> None:
-    learner = Waking(0.0)
-    run(online(learner, credit, [0], exploration=stuck(after=2, propensity=0.2)), 3)
-    explored = learner.seen[2]
+def test_exploration_goes_on_while_nobody_is_accepted_and_lowers_no_propensity(credit: PreparedData) -> None:
+    learner = PerSeed(0.0)
+    run(online(learner, credit, [0], exploration=stuck(after=2, propensity=1e-6)), 6)
+    assert decided_with(learner, 0, digits=7) == [0.0] * 2 + [1e-6] * 4
+    waking = Waking(0.0)
+    run(online(waking, credit, [0], exploration=stuck(after=2, propensity=0.2)), 3)
+    explored = waking.seen[2]
     expected = torch.where(explored.s > 0, torch.tensor(0.7), torch.tensor(0.2))
     torch.testing.assert_close(explored.propensity, expected)
 
