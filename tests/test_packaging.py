@@ -17,9 +17,11 @@ from packaging.specifiers import SpecifierSet
 import fairall
 from fairall.config.paths import configuration_root, sweeps_folder
 
+pytestmark = pytest.mark.whole
+
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
-SUB_COMMANDS = ["data", "decide", "report", "tracking", "tuning"]
+VERBS = ("show", "compare", "decide", "explain", "evaluate", "completion")
 OLDEST = "3.11.0"  # Python that setup.cfg admits
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -92,30 +94,29 @@ def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
     assert Path(told.strip()).is_relative_to(installed)
 
 
-@pytest.mark.parametrize("module", ["fairall", *(f"fairall.{name}" for name in SUB_COMMANDS)])
-def test_help(module: str, typed: Typed) -> None:
-    assert f"python -m {module}" in typed(sys.executable, "-m", module, "--help").stdout
+def test_every_verb_outside_of_the_checkout(typed: Typed, installed: Path) -> None:
+    def fairall(*words: str) -> str:
+        return typed(str(installed / "bin" / "fairall"), *words).stdout
 
-
-def test_a_run_a_report_and_a_sweep(typed: Typed, installed: Path) -> None:
-    command, words = str(installed / "bin" / "fairall"), ["dataset=credit", *RUN]
-    assert "Results: outputs/runs/fairlog/credit/" in typed(command, *words, "model=fairlog").stdout
-    report = typed(sys.executable, "-m", "fairall.report", *words, "model=fairlog").stdout
-    assert report.startswith("1 of the 4 runs")
-    sweep = [command, "--multirun", "sweeps=fairlog", "hydra.sweeper.n_trials=1", *words]
-    assert "fairlog_credit" in typed(*sweep).stdout
-
-
-def test_list_and_completion(typed: Typed, installed: Path) -> None:
-    command = str(installed / "bin" / "fairall")
-    assert "Any command in seconds" in typed(command, "list", "presets").stdout
-    for shell in ("bash", "zsh"):
-        assert "_fairall()" in typed(command, "completion", shell).stdout
-
-
-def test_plan_of_the_paper(typed: Typed) -> None:
-    words = ["reproduce", "tables", "--dry-run", "dataset=credit"]
-    assert "20 runs: " in typed(sys.executable, "-m", "fairall.report", *words).stdout
+    for verb in VERBS:
+        assert f"fairall {verb}" in fairall(verb, "--help")
+    runs = []
+    for model in ("fairlog", "unfairlog"):
+        (found,) = re.findall(
+            r"outputs/runs/\w+/credit/\w+", fairall("dataset=credit", *RUN, f"model={model}")
+        )
+        runs.append(found)
+    fairall("--multirun", "sweeps=fairlog", "hydra.sweeper.n_trials=1", "dataset=credit", *RUN)
+    assert all(Path(run).name[:6] in fairall("list", "runs") for run in runs)
+    for words in (
+        ["show", runs[0]],
+        ["compare", *runs],
+        ["tune", "list"],
+        ["data", "describe", "credit"],
+        ["completion", "bash"],
+        ["completion", "zsh"],
+    ):
+        assert fairall(*words) != ""
 
 
 def test_citation_and_changelog_have_the_version() -> None:

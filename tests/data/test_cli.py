@@ -196,10 +196,7 @@ def own_folder(data: Path) -> Path:
 
 @pytest.mark.parametrize(
     "words",
-    [
-        "-cd FOLDER describe mine",
-        "describe mine dataset.cost=0.4 --config-dir=FOLDER dataset.split.pool=0.5",
-    ],
+    ["-cd FOLDER describe mine", "describe mine dataset.cost=0.4 --config-dir=FOLDER dataset.split.pool=0.5"],
 )
 def test_describe_takes_a_folder_of_ones_own(words: str, own_folder: Path, fairall_data: FairAllData) -> None:
     ended = fairall_data(*[word.replace("FOLDER", str(own_folder)) for word in words.split()])
