@@ -111,7 +111,6 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
         ("fairall", ["--cfg", "job", f"tracking.uri={address}"]),
         ("fairall.report", [f"tracking.uri={address}"]),
         ("fairall.decide", ["models:/x/1", "people.csv", "-o", "out.csv", f"tracking.uri={address}"]),
-        ("fairall.tuning", [f"hydra.sweeper.storage=postgresql://{GIVEN}@127.0.0.1:{port}/studies"]),
         ("fairall", ["--multirun", "sweeps=fairlog", f"hydra.sweeper.storage=nonsense://{GIVEN}@host/x"]),
         ("fairall.tracking", ["sync", f"tracking.uri=postgresql://{GIVEN}@127.0.0.1:{port}/mlflow"]),
         ("fairall.tracking", ["sync", f"tracking.uri=nonsense://{GIVEN}@127.0.0.1/mlflow"]),

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 from omegaconf import OmegaConf
 
@@ -222,6 +223,14 @@ def test_other_samplers_try_points_of_the_grid(tmp_path: Path) -> None:
     ended = typed("--multirun", *SMALL, *words, "hydra.sweeper.sampler.multivariate=true", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert set(study(tmp_path).finished) <= set(range(16))
+    words = [*FOUR, f"hydra.sweeper.storage=sqlite:///{tmp_path}/mine.db", "hydra.sweeper.study_name=mine"]
+    kept = typed("--multirun", *words, cwd=tmp_path)
+    assert (kept.returncode, kept.stderr) == (0, "")
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/mine.db")
+    assert len(optuna.load_study("mine", storage).trials) == 4
+    wrong = typed("--multirun", *FOUR, "hydra.sweeper.storage=nonsense://host/x", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert "hydra.sweeper.storage: cannot use nonsense://host/x (" in wrong.stderr
 
 
 def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

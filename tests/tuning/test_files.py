@@ -34,7 +34,7 @@ GROUPS = {
     "fairlog": (["sweeps=fairlog"], ["unfairlog", "fairlog"], {**CLASSIFIER, "lambda": "model.lambda_"}),
     "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
 }
-# Sweeps that select hyperparameters; the others are runs of the paper, of other worlds and of the leaderboard.
+# Sweeps that select hyperparameters; others are runs of the paper, of worlds and of the leaderboard.
 NAMES = sorted(
     path.stem
     for path in sweeps_folder().glob("[!_]*.yaml")
@@ -100,8 +100,8 @@ def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
     del config["hydra"]
     checked(config)
     assert config.evaluation.split == "validation"
-    for objective in validated(config, sweeper, grid(whole)):
-        assert (objective.direction == "maximize") == ("utility" in objective.measure)
+    for measure, direction in validated(config, sweeper, grid(whole)).items():
+        assert (direction == "maximize") == ("utility" in measure)
 
 
 def test_a_preset_makes_sweeps_quick_and_the_command_line_wins(compose_config: ComposeConfig) -> None:
