@@ -46,7 +46,8 @@ class StudyCallback(Callback):
             # Without this the plugin counts the values of keys that the command line sets.
             with flag_override(sweeper, ["readonly", "struct"], False):
                 sweeper.params = {key: value for key, value in params.items() if key in space.values}
-                sweeper.n_trials = min(sweeper.n_trials, space.size)
+                if not sweeper.sampler._target_.endswith("GridSampler"):  # which counts by itself
+                    sweeper.n_trials = min(sweeper.n_trials, space.size)
                 if isinstance(sweeper.storage, str):
                     sweeper.storage = database(sweeper.storage)
             _say(f"{study.name}: {study.standing}")
