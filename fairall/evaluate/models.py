@@ -64,10 +64,10 @@ class Models:
         self.outcome: Fitted | None = None
         if log.revealed.any():
             self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
-        fitted = {"labelled": self.labelled, "outcome": self.outcome}
-        if log.propensity is None:
-            fitted["propensity"] = self.propensity
-        parametric = {name: one.parametric for name, one in fitted.items() if one and one.parametric}
+        self.fitted = {"propensity": self.propensity, "labelled": self.labelled, "outcome": self.outcome}
+        parametric = {name: one.parametric for name, one in self.fitted.items() if one and one.parametric}
+        if log.propensity is not None:  # the model then stands in for rejected people only
+            parametric.pop("propensity", None)
         self.sample = Sample(len(log), parametric, log.person, seed)
 
     @cached_property
