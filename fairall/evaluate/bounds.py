@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import logit
 
 from fairall.evaluate.estimators import People
-from fairall.evaluate.gaps import gap_interval, wald
+from fairall.evaluate.gaps import Interval, gap_interval, wald
 from fairall.evaluate.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
 
@@ -50,6 +50,11 @@ class Limits(NamedTuple):
     high: float
     interval_low: float
     interval_high: float
+
+    @property
+    def interval(self) -> Interval:
+        """The interval, without an estimate."""
+        return Interval(np.nan, self.interval_low, self.interval_high)
 
 
 class Bounds(NamedTuple):

@@ -19,6 +19,8 @@ from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.plain import plain
 
+# Names of `Interval.probability`.
+BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
 UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
@@ -114,22 +116,12 @@ class Comparison:
             "second": self.second.to_plain(),
             "difference": {
                 "acceptance": float(self.second.target.mean() - self.first.target.mean()),
-                "value": _called(plain(self.values), "probability_better"),
-                "fairness": {
-                    name: _called(of, "probability_fairer") for name, of in plain(self.fairness).items()
-                },
+                "value": plain(self.values, BETTER),
+                "fairness": plain(self.fairness, FAIRER),
                 "turning_point": self.turning_point,
             },
             "refused": self.refused,
         }
-
-
-def _called(intervals: dict[str, dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
-    """The same with another name of `probability`."""
-    return {
-        key: {name if one == "probability" else one: value for one, value in own.items()}
-        for key, own in intervals.items()
-    }
 
 
 def compare(first: Any, second: Any, log: pd.DataFrame | DecisionLog, **options: Any) -> Comparison:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
     """Nested containers as JSON holds them.
 
     Numbers that are not finite become None, tables a list of their rows, and named tuples dicts without the
     fields that are None.
+
+    Args:
+        value: anything.
+        names: other names of fields of named tuples.
     """
     if isinstance(value, pd.DataFrame):
-        return plain(value.to_dict("records"))
+        return plain(value.to_dict("records"), names)
     if hasattr(value, "_asdict"):
-        return {name: plain(one) for name, one in value._asdict().items() if one is not None}
+        fields = value._asdict().items()
+        return {names.get(name, name): plain(one, names) for name, one in fields if one is not None}
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(one, names) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(one, names) for one in value]
     if isinstance(value, float | np.floating):
         return float(value) if np.isfinite(value) else None
     if isinstance(value, np.ndarray | np.integer | np.bool_):

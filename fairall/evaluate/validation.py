@@ -74,7 +74,7 @@ def calibration(of: Judgement) -> dict[str, Any] | None:
         ]
         found[log.groups[code]] = {
             "error": (wald(error, code) if may else NOTHING).without_ends(why),
-            "bins": pd.DataFrame(bins, columns=["score", "share", "estimate", "low", "high"]),
+            "bins": pd.DataFrame(bins, columns=["score", "share", "estimate", "low", "high"], dtype=float),
         }
     return {"of": "outcome model" if models.score is None else "score", "groups": found}
 
