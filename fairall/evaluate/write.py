@@ -119,7 +119,11 @@ def write(shown: Shown, folder: Path, command: str) -> None:
     texts = {"opening": opening, "folded": {CHOICES: "Tables"}, "made": command}
     write_page(folder, "FairAll: evaluation from past decisions", filled, **texts)
     content = json.dumps(shown.content, indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(folder / JSON, content + "\n")
+    try:
+        write_text(folder / JSON, content + "\n")
+    except OSError as error:
+        why = error.strerror or error
+        raise FairAllError(f"cannot write to {folder}: {why}; choose another place with -o FOLDER") from error
 
 
 def show(shown: Shown) -> None:
