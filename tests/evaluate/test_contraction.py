@@ -93,7 +93,7 @@ def test_accepted_without_a_label_count_as_those_with_one() -> None:
     label = (generator.random(8000) < a).astype(float)
     full = contraction(a, accepted, label, maker)
     missing = contraction(a, accepted, np.where(generator.random(8000) < 0.3, np.nan, label), maker)
-    assert missing.curve["failure"].tolist() == pytest.approx(full.curve["failure"].tolist(), abs=0.02)
+    assert missing.policy["failure"].tolist() == pytest.approx(full.policy["failure"].tolist(), abs=0.02)
 
 
 def test_one_decision_maker_is_refused() -> None:
