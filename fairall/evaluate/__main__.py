@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 import shlex
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,56 +72,30 @@ def _main(words: list[str]) -> int:
 
 def _evaluate(command: str, arguments: argparse.Namespace, words: list[str]) -> int:
     from fairall.config.compose import PLACES, places
-    from fairall.errors import FairAllError
-    from fairall.evaluate.comparison import Comparison
-    from fairall.evaluate.evaluation import judge
-    from fairall.evaluate.log import DecisionLog
-    from fairall.evaluate.policies import target_policy
-    from fairall.evaluate.shown import Shown
-    from fairall.evaluate.write import show, write
-    from fairall.results.terminal import Display
+    from fairall.evaluate.write import evaluate_log
     from fairall.tracking.artifacts import log_report
 
-    policies, display = _policies(command, arguments), Display()
-    config = places(arguments.words)
-    with display.phase("Reading", 1) as done:
-        log = DecisionLog.read(
-            arguments.log,
-            [word for word in arguments.words if not word.startswith(PLACES)],
-            groups=[name for name in arguments.groups.split(",") if name],
-            decision_maker=arguments.decision_maker,
-            not_features=[word for word in (*policies, arguments.score) if word is not None],
-        )
-        if arguments.score is not None and arguments.score not in log.raw:
-            raise FairAllError(f"--score {arguments.score}: the log has no such column")
-        done()
-    with display.phase("Fitting", 1) as done:
-        find = partial(target_policy, config=config, modules=getattr(arguments, "trust", []))
-        found = judge(policies, log, find=find, **{name: getattr(arguments, name) for name in OPTIONS})
-        done()
-    with display.phase("Judging", 1) as done:
-        shown = Shown.of(found[0] if len(found) == 1 else Comparison(*found), arguments.log)
-        done()
-    names = [one.policy if policy else "decisions" for one, policy in zip(found, policies, strict=True)]
-    folder = arguments.out or Path(config["outputs_dir"]) / "evaluations" / _folder(arguments.log, names)
-    typed = shlex.join(["python", "-m", "fairall.evaluate", *words])
-    try:
-        write(shown, folder, typed)
-    except OSError as error:
-        reason = error.strerror or error
-        raise FairAllError(
-            f"cannot write to {folder}: {reason}; choose another place with --out FOLDER"
-        ) from error
-    show(shown)
-    print(f"Evaluation: {folder / 'index.html'}")
+    policies = _policies(command, arguments)
+    config, typed = places(arguments.words), shlex.join(["python", "-m", "fairall.evaluate", *words])
+    shown = evaluate_log(
+        arguments.log,
+        [word for word in arguments.words if not word.startswith(PLACES)],
+        policies=policies,
+        groups=[name for name in arguments.groups.split(",") if name],
+        decision_maker=arguments.decision_maker,
+        trust=getattr(arguments, "trust", []),
+        config=config,
+        folder=arguments.out,
+        command=typed,
+        **{name: getattr(arguments, name) for name in OPTIONS},
+    )
+    assert shown.folder is not None
     if config["tracking"]["enabled"]:
-        title = f"evaluate {' and '.join(names)}"
-        log_report(
-            config, folder, title, typed, metrics=shown.metrics(), parameters=_parameters(arguments, names)
-        )
-    if shown.refused is None or not log.revealed.any():
+        title, parameters = f"evaluate {' and '.join(shown.names)}", _parameters(arguments, shown.names)
+        log_report(config, shown.folder, title, typed, metrics=shown.metrics(), parameters=parameters)
+    if shown.failure is None:
         return 0
-    print(f"refused: {shown.refused}", file=sys.stderr)
+    print(shown.failure, file=sys.stderr)
     return 1
 
 
@@ -143,10 +115,6 @@ def _policies(command: str, arguments: argparse.Namespace) -> list[str | None]:
     if not 1 <= len(given) <= 2:
         raise FairAllError("give two policies with --policy A --policy B, or one beside the logged decisions")
     return [None, *given][-2:]
-
-
-def _folder(log: Path, names: Sequence[str]) -> str:
-    return re.sub(r"[^\w.-]+", "-", "-".join([log.stem, *names]))
 
 
 def _parameters(arguments: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
