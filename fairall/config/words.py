@@ -1,4 +1,4 @@
-"""Words of the command line: quoted for Hydra and for a shell, and compared with what there is.
+"""Words of the command line: quoted for Hydra and for a shell, and compared with known names.
 
 Hydra is imported where it has to read a word: completion and `list` need the rest of this module.
 """
@@ -52,7 +52,7 @@ def literal(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as Hydra reads it on a command line: in quotation marks where it needs them."""
+    """A text as Hydra reads it on a command line, in quotation marks if needed."""
     if PLAIN.fullmatch(text):
         return text
     from hydra.core.override_parser.types import Quote, QuotedString
