@@ -402,7 +402,7 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(
         elsewhere = tmp_path / "elsewhere"
         shutil.copytree(tmp_path / "outputs" / "runs", elsewhere / "outputs" / "runs")
         empty_store(elsewhere / "outputs")
-        told = typed("sync", cwd=elsewhere, module="fairall.tracking")
+        told = typed("mlflow", "sync", cwd=elsewhere)
         assert (told.returncode, told.stdout) == (0, "Logged 1 run to MLflow; 0 were already there.\n")
 
 

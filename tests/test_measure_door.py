@@ -68,7 +68,7 @@ def test_the_example_of_the_page_runs_and_its_measures_are_everywhere(
     (tmp_path / "my_measures.py").unlink()
     runs = sorted((tmp_path / "outputs" / "runs").glob("*/*/*/DONE"))
     assert len(runs) == 2
-    compared = told(f"python -m fairall.report compare {' '.join(str(run.parent) for run in runs)}")
+    compared = told(f"python -m fairall compare {' '.join(str(run.parent) for run in runs)}")
     assert "Further measures" in compared
     assert "mean equalized-odds gap ↓" in compared
     assert "mean acceptance rate" in compared

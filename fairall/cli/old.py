@@ -7,11 +7,12 @@ import sys
 from collections.abc import Sequence
 
 from fairall.cli.main import USAGE, main
+from fairall.runtime.credentials import withheld
 
 
 def forward(room: str, words: Sequence[str] | None = None) -> int:
     """Say what `python -m fairall.ROOM WORDS` is today, do that, and return the exit code."""
-    given = [*(sys.argv[1:] if words is None else words)]
+    given = [withheld(word) for word in (sys.argv[1:] if words is None else words)]
     if room == "report" and given[:1] != ["compare"]:
         said = " ".join(["python -m reproduction", *given[:1]])
         print(

@@ -99,7 +99,7 @@ def test_nothing_that_commands_write_is_for_others(tmp_path: Path) -> None:
     run = run_folder(tmp_path / "outputs")
     people = load_policy(run).reader.example()
     people.to_csv(tmp_path / "people.csv", index=False)
-    decided = typed(str(run), "people.csv", "-o", "decided.csv", cwd=tmp_path, module="fairall.decide")
+    decided = typed("decide", str(run), "people.csv", "-o", "decided.csv", cwd=tmp_path)
     assert decided.returncode == 0, decided.stderr
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert {"mlflow.db", "decided.csv", "weights.safetensors", "learning.png"} <= {
