@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from fairall.cli.parser import COMMANDS, PLACES
+from fairall.cli.parser import COMMANDS, OPTIONS, PLACES, in_words
 from fairall.cli.verbs import SHELLS
 from fairall.config.choices import LISTS, MAIN, VERBS, choices, configuration_keys, settings
 
@@ -41,26 +41,26 @@ def completions(words: Sequence[str]) -> list[str]:
 
 def _of_verb(command: str, before: Sequence[str], word: str) -> list[str]:
     """What may come next after a verb and the words `before`."""
+    previous, at = before[-1] if before else "", sum("=" not in one for one in before)
+    options, takes = COMMANDS[command].options.split(), [*COMMANDS[command].takes.split(), ""]
+    wanted = takes[min(at, max(len(takes) - 2, 0))]
     if word.startswith("-"):
-        return [*(one.rstrip(".!") for one in COMMANDS[command].options.split()), *PLACES]
-    if (
-        before
-        and before[-1].startswith("-")
-        and before[-1] not in ("--policy", "--json", "--log", "--strict")
-    ):
+        return [*(one.rstrip(".!") for one in options), *PLACES]
+    if f"{previous}..." in options:
+        wanted = "RUN" if previous == "--policy" else ""
+    elif "=" in word or "metavar" in OPTIONS.get(previous, {}):
         return []
-    takes, named = COMMANDS[command].takes.split(), [one for one in before if "=" not in one]
-    wanted = takes[min(len(named), len(takes) - 1)] if takes else ""
-    if command == "list":
-        return [*LISTS, "outputs_dir="]
-    if command == "completion":
-        return [*SHELLS]
-    if command in ("data fetch", "data describe"):
-        return [*choices()["dataset"]]
-    if wanted.startswith("RUN") or (before and before[-1] == "--policy"):
-        outputs = dict(one.split("=", 1) for one in before if "=" in one).get("outputs_dir")
-        folder = Path(outputs or settings()["outputs_dir"]) / "runs"
-        return [*sorted(path.parent.name for path in folder.glob("*/*/*/config.yaml")), "outputs_dir="]
+    match wanted.removesuffix("..."):
+        case "WHAT":
+            return [*LISTS, "outputs_dir="]
+        case "SHELL":
+            return [*SHELLS]
+        case "NAME" if command.startswith("data"):
+            return [*choices()["dataset"]]
+        case "RUN":
+            given = dict(one.split("=", 1) for one in in_words(before) if "=" in one)
+            folder = Path(given.get("outputs_dir") or settings()["outputs_dir"]) / "runs"
+            return [*sorted(path.parent.name for path in folder.glob("*/*/*/config.yaml")), "outputs_dir="]
     return []
 
 

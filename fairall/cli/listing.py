@@ -82,17 +82,9 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
     for run in runs:
         if run.reason:
             _say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
+    names = "method", "dataset", "id"
     return [
-        {
-            "id": run.path.name,
-            "model": run.path.parts[-3],
-            "dataset": run.path.parts[-2],
-            "state": run.state,
-            "time": run.time,
-            "path": str(run.path),
-            "reason": run.reason or None,
-            "measures": {name: {"mean": mean, "std": std} for name, (mean, std) in run.measures.items()},
-        }
+        dict(zip(names, run.path.parts[-3:], strict=True)) | vars(run) | {"path": str(run.path)}
         for run in runs
     ]
 

@@ -114,30 +114,27 @@ def unknown(verb: str, words: Sequence[str]) -> str:
     return f"{verb}: {near}there are {', '.join(known)}"
 
 
-def _number(word: str, most: float, allowed: str) -> float:
+def _probability(word: str) -> float:
     try:
         number = float(word)
     except ValueError:
         number = math.nan
-    if not 0 <= number <= most:
-        raise argparse.ArgumentTypeError(f"it must be {allowed}")
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"it must be a number from 0 to 1, not {word}")
     return number
 
 
-def _probability(word: str) -> float:
-    return _number(word, 1.0, f"a number from 0 to 1, not {word}")
-
-
 def _places(word: str) -> int | float:
-    if not word.endswith("%"):
+    share = word.removesuffix("%")
+    if share == word:
         return whole_number(word)
-    return _number(word[:-1], 100.0, f"a share from 0% to 100%, not {word}") / 100
+    if not (share.replace(".", "", 1).isdecimal() and float(share) <= 100):
+        raise argparse.ArgumentTypeError(f"it must be a share from 0% to 100%, not {word}")
+    return float(share) / 100
 
 
 def _seed(word: str) -> int:
-    if not word.isdecimal():
-        raise argparse.ArgumentTypeError(f"it must be a whole number from 0, not {word}")
-    return int(word)
+    return 0 if word == "0" else whole_number(word)
 
 
 MODEL: dict[str, Any] = {"choices": ("auto", "logistic"), "default": "auto"}

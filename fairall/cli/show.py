@@ -50,7 +50,7 @@ def _finished(path: Path) -> dict[str, Any]:
     print(f"Policy:  {path / 'policy'}")
     print(f"Command: {sent.command or UNKNOWN}")
     known = {"state": "finished", "title": result.title, "command": sent.command, "figures": figures}
-    return known | {"mlflow_run": sent.parent} | {"config": result.config} | result.to_plain()
+    return {**known, "mlflow_run": sent.parent, "config": result.config, **result.to_plain()}
 
 
 def _unfinished(path: Path) -> dict[str, Any]:

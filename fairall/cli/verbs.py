@@ -6,9 +6,13 @@ import sys
 from argparse import Namespace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairall.errors import FairAllError
+
+if TYPE_CHECKING:
+    from fairall.decide.tables import Table
+    from fairall.policy import Policy
 
 SHELLS = ("bash", "zsh")
 OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score")  # of an evaluation
@@ -49,18 +53,12 @@ def compare(given: Namespace) -> Done:
 
 def decide(given: Namespace) -> Done:
     """Decide on the people of a table."""
-    from fairall.config.compose import places
     from fairall.decide.deciding import decide
-    from fairall.decide.load import find_policy
     from fairall.decide.rules import Rule
-    from fairall.decide.tables import Table
-    from fairall.nn.native.calls import use_threads
 
     if given.threshold is not None and given.draw is not None:
         raise FairAllError("--draw and --threshold: decisions are drawn, or taken by a threshold")
-    table = Table.of(Path(given.people), given.words)
-    policy, run = find_policy(given.run, places(given.words), given.trust)
-    use_threads(None)
+    table, policy, run = _table_and_policy(given)
     threshold = policy.threshold if given.threshold is None else given.threshold
     rule = Rule(threshold, given.draw, given.capacity)
     decided = decide(policy, table, Path(given.out), rule, which=given.policy, strict=given.strict)
@@ -71,30 +69,31 @@ def decide(given: Namespace) -> Done:
 
 def explain(given: Namespace) -> Done:
     """Explain the decision on one person."""
-    from fairall.config.compose import places
     from fairall.decide.explain import explain_row, write_explanation
-    from fairall.decide.load import find_policy
-    from fairall.decide.tables import Table
-    from fairall.nn.native.calls import use_threads
 
-    table, against = Table.of(Path(given.people), given.words), given.against and Path(given.against)
-    policy, _ = find_policy(given.run, places(given.words), given.trust)
-    use_threads(None)
-    explanation, warnings = explain_row(
-        policy,
-        table,
-        given.row,
-        against=against,
-        by=given.policy,
-        threshold=given.threshold,
-        strict=given.strict,
-    )
+    table, policy, _ = _table_and_policy(given)
+    against = given.against and Path(given.against)
+    options = {"by": given.policy, "threshold": given.threshold, "strict": given.strict}
+    explanation, warnings = explain_row(policy, table, given.row, against=against, **options)
     write_explanation(explanation, Path(given.out))
     for warning in warnings:
         print(f"Warning: {warning}")
     explanation.show()
     print(f"Explanation: {given.out}")
     return Done()
+
+
+def _table_and_policy(given: Namespace) -> tuple[Table, Policy, str]:
+    """The people, the policy that decides on them, and the name of its run."""
+    from fairall.config.compose import places
+    from fairall.decide.load import find_policy
+    from fairall.decide.tables import Table
+    from fairall.nn.native.calls import use_threads
+
+    table = Table.of(Path(given.people), given.words)
+    policy, run = find_policy(given.run, places(given.words), given.trust)
+    use_threads(None)
+    return table, policy, run
 
 
 def evaluate(given: Namespace) -> Done:

@@ -137,26 +137,27 @@ class Explanation:
     def to_plain(self) -> dict[str, Any]:
         """Everything but the other people, as JSON allows it."""
         of_all, of_group = self.share_below
-        rows = self.ranked.rename_axis("feature").reset_index()
-        plain = {
+        rows = self.ranked.rename_axis("feature").reset_index().astype(object)
+        latent = self.position and {
+            "seed": self.position.seed,
+            "mean": self.position.z.tolist(),
+            "share_below": self.position.share_below.tolist(),
+        }
+        return {
             "policy": self.policy,
             "probability": self.probability,
             "threshold": self.threshold,
             "average": self.average,
-            "share_with_lower_probability": {"all": of_all, "group": of_group},
+            "share_with_lower_probability": {
+                "all": of_all,
+                "group": None if math.isnan(of_group) else of_group,
+            },
             "group": self.group,
             "compared_with": len(self.others),
-            "contributions": rows.to_dict("records"),
-            "latent": None
-            if self.position is None
-            else {
-                "seed": self.position.seed,
-                "mean": self.position.z.tolist(),
-                "share_below": self.position.share_below.tolist(),
-            },
+            "contributions": rows.where(rows.notna(), None).to_dict("records"),
+            "latent": latent,
             "cautions": list(CAUTIONS),
         }
-        return _without_nan(plain)
 
 
 def explain(
@@ -361,15 +362,6 @@ def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> P
         return None
     z = latent[position].numpy()
     return Position(policy.seeds[position], z[0], z[1:])
-
-
-def _without_nan(value: Any) -> Any:
-    """Plain containers with None for NaN, which JSON lacks."""
-    if isinstance(value, dict):
-        return {name: _without_nan(child) for name, child in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(child) for child in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def write_explanation(explanation: Explanation, folder: Path) -> None:
