@@ -14,7 +14,6 @@ from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.estimators import LABELS
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES
-from fairall.evaluate.policies import LOGGED as LOGGED_DECISIONS
 from fairall.results.table import hundredfold
 from fairall.storage.identity import flattened
 
@@ -37,7 +36,6 @@ class Shown:
         evaluations: one, or the two that are compared, by the name shown.
         plains: content of evaluation.json of each.
         difference: of a comparison, second minus first; None for one policy.
-        folder: written to; None before.
     """
 
     log: str
@@ -45,7 +43,6 @@ class Shown:
     evaluations: Mapping[str, Evaluation]
     plains: Mapping[str, Plain]
     difference: Plain | None = None
-    folder: Path | None = None
 
     @classmethod
     def of(cls, found: Evaluation | Comparison, log: Path) -> Shown:
@@ -62,18 +59,6 @@ class Shown:
     def refused(self) -> str | None:
         """What cannot be answered, and why."""
         return self.content["refused"]
-
-    @property
-    def names(self) -> list[str]:
-        """Of the policies, short."""
-        policies = (one.policy for one in self.evaluations.values())
-        return ["decisions" if name == LOGGED_DECISIONS else name for name in policies]
-
-    @property
-    def failure(self) -> str | None:
-        """What is refused although the log has labels: one line, for exit code 1."""
-        labelled = any(one["log"]["labelled"] for one in self.plains.values())
-        return None if self.refused is None or not labelled else f"refused: {self.refused}"
 
     @property
     def title(self) -> str:

@@ -51,7 +51,7 @@ REFERENCE_NOTES = {
     "not; it accepts where p ≥ c, or, with parity, at one rate in both groups. Of real data its effective "
     "measures are on the people whom it was fitted to.",
 }
-COMPARE = "python -m fairall compare RUN RUN"
+COMPARE = "python -m fairall.report compare RUN RUN"
 OTHERS = (*labels.EFFECTIVE, *labels.measures("mean_utility", "mean_dpu"))
 GROUPS = ("everybody", "S = +1", "S = −1")
 SAME_RATE = 5e-5  # the paper prints percentages with two digits
@@ -246,7 +246,7 @@ def _acceptance(dataset: str) -> dict[str, list[float]] | str:
     # A report should not start a download.
     if isinstance(raw, RawTableConfig) and find(raw) is None:
         terms = " dataset.accept_terms=true" if raw.download.terms else ""
-        return f"python -m fairall data fetch {dataset}{terms}"
+        return f"python -m fairall.data fetch {dataset}{terms}"
     people = load_dataset(dataset).prepare().pool_table
     rates = {}
     for name in ("lenient", "harsh"):
