@@ -1,0 +1,100 @@
+"""Runs from which the golden tables were made: words of the command line and what was measured."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+OF_ALL = {"accept_all": 0.05, "oracle": 0.4, "oracle_fair": 0.35}  # level of each reference policy
+# Measures of a reference policy, as differences from its level.
+REFERENCE_MEASURES = {
+    "effective_utility": 0.0, "effective_dpu": 0.01, "effective_dpu_pooled": 0.02, "mean_utility": 0.03,
+    "mean_dpu": 0.04, "mean_cfu": 0.05, "mean_ground_truth_utility": 0.06, "mean_equal_opportunity": 0.07,
+    "tv_utility": 0.0, "regret": 0.08,
+}  # fmt: skip
+
+
+class Made(NamedTuple):
+    """A run of made-up measures."""
+
+    words: str
+    shift: float  # value that all measures are near
+    collapsed: tuple[int, ...] = ()  # seeds that accept nobody in the last half of the time steps
+    latents: bool = False  # whether seeds have measures of the latent
+    warnings: tuple[str, ...] = ()
+
+
+def _runs() -> list[Made]:
+    levels = {"fairall_I_II": 0.2, "fairall_II": 0.19, "fairlog": 0.194, "unfairlog": 0.15}
+    harsh = [
+        Made(
+            f"model={model} dataset={dataset} seeds=10",
+            level,
+            collapsed=(0, 1, 2) if (model, dataset) == ("fairlog", "compas") else (),
+            latents=(model, dataset) == ("fairall_I_II", "credit"),
+            warnings=("2 seeds (0, 4) diverged",) if model == "fairlog" else (),
+        )
+        for dataset in ("credit", "compas")
+        for model, level in levels.items()
+    ]
+    synthetic = [Made(f"model={model} dataset=synthetic seeds=10", of) for model, of in levels.items()]
+    return [
+        *harsh,
+        *synthetic,
+        Made("model=opt_fair dataset=synthetic", 0.3),
+        Made("model=fairlog dataset=credit protocol=published_code seeds=10", 0.21),
+        Made("model=fairall_I_II dataset=credit protocol=text seeds=10", 0.18, latents=True),
+        *(Made(f"model={model} dataset={dataset}", of)
+          for dataset in ("credit", "compas") for model, of in (("greedy", 0.22), ("adopt", 0.25))),
+        Made("model=greedy dataset=credit model.learning_rate=0.5", 0.1),
+        Made("model=fairlog dataset=credit world.capacity.share=0.25 world.capacity.rule=top", 0.1),
+        Made("model=fairlog dataset=credit world.delay.steps=10", 0.12),
+        Made("model=fairlog dataset=credit world.noise.disadvantaged.positive=0.1", 0.13),
+        Made("model=fairlog dataset=credit world=drift", 0.14),
+        Made("model=fairlog dataset=fico world=feedback", 0.15),
+        Made("model=accept_all dataset=fico world=feedback", 0.05),
+    ]  # fmt: skip
+
+
+RUNS = _runs()
+
+
+def measured(columns: list[str], seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFrame:
+    """A table like metrics.csv, whose values are near `shift`."""
+    generator = np.random.default_rng(number)
+    steps = time_steps + 1
+    table = pd.DataFrame({"seed": np.repeat(range(seeds), steps), "time_step": np.tile(range(steps), seeds)})
+    for name in columns[2:]:
+        own = shift + np.repeat(generator.normal(0, 0.01, seeds), steps)
+        table[name] = own + generator.normal(0, 0.01, seeds * steps)
+        if name.startswith(("effective", "acceptance")):
+            table.loc[table["time_step"] == 0, name] = np.nan
+    return table[columns]
+
+
+def collapse(table: pd.DataFrame, seeds: tuple[int, ...]) -> pd.DataFrame:
+    """The same with seeds that accept nobody in the last half of the time steps."""
+    gone = table["seed"].isin(seeds) & (table["time_step"] > table["time_step"].max() // 2)
+    return table.assign(acceptance_rate=table["acceptance_rate"].mask(gone, 0.0))
+
+
+def latents(seeds: int) -> dict[str, list[float]]:
+    """Measures of the latent by seed: three are switched, two of the others flipped."""
+    return {
+        "latent_variance_gap": [0.9 if k < 3 else 0.1 for k in range(seeds)],
+        "latent_label_agreement": [-0.9 if k % 4 == 0 else 0.9 for k in range(seeds)],
+        "latent_label_auc": [0.8] * seeds,
+    }
+
+
+def references(number: int) -> dict[str, dict[str, Any]]:
+    """Means and deviations of the reference policies by measure."""
+    return {
+        policy: {
+            name: {"mean": level + apart + 0.001 * number, "std": 0.01, "interval": None}
+            for name, apart in REFERENCE_MEASURES.items()
+        }
+        for policy, level in OF_ALL.items()
+    }
