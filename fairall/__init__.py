@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from fairall.data.dataset import Dataset
     from fairall.data.load import load_dataset
     from fairall.decide.load import load_policy
+    from fairall.experiment import run
     from fairall.models.learner import Learner
+    from fairall.results.result import Result
+    from fairall.results.runs import load_result, load_results
 
 # Imported at their first use: torch and Hydra take a second, and `--help` needs neither.
 _MODULES = {
@@ -18,10 +21,24 @@ _MODULES = {
     "Learner": "fairall.models.learner",
     "compose_config": "fairall.config.compose",
     "load_dataset": "fairall.data.load",
+    "Result": "fairall.results.result",
     "load_policy": "fairall.decide.load",
+    "load_result": "fairall.results.runs",
+    "load_results": "fairall.results.runs",
+    "run": "fairall.experiment",
 }
 
-__all__ = ["Dataset", "Learner", "compose_config", "load_dataset", "load_policy"]
+__all__ = [
+    "Dataset",
+    "Learner",
+    "Result",
+    "compose_config",
+    "load_dataset",
+    "load_policy",
+    "load_result",
+    "load_results",
+    "run",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.checks import require
@@ -15,20 +16,22 @@ from fairall.config.schema import Config, ScalerRows, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
+from fairall.measuring.decisions import decision_tables
+from fairall.measuring.latent_quality import latent
+from fairall.measuring.measure import measure
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
 from fairall.nn.native.calls import use_threads
 from fairall.online.footprint import short_of
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training
-from fairall.results.paper import paper_metrics
+from fairall.policy import CONFIG, FEATURES, SUMS, WEIGHTS, Policy
+from fairall.results.result import Result
 from fairall.results.terminal import Display
-from fairall.results.title import run_title
-from fairall.results.write import write_result
 from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
-from fairall.storage.run_folder import RunFolder
+from fairall.storage.run_folder import CARD, RunFolder
 from fairall.tracking.client import how_to_look, page_address
 from fairall.tracking.outbox import Outbox, Sent
 from fairall.worlds.world import World
@@ -86,7 +89,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     measures = (*load_measures(config.evaluation.measures), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]
     if config.evaluation.split == "validation":
-        from fairall.results.selection import SELECTION  # imports scipy.optimize, a third of a second
+        from fairall.measuring.selection import SELECTION  # imports scipy.optimize, a third of a second
 
         possible += SELECTION
     for objective in objectives_of(config.objective):
@@ -100,18 +103,13 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
 
 
 @short_of_memory()
-def run(
-    composed: DictConfig, display: Display | None = None, *, command: str = ""
-) -> tuple[dict[str, Any], Path]:
+def run(composed: DictConfig, display: Display | None = None, *, command: str = "") -> Result:
     """Run a configuration, resume it where it was interrupted, or return its finished result.
 
     Args:
         composed: by Hydra, of type `Config`.
         display: what to show on the terminal; everything, unless given.
         command: that started the run, for MLflow.
-
-    Returns:
-        The run's summary (`summary.summarise`) and its folder.
 
     Raises:
         FairAllError: where a value of the configuration is impossible or the outputs cannot be written.
@@ -132,7 +130,7 @@ def run(
         folder.refuse_others(plain)
         intact = folder.intact(display.say)
         if intact and not config.force:
-            summary = folder.read_summary()
+            result = Result.read(folder)
             display.say(f"Already done; force=true runs it anew: {folder.path}")
             registered = Outbox(plain, folder.path, display.say).flush()
         else:
@@ -144,14 +142,52 @@ def run(
                     making.write_config(plain)
                     checkpoint = making.checkpoint(seconds=config.checkpoint_seconds, log=display.say)
                     training.run(checkpoint, phase1_cache(config, display), display)
-                    summary = write_result(training, plain, making)
+                    result = measure(training, plain)
+                    write_files(result, training, making)
                     outbox.result_made(cpu_seconds=time.process_time())
                     making.finish()
                 registered = outbox.flush()
-    show_result(plain, summary, folder.path, display)
+            result = replace(result, path=folder.path, finished=time.time())
+    show_result(result, display)
     for sentence in registered:
         display.say(sentence)
-    return summary, folder.path
+    return result
+
+
+def write_files(result: Result, training: Training, folder: RunFolder) -> None:
+    """Write the files of a result: tables, model card, policy and figures.
+
+    Args:
+        result: of `measure`.
+        training: that was measured.
+        folder: of the run.
+    """
+    # Imported here: a command whose run is done needs no matplotlib.
+    from fairall.results.card import model_card
+    from fairall.results.figures import draw_latent, draw_learning, draw_phase1
+
+    config, data = training.config, training.data
+    if config.evaluation.decisions:
+        folder.write_decisions(decision_tables(training))
+    result.save(folder)
+    folder.write_text(CARD, model_card(result, folder.path.name))
+    paths = [folder.file(f"policy/{name}") for name in (CONFIG, FEATURES, WEIGHTS, SUMS)]
+    Policy.of(training.learner, data).save(paths[0].parent, result.config)
+    draw_learning(result, folder.file("figures/learning.png"))
+    if training.curves is not None:
+        title = f"Phase I of {result.title}"
+        draw_phase1(training.curves, folder.file("figures/phase1.png"), title=title)
+    people = getattr(data, config.evaluation.split)
+    z = latent(training.learner, people, len(result.seeds))
+    if z is not None and np.isfinite(z[0]).all():
+        draw_latent(
+            z[0],
+            people.s.numpy(),
+            people.label.numpy(),
+            people.labelled.numpy(),
+            folder.file("figures/latent.png"),
+            title=f"{result.title}, seed {result.seeds[0]}, {config.evaluation.split} set",
+        )
 
 
 def phase1_cache(config: Config, display: Display) -> Cache:
@@ -167,20 +203,13 @@ def untuned(config: Config, learner: Learner) -> list[str]:
     return [f"no hyperparameters are selected for {model} on {dataset}, so it has the defaults of its file"]
 
 
-def show_result(plain: dict[str, Any], summary: dict[str, Any], folder: Path, display: Display) -> None:
-    """Print the table of a result, its warnings, and where it is.
-
-    Args:
-        plain: configuration of the run as plain containers.
-        summary: by `write_result`.
-        folder: of the run.
-        display: prints.
-    """
-    display.result(run_title(plain), summary, paper_metrics(plain), plain["evaluation"]["window"])
-    for warning in summary["warnings"]:
+def show_result(result: Result, display: Display) -> None:
+    """Print the table of a saved result, its warnings, and where it is."""
+    display.result(result)
+    for warning in result.warnings:
         display.say(f"Warning: {warning}.")
-    display.say(f"Results: {folder}")
-    look, sent = how_to_look(plain), Sent.read(folder)
+    display.say(f"Results: {result.path}")
+    look, sent = how_to_look(result.config), Sent.read(result.path)
     if look is not None and sent.result:
         display.say(f"MLflow:  {look}")
-        display.say(f"         {page_address(plain, sent.experiment)}")
+        display.say(f"         {page_address(result.config, sent.experiment)}")

@@ -76,13 +76,13 @@ def _job_of_several(
 def _objective(composed: DictConfig, words: list[str]) -> float | list[float]:
     from fairall.experiment import run
 
-    summary, _ = run(composed, command=shlex.join(["python", "-m", "fairall", *words]))
+    result = run(composed, command=shlex.join(["python", "-m", "fairall", *words]))
     values = []
     for objective in objectives_of(composed.objective):
-        measured = summary["aggregate"].get(objective)
+        measured = result.spread(objective)
         if measured is None:
             raise FairAllError(f"objective={objective} has no value in this run: see its summary.json")
-        values.append(measured["mean"])
+        values.append(measured.mean)
     return values[0] if isinstance(composed.objective, str) else values
 
 

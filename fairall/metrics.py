@@ -22,6 +22,18 @@ from fairall.errors import FairAllError
 
 UNBOUNDED = (-math.inf, math.inf)
 SHARE = (0.0, 1.0)
+# Least and greatest possible values of measures of a latent, by name; in plain units. The estimate of the
+# mutual information can be below 0.
+LATENT = {
+    "latent_s_auc": SHARE,
+    "latent_s_balanced_accuracy": SHARE,
+    "latent_label_auc": SHARE,
+    "latent_label_balanced_accuracy": SHARE,
+    "latent_variance_gap": (0.0, math.inf),
+    "latent_label_agreement": (-1.0, 1.0),
+    "latent_ground_truth_information": UNBOUNDED,
+    "latent_s_dependence": (0.0, math.inf),
+}
 # What a measure can take, by the name of its parameter.
 POLICY_DATA = ("propensity", "label", "weight", "s", "ground_truth", "counterfactual", "cost")
 # Known where the world has the part that observes them, and the last where there is an oracle.

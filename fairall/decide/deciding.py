@@ -12,9 +12,9 @@ import numpy as np
 from fairall.data.people_reader import Findings, PeopleReader
 from fairall.decide.rules import Rule
 from fairall.decide.tables import Part, Table
+from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import ProgressCallback
 from fairall.policy import Policy
-from fairall.results.decisions import free_names, told_of_renamed
 from fairall.results.terminal import Display
 from fairall.storage.files import unnamed
 

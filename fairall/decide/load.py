@@ -10,7 +10,7 @@ from typing import Any
 
 from fairall.errors import FairAllError
 from fairall.policy import FEATURES, SUMS, WEIGHTS, Policy
-from fairall.results.finished import read_named, run_folder
+from fairall.results.runs import load_result, run_folder
 from fairall.runtime.credentials import withheld
 from fairall.storage.files import temporary_folder
 
@@ -55,7 +55,7 @@ def saved_in(path: Path, modules: Collection[str] = ()) -> tuple[Policy, str]:
     """The policy in the folder of a run or of its policy, and a name of the run; raises as `load_policy`."""
     if any((path / name).exists() for name in (SUMS, FEATURES, WEIGHTS)):
         return Policy.load(path, modules=modules), path.parent.name if path.name == "policy" else path.name
-    return Policy.load(read_named(path).path / "policy", modules=modules), path.name
+    return Policy.load(load_result(path).path / "policy", modules=modules), path.name
 
 
 def _downloaded(address: str, config: dict[str, Any], modules: Collection[str]) -> Policy:

@@ -1,11 +1,10 @@
-"""Figures of one run: measures over time, Phase I losses, latent space; colours and style of all figures."""
+"""Style of all figures, their common parts, and the figures of one run."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,115 +15,186 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from fairall.metrics import STANDARD, Measure, Quantity
+from fairall.metrics import UNBOUNDED, Quantity, Spread
 from fairall.models.learner import PretrainCurves
-from fairall.results.references import REFERENCES
+from fairall.results.result import REFERENCES, Result
 from fairall.storage.files import atomic
 
 # Palette of Okabe and Ito, safe for colour-blind readers.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
 PURPLE = "#CC79A7"
 STYLE = {
-    "font.size": 9,
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "lines.linewidth": 1.2,
     "legend.frameon": False,
     "figure.dpi": 150,
     "savefig.dpi": "figure",
-    # Without a fixed salt the files of two equal runs would differ.
+    "pdf.fonttype": 42,
+    # Without a fixed salt the files of two equal figures would differ.
     "svg.hashsalt": "fairall",
 }
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE)
-MOST_COLUMNS = 4  # of panels
-REFERENCE_LINES = {"accept_all": ":", "reject_all": "-", "oracle": (0, (6, 2)), "oracle_fair": "-."}
+COLUMN = 3.4  # inches, the width of a column of a paper
+MOST_COLUMNS = 3  # panels of a run's figure side by side
+# How the levels of the reference policies are drawn.
+LEVELS: dict[str, Any] = {
+    "accept_all": ":", "reject_all": "-", "oracle": (0, (6, 2)), "oracle_fair": (0, (5, 1, 1, 1)),
+}  # fmt: skip
 
 
-def draw_learning(
-    table: pd.DataFrame,
-    path: Path,
+def band(
+    axes: Axes,
+    curve: pd.DataFrame,
     *,
-    title: str,
-    split: str,
-    paper: dict[str, tuple[float, float]],
-    references: Mapping[str, Mapping[str, Any]],
-    measures: Sequence[Measure] = STANDARD,
+    bounds: tuple[float, float] = UNBOUNDED,
+    label: str | None = None,
+    **look: Any,
 ) -> None:
-    """Draw each measure of the policy over time: mean, one standard deviation and range over seeds.
+    """Draw the mean of a curve over seeds ×100, and a band of one standard deviation.
 
     Args:
-        table: of `summary.measure_table`.
-        path: PNG to write.
-        title: of the figure.
-        split: `test` or `validation`, the people measured on.
-        paper: of `paper.paper_metrics`.
-        references: of `summary.references`.
-        measures: of the run; those without values have no panel.
+        axes: to draw on.
+        curve: of `Result.curve`, a row per time step and a column per seed.
+        bounds: of the measure; the band is cut there.
+        label: of the mean.
+        look: of the mean, with `color`.
     """
-    with mpl.rc_context(STYLE):
-        of_policy = [one for one in measures if one.of == "policy"]
-        # All seeds may have diverged before the first step.
-        shown = [one for one in of_policy if table[one.name].notna().any()] or of_policy[:2]
-        rows = math.ceil(len(shown) / MOST_COLUMNS)
-        columns = math.ceil(len(shown) / rows)
-        figure = Figure(figsize=(4 * columns, 3.8 * rows), layout="constrained")
-        panels = figure.subplots(rows, columns, squeeze=False).ravel()
-        for axes in panels[len(shown) :]:
-            axes.set_axis_off()
-        for axes, measure, colour in zip(panels, shown, itertools.cycle(COLOURS), strict=False):
-            name = measure.name
-            by_step = 100 * table.pivot(index="time_step", columns="seed", values=name)
-            mean, std = by_step.mean(axis=1), by_step.std(axis=1).fillna(0.0)
-            axes.fill_between(
-                by_step.index,
-                by_step.min(axis=1),
-                by_step.max(axis=1),
-                color=colour,
-                alpha=0.12,
-                lw=0,
-                label="range",
-            )
-            axes.fill_between(
-                by_step.index,
-                (mean - std).clip(lower=100 * measure.bounds[0]),
-                (mean + std).clip(upper=100 * measure.bounds[1]),
-                color=colour,
-                alpha=0.3,
-                lw=0,
-                label="± 1 std",
-            )
-            axes.plot(by_step.index, mean, color=colour, label=f"mean over seeds ({by_step.shape[1]})")
-            for policy, line in REFERENCE_LINES.items():
-                reference = references.get(policy, {}).get(f"mean_{name}")
-                if reference is not None and has_level(policy, measure):
-                    level = 100 * reference["mean"]
-                    label = f"{REFERENCES[policy]} ({level:.1f})"
-                    axes.axhline(level, color="black", ls=line, lw=0.8, label=label)
-            printed = paper.get(f"mean_{name}")
-            if printed is not None:
-                axes.axhline(
-                    100 * printed[0],
-                    color=GREY,
-                    ls="--",
-                    lw=1,
-                    label="paper (sampled), t in [125, 200]",
-                )
-            axes.set(
-                xlabel="time step t",
-                ylabel=f"{measure.label} ×100",
-                xlim=(0, by_step.index[-1]),
-            )
-            legend_under(axes)
-        set_title(figure, f"{title}; {split} set")
-        save_figure(figure, path)
+    mean, std = 100 * curve.mean(axis=1), 100 * curve.std(axis=1).fillna(0.0)
+    axes.plot(mean.index, mean, label=label, **look)
+    low, high = (mean - std).clip(lower=100 * bounds[0]), (mean + std).clip(upper=100 * bounds[1])
+    axes.fill_between(mean.index, low, high, color=look["color"], alpha=0.2, lw=0)
+
+
+def interval(axes: Axes, x: Spread | float, y: Spread | float, **look: Any) -> Any:
+    """Draw a point ×100 with the 95 % intervals of its coordinates; a number has none.
+
+    Returns:
+        What a legend can show.
+    """
+    ends: dict[str, Any] = {"ls": "none", "elinewidth": 0.9} | look
+    place = []
+    for name, value in (("xerr", x), ("yerr", y)):
+        if isinstance(value, Spread):
+            low, high = value.interval or (value.mean, value.mean)
+            ends[name] = [[100 * (value.mean - low)], [100 * (high - value.mean)]]
+            value = value.mean
+        place.append(100 * value)
+    return axes.errorbar(place[0], place[1], **ends)
+
+
+def level(axes: Axes, policy: str, height: float, *, label: str | None = None) -> None:
+    """Draw the level ×100 of a policy of `REFERENCES` as a horizontal line."""
+    axes.axhline(100 * height, color=GREY, ls=LEVELS[policy], lw=0.8, label=label or REFERENCES[policy])
 
 
 def has_level(policy: str, measure: Quantity) -> bool:
-    """Whether a panel of a measure shows the level of a policy of `references.REFERENCES`.
+    """Whether a panel of a measure shows the level of a policy of `REFERENCES`.
 
     Accepting everybody or nobody has a level in panels of utilities only: it is fair by most definitions.
     """
     constant = policy in ("accept_all", "reject_all")
     return bool(measure.higher_is_better) or (measure.higher_is_better is False and not constant)
+
+
+def handles_of(panels: Iterable[Axes]) -> dict[str, Any]:
+    """Artists of some panels by label, each label once."""
+    handles: dict[str, Any] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    return handles
+
+
+def legend_below(figure: Figure, handles: Mapping[str, Any], columns: int) -> None:
+    """Add one legend for all panels below them; the figure grows by its height.
+
+    Args:
+        figure: with a constrained layout.
+        handles: matplotlib's artists, by label.
+        columns: at most; fewer where the legend would be wider than the figure. Labels too long for a single
+            column are wrapped.
+    """
+    labels = list(handles)
+    widest = max(map(len, labels))
+    while True:
+        legend = figure.legend(list(handles.values()), labels, loc="outside lower center", ncols=columns)
+        extent = legend.get_window_extent()
+        if extent.width <= figure.bbox.width or widest == 1:
+            break
+        legend.remove()
+        if columns > 1:
+            columns -= 1
+        else:
+            widest = min(widest - 1, int(widest * figure.bbox.width / extent.width))
+            labels = [textwrap.fill(label, max(1, widest)) for label in handles]
+    figure.set_figheight(figure.get_figheight() + extent.height / figure.dpi)
+
+
+def set_title(figure: Figure, text: str) -> None:
+    """Set a title over the whole figure, wrapped to its width."""
+    figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG, with the same bytes for the same figure."""
+    with atomic(path) as temporary:
+        # `savefig` draws a figure with a layout twice.
+        FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})
+
+
+def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
+    """Points on their two leading principal axes, shape (N, 2), and the share of variance they show."""
+    centred = z - z.mean(0)
+    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
+    points = centred @ axes[:2].T
+    if points.shape[1] == 1:
+        points = np.column_stack([points, np.zeros(len(points))])
+    return points, (singular[:2] ** 2).sum() / (singular**2).sum()
+
+
+def draw_learning(result: Result, path: Path) -> None:
+    """Draw each measure of the policy over time: mean, one standard deviation and range over seeds.
+
+    Args:
+        result: of a run; measures without values have no panel.
+        path: PNG to write.
+    """
+    with mpl.rc_context(STYLE):
+        of_policy = [one for one in result.measures if one.of == "policy"]
+        # All seeds may have diverged before the first step.
+        shown = [one for one in of_policy if result.steps[one.name].notna().any()] or of_policy[:2]
+        rows = math.ceil(len(shown) / MOST_COLUMNS)
+        columns = math.ceil(len(shown) / rows)
+        figure = Figure(figsize=(3.2 * columns, 2.4 * rows + 0.4), layout="constrained")
+        panels = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+        for axes in panels[len(shown) :]:
+            axes.set_axis_off()
+        table = result.rows()
+        for axes, measure in zip(panels, shown, strict=False):
+            curve = result.steps.pivot(index="time_step", columns="seed", values=measure.name)
+            low, high = 100 * curve.min(axis=1), 100 * curve.max(axis=1)
+            axes.fill_between(curve.index, low, high, color=BLUE, alpha=0.12, lw=0)
+            band(axes, curve, bounds=measure.bounds, color=BLUE)
+            mean = f"mean_{measure.name}"
+            for policy in REFERENCES:
+                reference = result.reference(policy, mean)
+                if reference is not None and has_level(policy, measure):
+                    level(axes, policy, reference.mean)
+            if mean in table.index and np.isfinite(printed := table.loc[mean, "paper_mean"]):
+                axes.axhline(100 * printed, color="black", ls="--", lw=0.8, label="printed in the paper")
+            axes.set(title=f"{measure.heading} ×100", xlim=(0, curve.index[-1]))
+        for axes in panels[max(0, len(shown) - columns) : len(shown)]:
+            axes.set_xlabel("time step t")
+            axes.tick_params(labelbottom=True)
+        seeds = f"mean of {len(result.seeds)} seeds, ± 1 standard deviation, range"
+        handles = {seeds: mpl.lines.Line2D([], [], color=BLUE)} | handles_of(panels[: len(shown)])
+        legend_below(figure, handles, 3)
+        set_title(figure, f"{result.title}; {result.evaluation.split} set")
+        save_figure(figure, path)
 
 
 def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
@@ -152,7 +222,7 @@ def draw_phase1(curves: PretrainCurves, path: Path, *, title: str) -> None:
         axes.set(xlabel="Phase I epoch", ylabel="negative ELBO, β-weighted (nats)")
         margin = 0.05 * (high - low) or 0.5  # one epoch may have one loss
         axes.set_ylim(low - margin, high + margin)
-        legend_under(axes)
+        legend_below(figure, handles_of([axes]), 2)
         set_title(figure, title)
         save_figure(figure, path)
 
@@ -189,44 +259,6 @@ def draw_latent(
                 if rows.any():
                     axes.scatter(*points[rows].T, s=9, color=colour, alpha=0.7, lw=0, label=name)
             axes.set(title=meaning, xlabel="first principal axis of z", ylabel="second principal axis")
-            legend_under(axes, columns=3)
+            axes.legend()
         set_title(figure, f"{title}; {100 * share:.0f} % of the latent means' variance shown")
         save_figure(figure, path)
-
-
-def principal(z: np.ndarray) -> tuple[np.ndarray, float]:
-    """Points on their two leading principal axes, shape (N, 2), and the share of variance they show."""
-    centred = z - z.mean(0)
-    _, singular, axes = np.linalg.svd(centred, full_matrices=False)
-    points = centred @ axes[:2].T
-    if points.shape[1] == 1:
-        points = np.column_stack([points, np.zeros(len(points))])
-    return points, (singular[:2] ** 2).sum() / (singular**2).sum()
-
-
-def legend_under(axes: Axes, columns: int = 2) -> None:
-    """Put the legend of a panel below its horizontal axis, where it covers no data."""
-    extent = axes.get_window_extent()
-    below = -40 * axes.figure.dpi / 72 / extent.height  # the height of the axis' numbers and label, 40 points
-    axes.legend(
-        loc="upper left",
-        bbox_to_anchor=(0, below),
-        ncols=columns,
-        fontsize=6.5,
-        columnspacing=1,
-        handlelength=1.8,
-        borderaxespad=0,
-        borderpad=0,
-    )
-
-
-def set_title(figure: Figure, text: str) -> None:
-    """Set a title over the whole figure, wrapped to its width."""
-    figure.suptitle(textwrap.fill(text, width=int(14 * figure.get_figwidth())), fontsize=9)
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG, with the same bytes for the same figure."""
-    with atomic(path) as temporary:
-        # `savefig` draws a figure with a layout twice.
-        FigureCanvasAgg(figure).print_png(temporary, metadata={"Software": None})

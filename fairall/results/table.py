@@ -1,17 +1,19 @@
-"""Tables as data, and as Markdown, LaTeX and CSV."""
+"""Tables as data frames, and on a terminal, as Markdown, HTML, LaTeX and CSV."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pandas as pd
+import rich.table
 
 from fairall.errors import count
+from fairall.runtime.console import AnyConsole
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a cell that a spreadsheet evaluates
 # What begins markup in Markdown: backslashes where CommonMark and Python-Markdown both read them, else HTML's
@@ -33,16 +35,23 @@ LATEX = str.maketrans({
 
 @dataclass(frozen=True)
 class Cell:
-    """One value as shown."""
+    """One value as shown.
 
-    ours: str = ""  # for instance "20.3 (0.5)"
-    beside: str = ""  # the printed value and the difference from it
-    best: bool = False  # whether it is shown bold
-    marks: str = (
-        ""  # F+ or F−: significantly better or worse than the baseline; R+ or R−: than the best rival
-    )
-    tests: str = ""  # what the marks say, in words
-    outside: bool = False  # whether the printed value is outside its predictive interval
+    Attributes:
+        text: for instance `20.3 ± 0.5`.
+        beside: what it is compared with, for instance a printed value.
+        best: whether it is shown bold.
+        marks: superscript, for instance `F+` for significantly better than the baseline.
+        tests: what the marks say, in words.
+        outside: whether the printed value is outside its predictive interval.
+    """
+
+    text: str = ""
+    beside: str = ""
+    best: bool = False
+    marks: str = ""
+    tests: str = ""
+    outside: bool = False
 
 
 class Row(NamedTuple):
@@ -50,7 +59,7 @@ class Row(NamedTuple):
 
     group: str
     name: str  # for instance a method
-    cells: list[Cell]
+    cells: Sequence[Cell | str]
 
 
 @dataclass(frozen=True)
@@ -77,44 +86,68 @@ class Item:
 
     @property
     def shown(self) -> bool:
-        """Whether any of its runs is finished."""
+        """Whether there is something to show."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table(Item):
-    """A table, without rows where all of its runs are missing."""
+    """A table of a page.
 
-    columns: Sequence[str]  # headings of the cells
-    rows: Sequence[Row]
-    records: Sequence[Mapping[str, Any]]  # one per value in plain units, with more detail, for the CSV
-    setting: str = ""  # initial policy and protocol, where values stand beside printed ones of the same kind
+    Attributes:
+        frame: what is shown: `Cell` or text, indexed by group and name of the row (see `frame_of`).
+        records: for the CSV file: a row per value in plain units, with more detail.
+        setting: initial policy and protocol, where values stand beside printed ones of the same kind.
+    """
+
+    frame: pd.DataFrame
+    records: pd.DataFrame
+    setting: str = ""
 
     @property
     def shown(self) -> bool:
         """Whether it has rows."""
-        return bool(self.rows)
+        return len(self.frame) > 0
 
 
-def plus_minus(mean: float, std: float | None) -> str:
-    """A mean and its deviation ×100, as the paper prints them.
+def frame_of(
+    columns: Sequence[str], rows: Iterable[Row | tuple[str, str, Sequence[Cell | str]]]
+) -> pd.DataFrame:
+    """The frame of a `Table`.
+
+    Args:
+        columns: headings of the cells.
+        rows: of the table.
+    """
+    rows = list(rows)
+    index = pd.MultiIndex.from_tuples([(group, name) for group, name, _ in rows], names=["group", "name"])
+    cells = [list(cells) for _, _, cells in rows]
+    return pd.DataFrame(cells, index=index, columns=list(columns), dtype=object)
+
+
+def records_of(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Records of a `Table`; whole numbers stay so in columns with gaps."""
+    return pd.DataFrame(list(records), dtype=object)
+
+
+def without_empty(frame: pd.DataFrame) -> pd.DataFrame:
+    """A frame without the columns in which no cell has a text.
 
     Examples:
-        >>> plus_minus(0.203, 0.005)
-        '20.3 (0.5)'
+        >>> list(without_empty(pd.DataFrame({"mean": ["0.2", "0.1"], "paper": ["", ""]})).columns)
+        ['mean']
     """
-    return hundredfold(mean) + ("" if std is None else f" ({hundredfold(std)})")
+    if not len(frame):
+        return frame
+    return frame.loc[:, [any(_text(cell) for cell in frame[name]) for name in frame.columns]]
 
 
-def hundredfold(value: float) -> str:
-    """A number ×100 with one decimal, as the paper prints them.
-
-    Examples:
-        >>> hundredfold(-0.203), hundredfold(-0.0001)
-        ('−20.3', '0.0')
-    """
-    shown = f"{100 * value:.1f}"
-    return "0.0" if shown == "-0.0" else shown.replace("-", "−")
+def _text(cell: Cell | str) -> str:
+    """A cell as plain text."""
+    if isinstance(cell, str):
+        return cell
+    beside = f"({cell.beside})" if cell.beside else ""
+    return " ".join(filter(None, (cell.text + "*" * cell.best, cell.marks, beside)))
 
 
 class Markdown(str):
@@ -153,74 +186,86 @@ def address(path: str) -> Markdown:
     return Markdown(quote(path))
 
 
-def without_empty(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows without the columns in which no row has a value.
-
-    Examples:
-        >>> without_empty(["measure", "mean", "paper"], [["utility", "0.2", ""], ["dpu", "0.1", ""]])
-        (['measure', 'mean'], [['utility', '0.2'], ['dpu', '0.1']])
-    """
-    filled = [any(column) for column in zip(*rows, strict=True)] or [True] * len(head)
-    return list(compress(head, filled)), [list(compress(row, filled)) for row in rows]
-
-
-def markdown_rows(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Markdown:
+def markdown_rows(head: Sequence[object], rows: Iterable[Sequence[object]]) -> Markdown:
     """Headings and rows as a table in Markdown."""
     first, *others = (f"| {' | '.join(map(escaped, row))} |" for row in (head, *rows))
     return Markdown("\n".join([first, "|---" * len(head) + "|", *others]))
 
 
-def markdown(table: Table) -> Markdown:
+def to_markdown(table: Table) -> Markdown:
     """A table as Markdown, with title, note, and a line on what is missing."""
 
-    def shown(cell: Cell) -> Markdown:
-        ours = f"**{escaped(cell.ours)}**" if cell.best else escaped(cell.ours)
+    def shown(cell: Cell | str) -> Markdown:
+        if isinstance(cell, str):
+            return escaped(cell)
+        ours = f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
         beside = f"*{escaped(cell.beside)}*" if cell.beside else ""
         return Markdown(" ".join(filter(None, (ours, escaped(cell.marks), beside))))
 
-    rows = [[row.group, row.name, *map(shown, row.cells)] for row in table.rows]
+    rows = [[*index, *map(shown, cells)] for index, *cells in table.frame.itertuples()]
     lines = [f"### {escaped(table.title)}", "", escaped(table.note), ""]
-    lines.append(markdown_rows(["", "", *table.columns], rows))
+    lines.append(markdown_rows(["", "", *table.frame.columns], rows))
     if table.lacking.commands:
         names = ", ".join(dict.fromkeys(name for name, _ in table.lacking.commands))
         lines += ["", escaped(f"{table.lacking}: {names}.")]
     return Markdown("\n".join(lines) + "\n")
 
 
-def latex(table: Table) -> str:
+def to_html(table: Table) -> str:
+    """The frame of a table as HTML, rows of a group together."""
+
+    def shown(cell: Cell | str) -> str:
+        if isinstance(cell, str):
+            return escape(cell)
+        text = f"<b>{escape(cell.text)}</b>" if cell.best else escape(cell.text)
+        marks = f'<sup title="{escape(cell.tests)}">{escape(cell.marks)}</sup>' if cell.marks else ""
+        kind = ' class="outside"' if cell.outside else ""
+        return text + marks + (f"<i{kind}>{escape(cell.beside)}</i>" if cell.beside else "")
+
+    frame = table.frame.map(shown).rename_axis(index=[None, None])
+    style = frame.style.format_index(escape, axis=0).format_index(escape, axis=1)
+    return style.to_html(table_uuid=table.key, cell_ids=False, exclude_styles=True)
+
+
+def to_latex(table: Table) -> str:
     r"""A `table*` environment for a document that uses booktabs and graphicx.
 
     Groups are separated by rules; the table is scaled down to the width of the text where it is wider.
     """
 
-    def shown(cell: Cell) -> str:
-        ours = cell.ours.translate(LATEX)
+    def shown(cell: Cell | str) -> str:
+        if isinstance(cell, str):
+            return cell.translate(LATEX)
+        ours = cell.text.translate(LATEX)
         marks = rf"\textsuperscript{{{cell.marks.translate(LATEX)}}}" if cell.marks else ""
         beside = rf" \textit{{{cell.beside.translate(LATEX)}}}" if cell.beside else ""
         return (rf"\textbf{{{ours}}}" if cell.best else ours) + marks + beside
 
-    rows, group = [], None
-    for row in table.rows:
-        rule = "" if group in (None, row.group) else "\\midrule\n"
-        first = "" if row.group == group else rule + row.group.translate(LATEX)
-        rows.append([first, row.name.translate(LATEX), *map(shown, row.cells)])
-        group = row.group
-    frame = pd.DataFrame(rows, columns=["", " ", *(column.translate(LATEX) for column in table.columns)])
-    tabular = frame.style.hide(axis="index").to_latex(column_format="l" * frame.shape[1], hrules=True)
+    rows, last = [], None
+    for (group, name), *cells in table.frame.itertuples():
+        rule = "" if last in (None, group) else "\\midrule\n"
+        first = "" if group == last else rule + group.translate(LATEX)
+        rows.append([first, name.translate(LATEX), *map(shown, cells)])
+        last = group
+    columns = ["", " ", *(column.translate(LATEX) for column in table.frame.columns)]
+    style = pd.DataFrame(rows, columns=columns).style.hide(axis="index")
+    tabular = style.to_latex(column_format="l" * len(columns), hrules=True)
     missing = f" {table.lacking}." if table.lacking.commands else ""
-    return "\n".join([
-        r"\begin{table*}[t]",
-        r"\centering\small",
-        rf"\caption{{{f'{table.title}. {table.note}{missing}'.translate(LATEX)}}}",
-        rf"\label{{tab:{table.key.replace('_', '-')}}}",
-        r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
-        tabular.strip() + "}",
-        r"\end{table*}",
-        "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            r"\begin{table*}[t]",
+            r"\centering\small",
+            rf"\caption{{{f'{table.title}. {table.note}{missing}'.translate(LATEX)}}}",
+            rf"\label{{tab:{table.key.replace('_', '-')}}}",
+            r"\resizebox{\ifdim\width>\textwidth\textwidth\else\width\fi}{!}{%",
+            tabular.strip() + "}",
+            r"\end{table*}",
+            "",
+        ]
+    )
 
 
-def comma_separated(table: Table) -> str:
+def to_csv(table: Table) -> str:
     """The records of a table as CSV, a line per value, in plain units.
 
     Texts that a spreadsheet would evaluate as a formula start with an apostrophe (OWASP, CSV injection).
@@ -229,6 +274,38 @@ def comma_separated(table: Table) -> str:
     def harmless(value: object) -> object:
         return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
-    records = [{key: harmless(value) for key, value in record.items()} for record in table.records]
-    # As objects, since a column of whole numbers with gaps would become floats.
-    return pd.DataFrame(records, dtype=object).to_csv(index=False, lineterminator="\n")
+    return table.records.astype(object).map(harmless).to_csv(index=False, lineterminator="\n")
+
+
+def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", first: str = "") -> None:
+    """Print a frame on the terminal, without empty columns; cells are right-aligned, the index is not.
+
+    Args:
+        frame: of `Cell` or text.
+        title: above it.
+        caption: below it.
+        first: heading of the index.
+    """
+    frame = without_empty(frame)
+    grid = rich.table.Table(
+        title=title or None, title_justify="left", caption=caption or None, caption_justify="left"
+    )
+    grid.add_column(first)
+    for name in frame.columns:
+        texts = any(re.match(r"[^\W\d_]", _text(cell)) for cell in frame[name])
+        grid.add_column(str(name), justify="left" if texts else "right")
+    for name, *cells in frame.itertuples():
+        grid.add_row(str(name), *map(_text, cells))
+    AnyConsole().print_table(grid)
+
+
+def print_table(table: Table) -> None:
+    """Print a table group by group, with its title and note."""
+    console = AnyConsole()
+    console.print(table.title, style="bold")
+    console.print(f"{table.note.replace('Bold:', '*:')}\n")
+    for group, frame in table.frame.groupby(level=0, sort=False):
+        print_frame(frame.droplevel(0), title=str(group))
+    if table.lacking.commands:
+        console.print(f"{table.lacking}.")
+    console.print()

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import groupby
-from operator import attrgetter
-from typing import Any
 
+import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-from rich.table import Column, Table
+from rich.table import Column
 
 from fairall.data.table import group_name
-from fairall.metrics import Quantity
+from fairall.metrics import LATENT
 from fairall.models.learner import ProgressCallback
-from fairall.results.latent_quality import BOUNDS
-from fairall.results.numbers import interval_text, mean_and_std
-from fairall.results.table import Cell, without_empty
-from fairall.results.table import Table as Item
+from fairall.results.format import interval, mean_std, number
+from fairall.results.result import GROUPS, Result
+from fairall.results.table import print_frame
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
 
@@ -73,124 +70,64 @@ class Display:
         """Print one line of plain text."""
         self._console.print(text, soft_wrap=True)
 
-    def result(
-        self, title: str, summary: dict[str, Any], paper: dict[str, tuple[float, float]], window: list[int]
-    ) -> None:
-        """Print the measures of a summary, beside those of accepting everybody and the paper's.
-
-        Drawn decisions (`_sampled`) are shown where the paper prints the measure.
-        """
-        table = Table(title=title, title_justify="left", caption_justify="left")
-        accept_all, rows = summary["references"]["accept_all"], []
-        for name in (*shown_measures(summary["measures"], paper), *BOUNDS):
-            measure = summary["aggregate"].get(name)
-            if measure is not None:
-                scale = 1 if name in BOUNDS else 100
-                printed, reference = paper.get(name.removesuffix("_sampled")), accept_all.get(name)
-                rows.append(
-                    [
-                        name,
-                        mean_and_std(measure["mean"], measure["std"], scale),
-                        interval_text(measure["interval"], scale),
-                        "" if reference is None else mean_and_std(reference["mean"], None, scale),
-                        "" if printed is None else mean_and_std(*printed, scale, digits=1),
-                    ]
-                )
-        names = [row[0] for row in rows]
-        latent = ", latent_* in plain units" if any(name in BOUNDS for name in names) else ""
+    def result(self, result: Result) -> None:
+        """Print the measures of a result, beside those of accepting everybody and the paper's."""
+        if self._console.quiet:
+            return
+        rows, shown = result.rows(), {}
+        for name, row in rows.iterrows():
+            scale = 1 if name in LATENT else 100
+            shown[name] = {
+                "mean ± std": mean_std(row["mean"], row["std"], scale=scale, digits=2),
+                "95 % interval": interval(row["low"], row["high"], scale=scale, digits=2),
+                "accept\nall": number(row["accept_all"], scale, 2),
+                "paper": mean_std(row["paper_mean"], row["paper_std"], scale=scale),
+            }
+        latent = ", latent_* in plain units" if any(name in LATENT for name in rows.index) else ""
         drawn = "; _sampled: from drawn decisions, as the paper's mean_ and tv_ are"
-        table.caption = (
-            f"×100{latent}. mean_ and tv_: mean and temporal variation over t in {window}"
-            f"{drawn if any(name.endswith('_sampled') for name in names) else ''}. 95 % interval: of the "
-            "mean over seeds, by Student's t. accept all: of accepting everybody of the same people; "
-            f"accepting nobody gives 0. {_known_labels(summary['references'])}{noise(summary)}"
+        caption = (
+            f"×100{latent}. mean_ and tv_: mean and temporal variation over t in {list(result.window)}"
+            f"{drawn if any(name.endswith('_sampled') for name in rows.index) else ''}. 95 % interval: of "
+            "the mean over seeds, by Student's t. accept all: of accepting everybody of the same people; "
+            f"accepting nobody gives 0. {known_labels(result)}{noise(result)}"
         )
-        columns, rows = without_empty(
-            ("measure", "mean ± std", "95 % interval", "accept\nall", "paper"), rows
-        )
-        for column in columns:
-            table.add_column(column, justify="left" if column == "measure" else "right")
-        for row in rows:
-            table.add_row(*row)
-        self._console.print_table(table)
+        frame = pd.DataFrame.from_dict(shown, orient="index")
+        print_frame(frame, title=result.title, caption=caption, first="measure")
 
 
-def print_table(table: Item) -> None:
-    """Print a table of a page, group by group, with its title and note."""
-    console = AnyConsole()
-    console.print(table.title, style="bold")
-    console.print(f"{table.note.replace('Bold:', '*:')}\n")
-    for group, rows in groupby(table.rows, key=attrgetter("group")):
-        grid = Table(title=group or None, title_justify="left")
-        shown = [[row.name, *map(_in_a_cell, row.cells)] for row in rows]
-        columns, shown = without_empty(["", *table.columns], shown)
-        for place, column in enumerate(columns):
-            grid.add_column(column, justify="right" if place and column != "folder" else "left")
-        for row in shown:
-            grid.add_row(*row)
-        console.print_table(grid)
-    if table.lacking.commands:
-        console.print(f"{table.lacking}.")
-    console.print()
-
-
-def _in_a_cell(cell: Cell) -> str:
-    beside = f"({cell.beside})" if cell.beside else ""
-    return " ".join(filter(None, (cell.ours + "*" * cell.best, cell.marks, beside)))
-
-
-def shown_measures(measures: Mapping[str, Any], paper: Container[str]) -> list[str]:
-    """Names of the rows of a run's table: measures of applicants, then the temporal ones of the policy."""
-    names = [name for name, plain in measures.items() if plain["of"] == "applicants"]
-    for name, plain in measures.items():
-        if plain["of"] == "policy":
-            measure = Quantity.from_plain(name, plain)
-            temporal = [measure.mean().name, measure.variation().name]
-            names += [*temporal, *(f"{name}_sampled" for name in temporal if name in paper)]
-    return names
-
-
-def _known_labels(references: Mapping[str, Any]) -> str:
+def known_labels(result: Result) -> str:
     """A sentence on the classifier that knows every label, empty where it was not measured."""
     said = []
     for policy in ("oracle", "oracle_fair"):
-        found = {name: references.get(policy, {}).get(name) for name in ("mean_utility", "mean_dpu")}
+        found = {name: result.reference(policy, name) for name in ("mean_utility", "mean_dpu")}
         if not all(found.values()):  # no DPU where a group is absent
             return ""
-        said.append(" and ".join(f"{name} {100 * one['mean']:.2f}" for name, one in found.items()))
+        said.append(
+            " and ".join(f"{name} {number(one.mean, digits=2)}" for name, one in found.items() if one)
+        )
     return (
         f"A classifier fitted to every training label has {said[0]}, with parity of the training people "
         f"{said[1]}. "
     )
 
 
-def noise(summary: Mapping[str, Any]) -> str:
-    """A sentence on the noise of the evaluation people, which intervals over seeds do not include.
-
-    Args:
-        summary: of a run.
-    """
-    evaluation = summary["evaluation"]
-    split, people = evaluation["split"], evaluation["people"]
-    error = evaluation["utility_standard_error"]
-    if error is None:
-        return f"Measured on {people} {split} people."
+def noise(result: Result) -> str:
+    """A sentence on the noise of the evaluation people, which intervals over seeds do not include."""
+    of = result.evaluation
+    if of.utility_standard_error is None:
+        return f"Measured on {of.people} {of.split} people."
     worth = ""
-    if evaluation["labelled"] < people:
-        worth = (
-            f" ({evaluation['labelled']} labels, worth {evaluation['effective_sample_size']:.0f} equally "
-            "weighted ones)"
-        )
+    if of.labelled < of.people:
+        worth = f" ({of.labelled} labels, worth {of.effective_sample_size:.0f} equally weighted ones)"
     said = (
-        f"Noise of the evaluation people, which these intervals leave out: {people} {split} people{worth} "
-        f"give the utility a standard error of {100 * error:.1f}"
+        f"Noise of the evaluation people, which these intervals leave out: {of.people} {of.split} "
+        f"people{worth} give the utility a standard error of {number(of.utility_standard_error)}"
     )
-    of_dpu = evaluation["dpu_standard_error"]
-    if of_dpu is None:
+    if of.dpu_standard_error is None:
         return f"{said}."
-    groups = [(s, summary["groups"][name]) for s, name in ((-1, "disadvantaged"), (1, "advantaged"))]
-    sizes = " and ".join(f"{of['people'][split]} with {group_name(s, of['values'])}" for s, of in groups)
+    groups = [(GROUPS[name], result.groups[name]) for name in ("disadvantaged", "advantaged")]
+    sizes = " and ".join(f"{one.people[of.split]} with {group_name(s, one.values)}" for s, one in groups)
     return (
-        f"{said} and the DPU one of {100 * of_dpu:.1f}, from {sizes}: a policy with parity on other people "
-        "need not have it on these."
+        f"{said} and the DPU one of {number(of.dpu_standard_error)}, from {sizes}: a policy with parity on "
+        "other people need not have it on these."
     )

@@ -27,9 +27,7 @@ FURTHER_OUTPUTS = ("measures", "decisions")
 # Folders and files of the package whose code determines the numbers of a result. Values in config/ enter an
 # identity with the configuration, those in files of data/ with the data.
 COMPUTING = """
-    data nn models worlds online metrics.py policy.py randomness.py results/decisions.py results/groups.py
-    results/latent_quality.py results/references.py results/selection.py results/summary.py
-    results/write.py runtime/process.py
+    data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
 """.split()
 # Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")

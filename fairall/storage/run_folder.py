@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -210,14 +209,6 @@ class RunFolder:
         with atomic(self.file(DECISIONS)) as temporary, temporary.open("w", newline="") as file:
             for i, table in enumerate(tables):
                 table.to_csv(file, index=False, header=i == 0)
-
-    def write_summary(self, summary: dict[str, Any]) -> None:
-        """Write summary.json."""
-        self.write_text("summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
-
-    def read_summary(self) -> dict[str, Any]:
-        """Read summary.json."""
-        return json.loads((self.path / "summary.json").read_text())
 
     def finish(self) -> None:
         """Mark the result as complete: write DONE, the checksums of its files as `sha256sum` lists them.

@@ -43,7 +43,7 @@ def _sync(overrides: Sequence[str]) -> int:
     """Log the runs; return the exit code, 1 where a run could not be logged."""
     from fairall.config.compose import compose_config, plain_tracking
     from fairall.errors import FairAllError, count
-    from fairall.results.finished import collect, read_run
+    from fairall.results.runs import load, load_results
     from fairall.storage.run_folder import RunFolder
     from fairall.tracking.outbox import Outbox
 
@@ -55,10 +55,10 @@ def _sync(overrides: Sequence[str]) -> int:
     composed = compose_config(*overrides)
     elsewhere = plain_tracking(composed)
     outputs = composed.outputs_dir
-    collection = collect(Path(outputs) / "runs")
+    collection = load_results(Path(outputs) / "runs")
     for path, reason in collection.left_out:
         print(f"Left out: {path}: {reason}")
-    tracked = [run for run in collection.runs if run.config["tracking"]["enabled"]]
+    tracked = [run for run in collection.results if run.config["tracking"]["enabled"]]
     moved = any(word.startswith("tracking.") for word in overrides)
     sent, failed = 0, 0
     for run in tracked:
@@ -67,7 +67,7 @@ def _sync(overrides: Sequence[str]) -> int:
             config["tracking"] = elsewhere | {"register": run.config["tracking"]["register"]}
         try:
             with RunFolder(run.path).locked(log=print):
-                read_run(run.path)  # again: another process may have restarted it
+                load(run.path)  # again: another process may have restarted it
                 outbox = Outbox(config, run.path, print)
                 sent += outbox.send()
                 for sentence in outbox.register():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from fairall.results.card import ESSENTIAL, measure_table
 from fairall.results.interpretable import CAUTION
-from fairall.results.model_card import ESSENTIAL, measure_table
+from fairall.results.result import Result
 from fairall.results.table import address, escaped
-from fairall.results.title import run_title
 from fairall.storage.run_folder import CARD
 
 NOTE_TAG = "mlflow.note.content"  # description of an experiment or a run, Markdown
@@ -62,21 +61,20 @@ def experiment_page(experiment: str) -> str:
     return f"#/experiments/{experiment}/runs?viewStateShareKey={VIEW}&{TRAINING}"
 
 
-def note_of_run(config: dict[str, Any], summary: dict[str, Any], experiment: str, run: str) -> str:
+def note_of_run(result: Result, experiment: str, run: str) -> str:
     """Description of a run: warnings, main measures, figure and links to its artifacts.
 
     Args:
-        config: of the run, as plain containers.
-        summary: summary.json of the run.
+        result: of the run.
         experiment: MLflow id.
         run: MLflow id.
     """
     files = (CARD, "figures/learning.png", "metrics.csv", "summary.json", "config.yaml")
     links = [_link(experiment, run, path) for path in files]
     # Links first: long notes are folded.
-    lines = [f"{escaped(run_title(config))}. {', '.join(links)}.", ""]
-    lines += [f"- **Warning**: {escaped(warning)}." for warning in summary["warnings"]]
-    lines += ["", "Measures ×100:", "", measure_table(config, summary, ESSENTIAL)]
+    lines = [f"{escaped(result.title)}. {', '.join(links)}.", ""]
+    lines += [f"- **Warning**: {escaped(warning)}." for warning in result.warnings]
+    lines += ["", "Measures ×100:", "", measure_table(result, ESSENTIAL)]
     return "\n".join(lines)[:MAX_NOTE]
 
 

@@ -15,10 +15,11 @@ from fairall.data.people_reader import PeopleReader
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.interpretable import marked
+from fairall.results.result import Result
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
-from fairall.storage.run_folder import CARD, DECISIONS, FILES
+from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
 from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, equal, log_folder
 from fairall.tracking.metrics import log_points
 from fairall.tracking.page import NOTE_TAG, PRESET_TAG, note_of_run
@@ -164,19 +165,17 @@ class RunLogger:
             folder: the run's folder, finished.
             cpu_seconds: of the process that computed the result, if known.
         """
-        table = pd.read_csv(folder / "metrics.csv")
-        summary = json.loads((folder / "summary.json").read_text())
+        result = Result.read(RunFolder(folder))
+        table = result.steps
         now = int(time.time() * 1000)
         curves = table.drop(columns="seed").groupby("time_step").mean().reset_index()
         totals = {
-            f"summary.{name}.{part}": values[part]
-            for name, values in summary["aggregate"].items()
-            if values is not None
+            f"summary.{name}.{part}": row[part]
+            for name, row in result.aggregate.iterrows()
             for part in ("mean", "std")
         }
         self._log_metrics(parent, curves, totals | {"cpu_seconds": cpu_seconds}, now)
-        for of_seed in reversed(summary["per_seed"]):  # MLflow lists the newest first
-            seed = of_seed["seed"]
+        for seed in reversed(result.seeds):  # MLflow lists the newest first
             tags = {
                 "mlflow.parentRunId": parent,
                 "mlflow.runName": marked(f"seed {seed}", self._config),
@@ -185,16 +184,16 @@ class RunLogger:
             }
             nested = self._client.create_run(self.experiment, tags=tags | self._tags).info.run_id
             self._client.log_param(nested, "seed", seed)
-            own = {f"summary.{name}": value for name, value in of_seed.items() if name != "seed"}
+            own = {f"summary.{name}": value for name, value in result.per_seed.loc[seed].items()}
             self._log_metrics(nested, table[table["seed"] == seed].drop(columns="seed"), own, now)
             self._client.set_terminated(nested, "FINISHED")
         for name in (*FILES, DECISIONS):
             if (folder / name).exists():
                 self._client.log_artifact(parent, str(folder / name))
         log_folder(self._client, parent, folder / "figures", "figures")
-        self._client.set_tag(parent, NOTE_TAG, note_of_run(self._config, summary, self.experiment, parent))
-        self._log_data(parent, summary["data"]["fingerprint"])
-        self._log_policy(parent, folder, [of_seed["seed"] for of_seed in summary["per_seed"]])
+        self._client.set_tag(parent, NOTE_TAG, note_of_run(result, self.experiment, parent))
+        self._log_data(parent, result.fingerprint)
+        self._log_policy(parent, folder, result.seeds)
 
     def _log_data(self, run: str, fingerprint: str) -> None:
         """Log name, digest and source of the data as an input of the run; the people are not logged."""
@@ -234,7 +233,11 @@ class RunLogger:
             for step, value in zip(curves["time_step"].tolist(), curves[name].tolist(), strict=True)
             if value == value
         ]
-        points += [(allowed(name), float(value), 0) for name, value in totals.items() if value is not None]
+        points += [
+            (allowed(name), float(value), 0)
+            for name, value in totals.items()
+            if value is not None and value == value
+        ]
         log_points(self._store, run, points, now)
 
 

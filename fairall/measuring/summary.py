@@ -13,7 +13,7 @@ from torch import Tensor
 from fairall import metrics
 from fairall.metrics import STANDARD, Measure
 from fairall.online.history import Recorded
-from fairall.results.latent_quality import BOUNDS
+from fairall.results.result import spreads
 
 BLOCK = 1 << 21  # decisions of which measures are computed at once
 
@@ -81,8 +81,8 @@ def summarise(
     window: tuple[int, int],
     further: Mapping[str, np.ndarray],
     measures: Sequence[Measure] = STANDARD,
-) -> dict[str, Any]:
-    """Measures of a run: per seed, and their mean, standard deviation and interval over seeds.
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Measures of a whole run, per seed and over seeds.
 
     Args:
         table: see `measure_table`.
@@ -91,11 +91,8 @@ def summarise(
         measures: of the table.
 
     Returns:
-        `measures`: label, unit, better direction and bounds by name. `per_seed`: a list with one dict per
-        seed. `aggregate`: by name the mean, std and interval over the seeds that have not diverged, or None
-        where the data do not allow it. Plain units, not ×100.
+        `Result.per_seed` and `Result.aggregate`, which is over the seeds that have not diverged.
     """
-    seeds = table["seed"].unique()
     by_step = {
         name: table.pivot(index="time_step", columns="seed", values=name) for name in table.columns[2:]
     }
@@ -107,20 +104,12 @@ def summarise(
             values[quantity.mean().name] = metrics.temporal_mean(series, window).numpy()
     values |= further
 
-    bounds = {quantity.name: quantity.bounds for quantity in metrics.summaries(measures)} | BOUNDS
-    aggregate: dict[str, Any] = {}
+    bounds = {quantity.name: quantity.bounds for quantity in metrics.summaries(measures)} | metrics.LATENT
     sound = by_step["utility"].iloc[-1].notna().to_numpy()
-    for name, of_seeds in values.items():
-        spread = metrics.Spread.over_seeds(of_seeds[sound], bounds=bounds.get(name, metrics.UNBOUNDED))
-        aggregate[name] = None if spread is None else vars(spread)
-    per_seed = [
-        {"seed": int(seed)} | {name: _number(of_seeds[k]) for name, of_seeds in values.items()}
-        for k, seed in enumerate(seeds)
-    ]
-    described = {measure.name: measure.to_plain() for measure in measures}
-    return {"measures": described, "aggregate": aggregate, "per_seed": per_seed}
-
-
-def _number(value: float) -> float | None:
-    """A float that JSON can hold."""
-    return float(value) if np.isfinite(value) else None
+    aggregate = {
+        name: metrics.Spread.over_seeds(of_seeds[sound], bounds=bounds.get(name, metrics.UNBOUNDED))
+        for name, of_seeds in values.items()
+    }
+    columns = {name: np.asarray(of_seeds, dtype=float) for name, of_seeds in values.items()}
+    per_seed = pd.DataFrame(columns, index=pd.Index(table["seed"].unique(), name="seed"))
+    return per_seed.where(np.isfinite(per_seed)), spreads(aggregate)

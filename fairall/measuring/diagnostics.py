@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+
+import pandas as pd
 
 from fairall.config.schema import Config
 from fairall.data.people import Decided
@@ -31,28 +32,24 @@ def warm_up_warnings(decided: Decided) -> list[str]:
     return [f"the initial policy accepted nobody of the {n} of the warm-up, which therefore had no labels"]
 
 
-def warnings_of(per_seed: list[dict[str, Any]], config: Config, *, learns: bool) -> list[str]:
+def warnings_of(per_seed: pd.DataFrame, config: Config, *, learns: bool) -> list[str]:
     """A line for every kind of problem, with its seeds.
 
     Args:
-        per_seed: of `summary.summarise`.
+        per_seed: `Result.per_seed`.
         config: of the run; the guards in use are named.
         learns: whether the method learns (`Learner.learns`); of another, constant decisions are no problem.
     """
-    sound = [seed for seed in per_seed if seed["effective_utility"] is not None]
-    readable = [seed for seed in sound if (seed.get("latent_label_auc") or 0.0) > READABLE]
+    diverged = per_seed["effective_utility"].isna()
+    sound = per_seed[~diverged]
 
-    def seeds(
-        name: str, is_problem: Callable[[float], bool], among: list[dict[str, Any]] = sound
-    ) -> str | None:
-        return _named([seed for seed in among if seed.get(name) is not None and is_problem(seed[name])])
+    def seeds(name: str, is_problem: Callable[[pd.Series], pd.Series]) -> str | None:
+        return _named(sound.index[is_problem(sound[name])]) if name in sound else None
 
     lines = []
-    diverged = [seed for seed in per_seed if seed not in sound]
-    in_phase1 = [seed for seed in diverged if seed.get("phase1_best_epoch") == 0]
-    later = [seed for seed in diverged if seed not in in_phase1]
-    for who, key in ((_named(in_phase1), "phase1.learning_rate"), (_named(later), "learning_rate")):
-        if who:
+    in_phase1 = diverged & (per_seed["phase1_best_epoch"] == 0 if "phase1_best_epoch" in per_seed else False)
+    for rows, key in ((in_phase1, "phase1.learning_rate"), (diverged & ~in_phase1, "learning_rate")):
+        if who := _named(per_seed.index[rows]):
             lines.append(
                 f"{who} diverged: propensities are no numbers; not in means over seeds; lower model.{key}"
             )
@@ -76,15 +73,15 @@ def warnings_of(per_seed: list[dict[str, Any]], config: Config, *, learns: bool)
     if who := seeds("latent_variance_gap", lambda gap: gap > APART):
         lines.append(f"{who} use other latent axes for one group than for the other (latent_variance_gap)")
     # The sign is noise where the label can hardly be predicted from z.
-    if who := seeds("latent_label_agreement", lambda cosine: cosine < OPPOSED, readable):
-        lines.append(
-            f"{who} read the label from z with opposite signs in the groups (latent_label_agreement)"
-        )
+    if "latent_label_auc" in sound:
+        sound = sound[sound["latent_label_auc"] > READABLE]
+        if who := seeds("latent_label_agreement", lambda cosine: cosine < OPPOSED):
+            lines.append(
+                f"{who} read the label from z with opposite signs in the groups (latent_label_agreement)"
+            )
     return lines
 
 
-def _named(seeds: list[dict[str, Any]]) -> str | None:
+def _named(seeds: pd.Index) -> str | None:
     """How many seeds and which, as text; None for none."""
-    return (
-        f"{count(len(seeds), 'seed')} ({', '.join(str(seed['seed']) for seed in seeds)})" if seeds else None
-    )
+    return f"{count(len(seeds), 'seed')} ({', '.join(map(str, seeds))})" if len(seeds) else None

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import torch
 
 from fairall.data.features import Kind, Schema
 from fairall.data.people import People
-from fairall.metrics import SHARE, UNBOUNDED
 from fairall.models.learner import Learner
 
 # sklearn is imported in functions: it takes most of a second, and methods without a latent do not need it.
 ENOUGH = 10_000  # training people of a regression on a latent of some tens of dimensions
-# Least and greatest possible values, by name. The estimate of the mutual information can be below 0.
-BOUNDS = {
-    "latent_s_auc": SHARE,
-    "latent_s_balanced_accuracy": SHARE,
-    "latent_label_auc": SHARE,
-    "latent_label_balanced_accuracy": SHARE,
-    "latent_variance_gap": (0.0, math.inf),
-    "latent_label_agreement": (-1.0, 1.0),
-    "latent_ground_truth_information": UNBOUNDED,
-    "latent_s_dependence": (0.0, math.inf),
-}
 
 
 def representation_measures(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.data.people import People
+from fairall.measuring.latent_quality import ENOUGH, readability
 from fairall.metrics import weighted_mean
 from fairall.models.classifier import IPSClassifier
 from fairall.models.elbo import reparameterize
@@ -19,7 +20,6 @@ from fairall.models.objectives import cost_sensitive_cross_entropy
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import SeedStreams
-from fairall.results.latent_quality import ENOUGH, readability
 
 LATENT_SELECTION = ["reconstruction_loss", "latent_s_dependence"]
 SELECTION = ["classification_loss", *LATENT_SELECTION]

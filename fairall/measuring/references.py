@@ -5,28 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.choices import shown
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
+from fairall.measuring.summary import measure_table, summarise
 from fairall.models.oracle import Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
 from fairall.randomness import SeedStreams
-from fairall.results.summary import measure_table, summarise
 from fairall.worlds.world import World
 
-# Policies that every run is compared with, as tables and figures name them.
-REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
 CONSTANT = {"accept_all": 1.0, "reject_all": 0.0}
 
 
 def reference_histories(training: Training) -> dict[str, Recorded]:
-    """Decisions of the policies of `REFERENCES` on applicants and evaluation people of a run, at its cost.
+    """Decisions of the reference policies on applicants and evaluation people of a run, at its cost.
 
     The oracles are fitted to the training rows, and omitted where `Oracle.fit` is not possible. Where labels
     or people move, they know how: P(ỹ | x, s) and the rates of parity are those of the time step. Places go
@@ -63,24 +60,21 @@ def reference_histories(training: Training) -> dict[str, Recorded]:
 
 def references(
     histories: Mapping[str, Recorded], training: Training, window: tuple[int, int]
-) -> dict[str, dict[str, Any]]:
-    """Measures of reference policies.
+) -> pd.DataFrame:
+    """Measures of reference policies, `Result.references`.
 
     Args:
         histories: of `reference_histories`.
         training: of the run.
         window: t1 and t2 of the temporal measures.
-
-    Returns:
-        By name, the `aggregate` of `summarise`.
     """
     evaluation, measures = training.evaluation, training.evaluation.measures
     oracle = oracle_decisions(histories)
     aggregates = {}
     for name, recorded in histories.items():
         table = measure_table(recorded, evaluation.seeds, evaluation.cost, measures, oracle)
-        aggregates[name] = summarise(table, window=window, further={}, measures=measures)["aggregate"]
-    return aggregates
+        _, aggregates[name] = summarise(table, window=window, further={}, measures=measures)
+    return pd.concat(aggregates, names=["policy", "measure"])
 
 
 def oracle_decisions(histories: Mapping[str, Recorded]) -> Tensor | None:

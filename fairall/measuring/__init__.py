@@ -1,0 +1,1 @@
+"""Measures of a run: what its identity covers besides training."""

@@ -1,0 +1,159 @@
+"""Model cards of learnt policies, as Markdown (Mitchell et al. 2019, Model Cards for Model Reporting)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import fairall
+from fairall.config.choices import description, shown
+from fairall.config.paths import configuration_root
+from fairall.data.table import group_name
+from fairall.metrics import LATENT
+from fairall.results.format import interval, mean_interval, mean_std, number
+from fairall.results.interpretable import CAUTION
+from fairall.results.result import Group, Result
+from fairall.results.table import Markdown, code, markdown_rows
+from fairall.results.terminal import noise
+
+OWN = [
+    "Whether the label means what the decision is for, and who is missing from the table because of past "
+    "decisions, was not checked by fairall.",
+]
+ESSENTIAL = (
+    "effective_utility", "effective_dpu", "mean_utility", "mean_dpu", "mean_acceptance",
+    "mean_equal_opportunity",
+)  # fmt: skip
+SIGNS = {"advantaged": 1, "disadvantaged": -1, "all": 0}  # in the order of tables
+
+
+def model_card(result: Result, identity: str) -> str:
+    """The card of a finished run; the same text for the same arguments.
+
+    Args:
+        result: of the run.
+        identity: the run's id.
+    """
+    from fairall.results.page import rendered  # imports matplotlib, which a finished run needs no more
+
+    config, dataset, model = result.config, result.config["dataset"], result.config["model"]
+    known = texts().get(dataset["name"], {})
+    return (
+        rendered(
+            "card.md.jinja",
+            {
+                "result": result,
+                "config": config,
+                "identity": identity,
+                "version": fairall.__version__,
+                "caution": None if result.interpretable else CAUTION,
+                "method": described("model", model["name"])
+                or f"A method of the user's own, {model['_target_']}.",
+                "page": page_of(model["name"]),
+                "data": described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}.",
+                "file": Path(dataset["path"]).name if dataset.get("path") else None,
+                "terms": known.get("terms"),
+                "caveats": known.get("caveats", OWN),
+                "world": [*config["world"]],
+                "measures": measure_table(result),
+                "oracle": ("oracle", "mean_utility") in result.references.index,
+                "noise": noise(result),
+                "groups": _sizes_of_groups(result.groups),
+                "accepted": _accepted_of_groups(result),
+                "share": share(result.groups["all"].accepted),
+                "words": Markdown(" ".join(_words(config).splitlines())),  # in a block of code
+            },
+        )
+        + "\n"
+    )
+
+
+def texts() -> dict[str, Any]:
+    """`terms` and `caveats` of the data sets of this package, by name."""
+    return yaml.safe_load(files("fairall.results").joinpath("card.yaml").read_text(encoding="utf-8"))
+
+
+def measure_table(result: Result, names: Sequence[str] | None = None) -> Markdown:
+    """A table of measures, ×100, without columns that have no value.
+
+    Args:
+        result: of the run.
+        names: of the measures; those of the run's table by default, without those of a latent.
+    """
+    rows = result.rows()
+    rows = rows.loc[[name for name in (names or rows.index) if name in rows.index and name not in LATENT]]
+    columns = {
+        "measure": list(rows["heading"]),
+        "name": [code(name) for name in rows.index],
+        "mean ± std": [mean_std(*pair, digits=2) for pair in zip(rows["mean"], rows["std"], strict=True)],
+        "95 % interval": [interval(*pair, digits=2) for pair in zip(rows["low"], rows["high"], strict=True)],
+        "accept all": [number(mean, digits=2) for mean in rows["accept_all"]],
+        "knows every label": [number(mean, digits=2) for mean in rows["oracle"]],
+        "with parity": [number(mean, digits=2) for mean in rows["oracle_fair"]],
+        "paper": [mean_std(*pair) for pair in zip(rows["paper_mean"], rows["paper_std"], strict=True)],
+    }
+    filled = {name: cells for name, cells in columns.items() if any(cells)}
+    return markdown_rows(list(filled), zip(*filled.values(), strict=True))
+
+
+def share(accepted: Any) -> str:
+    """An acceptance rate and its 95 % interval over seeds, in per cent; `unknown` for None."""
+    if accepted is None:
+        return "unknown"
+    rate, _, ends = mean_interval(accepted).partition(" ")
+    return f"{rate} % {ends}".rstrip()
+
+
+def _sizes_of_groups(groups: Mapping[str, Group]) -> Markdown:
+    """A table of the groups: people by split, labels and base rate."""
+    everybody = groups["all"]
+    weights = ", labels weighted by 1/π" if everybody.labelled < sum(everybody.people.values()) else ""
+    head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1{weights}"]
+    rows = []
+    for name, sign in SIGNS.items():
+        group = groups[name]
+        rate = "" if group.base_rate is None else f"{number(group.base_rate)} %"
+        rows.append([_name(sign, group), *group.people.values(), group.labelled, rate])
+    return markdown_rows(head, rows)
+
+
+def _accepted_of_groups(result: Result) -> Markdown:
+    """A table of the groups: shares of applicants accepted."""
+    first, last = result.window
+    head = ["group", "over all time steps", f"over time steps {first} to {last}"]
+    rows = []
+    for name, sign in SIGNS.items():
+        group = result.groups[name]
+        rows.append([_name(sign, group), share(group.accepted), share(group.accepted_in_window)])
+    return markdown_rows(head, rows)
+
+
+def _name(sign: int, group: Group) -> str:
+    return group_name(sign, group.values) if sign else "all"
+
+
+def described(group: str, name: str) -> str | None:
+    """The description of a choice of this package; None for a file of the user's."""
+    path = configuration_root() / "conf" / group / f"{name}.yaml"
+    return description(path) if path.is_file() else None
+
+
+def page_of(method: str) -> str | None:
+    """The page of a method of this package in docs/; that of all methods where it has none of its own."""
+    known = shown(method)
+    if not known:
+        return None
+    return f"docs/methods/{known['page']}.md" if "page" in known else "docs/methods.md"
+
+
+def _words(config: dict[str, Any]) -> str:
+    """The choices of a run as words of a command line."""
+    words = [f"{group}={config[group]['name']}" for group in ("model", "dataset")]
+    words += [f"preset={config['preset']}"] if config["preset"] else []
+    words += [f"{group}={config[group]['name']}" for group in ("initial_policy", "protocol")]
+    words += [f"cost.value={config['cost']['value']:g}", f"seed={config['seed']}", f"seeds={config['seeds']}"]
+    return " ".join(words)

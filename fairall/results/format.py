@@ -1,0 +1,59 @@
+"""Numbers of results as text."""
+
+from __future__ import annotations
+
+from fairall.metrics import Spread
+
+
+def number(value: float | None, scale: float = 100, digits: int = 1) -> str:
+    """A number ×`scale`, with a typographic minus; empty for None and NaN.
+
+    Examples:
+        >>> number(-0.203), number(-0.0001), number(None)
+        ('−20.3', '0.0', '')
+    """
+    if value is None or value != value:
+        return ""
+    shown = f"{scale * value:.{digits}f}"
+    return shown.removeprefix("-") if float(shown) == 0 else shown.replace("-", "−")
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A number with its sign.
+
+    Examples:
+        >>> signed(1.26), signed(-1.0), signed(-0.01)
+        ('+1.3', '−1.0', '0.0')
+    """
+    shown = number(value, 1, digits)
+    return f"+{shown}" if value > 0 and float(shown) else shown
+
+
+def mean_std(mean: float | None, std: float | None = None, *, scale: float = 100, digits: int = 1) -> str:
+    """A mean and its standard deviation, if there is one.
+
+    Examples:
+        >>> mean_std(0.203, 0.005), mean_std(0.203)
+        ('20.3 ± 0.5', '20.3')
+    """
+    deviation = number(std, scale, digits)
+    return f"{number(mean, scale, digits)} ± {deviation}" if deviation else number(mean, scale, digits)
+
+
+def interval(low: float | None, high: float | None, *, scale: float = 100, digits: int = 1) -> str:
+    """The two ends of an interval; empty where there is none.
+
+    Examples:
+        >>> interval(0.19, 0.21)
+        '[19.0, 21.0]'
+    """
+    ends = [number(end, scale, digits) for end in (low, high)]
+    return f"[{', '.join(ends)}]" if all(ends) else ""
+
+
+def mean_interval(spread: Spread | None, *, scale: float = 100, digits: int = 1) -> str:
+    """A mean and its 95 % interval, if there is one; empty for None."""
+    if spread is None:
+        return ""
+    ends = interval(*(spread.interval or (None, None)), scale=scale, digits=digits)
+    return f"{number(spread.mean, scale, digits)} {ends}".rstrip()

@@ -1,0 +1,332 @@
+"""The result of a run: what was measured, as data frames, and its two files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairall.config.choices import shown
+from fairall.errors import count
+from fairall.metrics import LATENT, Quantity, Spread
+from fairall.results.interpretable import interpretable, marked
+from fairall.results.paper import paper_metrics
+from fairall.storage.identity import configuration_key
+from fairall.storage.run_folder import RunFolder
+
+# Policies that every run is compared with, as tables and figures name them.
+REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
+# Groups of people, and the sign of the sensitive attribute of their members.
+GROUPS = {"all": 0, "advantaged": 1, "disadvantaged": -1}
+
+
+def run_title(config: Mapping[str, Any]) -> str:
+    """One line with the method, data set and setting of a run.
+
+    Args:
+        config: of the run, as plain containers.
+    """
+    names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
+    title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
+    title += f", world of {', '.join(config['world'])}" if config["world"] else ""
+    title += f", c = {config['cost']['value']:g}, {count(config['seeds'], 'seed')}"
+    return marked(title, config)
+
+
+@dataclass(frozen=True)
+class Group:
+    """People of a group of the sensitive attribute, and how many of them were accepted.
+
+    Attributes:
+        values: raw values of the sensitive attribute; empty for everybody.
+        people: number of people by split.
+        labelled: number of people with a label, which the run need not have seen.
+        base_rate: share of label 1 in the population; None without labels.
+        accepted: acceptance rate of applicants over all time steps; None where a seed has no value.
+        accepted_in_window: the same over the time steps of evaluation.window.
+    """
+
+    values: Sequence[str]
+    people: Mapping[str, int]
+    labelled: int
+    base_rate: float | None
+    accepted: Spread | None
+    accepted_in_window: Spread | None
+
+
+@dataclass(frozen=True)
+class EvaluationPeople:
+    """The people whom the policy was measured on.
+
+    Attributes:
+        split: `test` or `validation`.
+        people: how many.
+        labelled: how many with a label.
+        effective_sample_size: number of equally weighted labels that theirs are worth.
+        utility_standard_error: of the last policy's utility, averaged over seeds; None where unknown.
+        dpu_standard_error: of its demographic-parity unfairness.
+    """
+
+    split: str
+    people: int
+    labelled: int
+    effective_sample_size: float
+    utility_standard_error: float | None
+    dpu_standard_error: float | None
+
+
+@dataclass(frozen=True)
+class WarmUp:
+    """How many people the initial policy decided on, and the share accepted, averaged over seeds."""
+
+    people: int
+    accepted: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """The result of a run. Values are in plain units, not ×100.
+
+    Attributes:
+        config: of the run, as plain containers.
+        steps: a row per seed and time step: `seed`, `time_step`, and a column per measure.
+        measures: the measures in `steps`, without those of drawn decisions.
+        per_seed: measures of the whole run, a row per seed, NaN where a seed has no value.
+        aggregate: the same over seeds that have not diverged, a row per measure: `mean`, `std`, and `low` and
+            `high`, the ends of the 95 % interval of the mean by Student's t. NaN where there is no value.
+        references: as `aggregate`, a row per reference policy and measure.
+        groups: by name of `GROUPS`.
+        sensitive_column: raw column of the sensitive attribute, None where there is none.
+        evaluation: the people measured on.
+        warm_up: the decisions of the initial policy.
+        fingerprint: hash of the data.
+        notes: what a reader should know, a line each.
+        warnings: where numbers need care, a line each.
+        path: folder of the run; empty for a result that was not saved.
+        finished: time of completion, seconds since 1970.
+    """
+
+    config: dict[str, Any]
+    steps: pd.DataFrame
+    measures: Sequence[Quantity]
+    per_seed: pd.DataFrame
+    aggregate: pd.DataFrame
+    references: pd.DataFrame
+    groups: Mapping[str, Group]
+    sensitive_column: str | None
+    evaluation: EvaluationPeople
+    warm_up: WarmUp
+    fingerprint: str
+    notes: Sequence[str] = field(default=())
+    warnings: Sequence[str] = field(default=())
+    path: Path = Path()
+    finished: float = 0.0
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for results of equal configurations."""
+        return configuration_key(self.config)
+
+    @property
+    def title(self) -> str:
+        """One line with the method, data set and setting."""
+        return run_title(self.config)
+
+    @property
+    def identity(self) -> str:
+        """The run's id; empty for a result that was not saved."""
+        return self.path.name
+
+    @property
+    def interpretable(self) -> bool:
+        """Whether the numbers may be interpreted: not those of preset=quick."""
+        return interpretable(self.config)
+
+    @property
+    def cost(self) -> float:
+        """Cost c of a positive decision."""
+        return float(self.config["cost"]["value"])
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds in their order."""
+        return [int(seed) for seed in self.per_seed.index]
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """First and last time step of the temporal measures."""
+        first, last = self.config["evaluation"]["window"]
+        return first, last
+
+    def name(self, group: str) -> str:
+        """Name of the chosen file of a group of the configuration, such as `model`."""
+        return self.config[group]["name"]
+
+    def values(self, measure: str) -> pd.Series:
+        """A measure of the whole run by seed; seeds without a value are left out."""
+        return self.per_seed.get(measure, pd.Series(dtype=float)).dropna()
+
+    def curve(self, measure: str) -> pd.DataFrame:
+        """A measure over time: a row per time step, a column per seed; empty where it has no values."""
+        if measure not in self.steps:
+            return pd.DataFrame()
+        return self.steps.pivot(index="time_step", columns="seed", values=measure).dropna(how="all")
+
+    def last(self, measure: str) -> pd.Series:
+        """A measure at the last time step by seed; empty where it has no values."""
+        curve = self.curve(measure)
+        return curve.iloc[-1] if len(curve) else pd.Series(dtype=float)
+
+    def spread(self, measure: str) -> Spread | None:
+        """A measure of the whole run over seeds; None where it has no value."""
+        return _spread(self.aggregate, measure)
+
+    def reference(self, policy: str, measure: str) -> Spread | None:
+        """A measure of a policy of `REFERENCES`; None where the data do not allow it."""
+        return _spread(self.references, (policy, measure))
+
+    @cached_property
+    def quantities(self) -> dict[str, Quantity]:
+        """Descriptions of the measures of the whole run by name: effective, mean and variation over time."""
+        found = {one.name: one for one in self.measures if one.of == "applicants"}
+        for one in self.measures:
+            drawn = replace(one.sampled(), label=f"{one.label}, decisions drawn")
+            for of in (one, drawn) if one.of == "policy" else ():
+                found |= {part.name: part for part in (of.mean(), of.variation())}
+        return found
+
+    def rows(self) -> pd.DataFrame:
+        """The table of a run: measures with values, beside the references and the paper's printed ones.
+
+        Measures of drawn decisions are included where the paper prints them.
+
+        Returns:
+            A row per measure. Columns: `heading`; `mean`, `std`, `low`, `high`; the mean of each policy of
+            `REFERENCES`; `paper_mean` and `paper_std`. NaN where there is none.
+        """
+        paper = paper_metrics(self.config)
+        names = [one.name for one in self.measures if one.of == "applicants"]
+        for one in self.measures:
+            if one.of == "policy":
+                temporal = [one.mean().name, one.variation().name]
+                names += [*temporal, *(f"{name}_sampled" for name in temporal if name in paper)]
+        rows = self.aggregate.reindex([*names, *LATENT]).dropna(subset="mean")
+        headings = {name: one.heading for name, one in self.quantities.items()}
+        rows.insert(0, "heading", [headings.get(name, name.replace("_", " ")) for name in rows.index])
+        for policy in REFERENCES:
+            rows[policy] = [self.references["mean"].get((policy, name), np.nan) for name in rows.index]
+        printed = [paper.get(name.removesuffix("_sampled"), (np.nan, np.nan)) for name in rows.index]
+        rows[["paper_mean", "paper_std"]] = np.array(printed, dtype=float).reshape(-1, 2)
+        return rows
+
+    def to_plain(self) -> dict[str, Any]:
+        """Content of summary.json."""
+        by_policy = {name: own.droplevel(0) for name, own in self.references.groupby(level=0, sort=False)}
+        per_seed = self.per_seed.astype(object).where(self.per_seed.notna(), None)
+        return {
+            "measures": {one.name: one.to_plain() for one in self.measures},
+            "aggregate": _plain_spreads(self.aggregate),
+            "per_seed": [{"seed": int(seed)} | row for seed, row in per_seed.to_dict("index").items()],
+            "references": {name: _plain_spreads(own) for name, own in by_policy.items()},
+            "data": {"fingerprint": self.fingerprint},
+            "evaluation": vars(self.evaluation),
+            "groups": {"column": self.sensitive_column}
+            | {name: _plain_group(group) for name, group in self.groups.items()},
+            "warm_up": vars(self.warm_up),
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+        }
+
+    def save(self, folder: RunFolder) -> None:
+        """Write metrics.csv and summary.json."""
+        folder.write_table(self.steps)
+        folder.write_text("summary.json", json.dumps(self.to_plain(), indent=1, allow_nan=False) + "\n")
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> Result:
+        """Read config.yaml, metrics.csv and summary.json of a finished run, unchecked (see `runs.load`).
+
+        Raises:
+            OSError: where a file is missing.
+            ValueError, KeyError, TypeError: where a file is not as `save` writes it.
+        """
+        path = folder.path
+        plain = json.loads((path / "summary.json").read_text())
+        groups = dict(plain["groups"])
+        references = {
+            (policy, measure): spread
+            for policy, own in plain["references"].items()
+            for measure, spread in own.items()
+        }
+        return cls(
+            config=folder.read_config() or {},
+            steps=pd.read_csv(path / "metrics.csv"),
+            measures=[Quantity.from_plain(name, of) for name, of in plain["measures"].items()],
+            per_seed=pd.DataFrame(plain["per_seed"]).set_index("seed").astype(float),
+            aggregate=spreads({name: _spread_of(one) for name, one in plain["aggregate"].items()}),
+            references=spreads({key: _spread_of(one) for key, one in references.items()}),
+            sensitive_column=groups.pop("column"),
+            groups={name: _group_of(group) for name, group in groups.items()},
+            evaluation=EvaluationPeople(**plain["evaluation"]),
+            warm_up=WarmUp(**plain["warm_up"]),
+            fingerprint=plain["data"]["fingerprint"],
+            notes=plain["notes"],
+            warnings=plain["warnings"],
+            path=path,
+            finished=(path / "DONE").stat().st_mtime,
+        )
+
+
+def spreads(by_name: Mapping[Any, Spread | None]) -> pd.DataFrame:
+    """A table with `mean`, `std`, `low` and `high` of each, NaN for none.
+
+    Args:
+        by_name: by measure, or by policy and measure.
+    """
+    rows = [
+        (np.nan,) * 4 if one is None else (one.mean, one.std, *(one.interval or (None, None)))
+        for one in by_name.values()
+    ]
+    names = list(by_name)
+    pairs = bool(names) and isinstance(names[0], tuple)
+    index = pd.MultiIndex.from_tuples(names, names=["policy", "measure"]) if pairs else pd.Index(names)
+    return pd.DataFrame(rows, index=index, columns=["mean", "std", "low", "high"], dtype=float)
+
+
+def _spread(table: pd.DataFrame, key: Any) -> Spread | None:
+    """A row of a table of `spreads`."""
+    if key not in table.index:
+        return None
+    mean, std, low, high = table.loc[key]
+    if np.isnan(mean):
+        return None
+    interval = None if np.isnan(low) else (float(low), float(high))
+    return Spread(float(mean), None if np.isnan(std) else float(std), interval)
+
+
+def _plain_spreads(table: pd.DataFrame) -> dict[str, Any]:
+    found = {name: _spread(table, name) for name in table.index}
+    return {name: None if one is None else vars(one) for name, one in found.items()}
+
+
+def _spread_of(plain: Mapping[str, Any] | None) -> Spread | None:
+    if plain is None:
+        return None
+    interval = plain["interval"]
+    return Spread(plain["mean"], plain["std"], None if interval is None else (interval[0], interval[1]))
+
+
+def _plain_group(group: Group) -> dict[str, Any]:
+    rates = {name: getattr(group, name) for name in ("accepted", "accepted_in_window")}
+    return vars(group) | {name: None if one is None else vars(one) for name, one in rates.items()}
+
+
+def _group_of(plain: Mapping[str, Any]) -> Group:
+    rates = {name: _spread_of(plain[name]) for name in ("accepted", "accepted_in_window")}
+    return Group(**{**plain, **rates})
