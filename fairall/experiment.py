@@ -102,6 +102,34 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     return Job(config, plain, data, world, policy, learner, measures, identity, folder)
 
 
+def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
+    """Whether a configuration has a finished and undamaged result of this version.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+        people: of the data sets that earlier calls have loaded, to check many configurations; added to here.
+
+    Raises:
+        FairAllError: where a value of the configuration is impossible or the data are missing.
+    """
+    loaded: dict[str, Any] = {} if people is None else people
+
+    def load(source: Dataset, scaler: ScalerRows) -> PreparedData:
+        key = repr((source.config, scaler))
+        if key not in loaded:
+            try:
+                loaded[key] = prepare(source, scaler)
+            except FairAllError as error:
+                # Kept: a failing download should not be tried again for every run.
+                loaded[key] = error
+        if isinstance(loaded[key], FairAllError):
+            raise loaded[key]
+        return loaded[key]
+
+    requested = job(composed, load)
+    return not requested.config.force and requested.folder.intact(print)
+
+
 @short_of_memory()
 def run(composed: DictConfig, display: Display | None = None, *, command: str = "") -> Result:
     """Run a configuration, resume it where it was interrupted, or return its finished result.

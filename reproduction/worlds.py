@@ -10,19 +10,27 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairall.config.choices import shown
-from fairall.config.compose import places
-from fairall.report import labels
-from fairall.report.build import copy_figures, made, refuse_page
-from fairall.report.figures import COLUMN, LINES, REFERENCE_LINES, handles_of
-from fairall.report.plan import Planned, missing_runs, plan, with_runs
-from fairall.report.reproduce import reproduce
-from fairall.results.figures import GREY
-from fairall.results.finished import Run, collect
-from fairall.results.interpretable import marked, own_name
-from fairall.results.page import PageFigure, cautioned, legend_below, rendered, write, write_page
-from fairall.results.references import REFERENCES
-from fairall.results.table import Cell, Item, Row, Table, plus_minus
+from fairall import Result, load_results
+from fairall.report import look_of, method_label
+from fairall.results import (
+    COLUMN,
+    GREY,
+    LEVELS,
+    REFERENCES,
+    PageFigure,
+    Row,
+    Table,
+    band,
+    frame_of,
+    handles_of,
+    legend_below,
+    mean_std,
+    records_of,
+)
+from reproduction.figures import LINES
+from reproduction.pages import config_of, publish, refuse
+from reproduction.plan import WORLDS, Planned, missing_runs, plan, with_runs
+from reproduction.runs import make
 
 SHOWN = ("accept_all", "oracle", "oracle_fair")  # references beside the methods
 SMOOTH = 10  # time steps of the moving average after a shift
@@ -55,7 +63,7 @@ class Study:
     axis: str
     further: tuple[str, ...] = ()
 
-    def value(self, run: Run) -> float:
+    def value(self, run: Result) -> float:
         """The value of the key in a run, 0 in the static world."""
         node: Any = run.config
         for part in self.key.split(".") if self.key else ():
@@ -81,38 +89,29 @@ STUDIES = (
 )  # fmt: skip
 
 
-def worlds(overrides: Sequence[str], folder: Path | None, page: Path | None, jobs: int | None) -> bool:
+def worlds(
+    overrides: Sequence[str], folder: Path | None = None, into: Path | None = None, jobs: int | None = None
+) -> bool:
     """Make the runs that are missing, and write a page of them; return whether all runs are there.
 
     Args:
         overrides: words added to every command.
         folder: of the page; None: `worlds` in outputs_dir.
-        page: Markdown file to write too, with its figures in the folder `figures` beside it.
+        into: page of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
     """
-    config = places(overrides)
-    refuse_page(page, config)
-    finished = reproduce(["worlds"], overrides, jobs=jobs, dry_run=False)
-    outputs = Path(config["outputs_dir"])
-    folder = folder or outputs / own_name("worlds", config)
-    runs = collect(outputs / "runs").runs
-    items: list[Item] = []
+    config = config_of(overrides)
+    refuse(into, config)
+    failures = make(plan(WORLDS, overrides), overrides, jobs=jobs)
+    runs = load_results(Path(config["outputs_dir"]) / "runs").results
     found = {study.sweep: with_runs(plan([study.sweep], overrides, once=False), runs) for study in STUDIES}
-    items.append(_figure(found))
-    items += [_table(study, found[study.sweep]) for study in STUDIES]
-    shown = cautioned([item for item in items if item.shown], config)
-    write_page(folder, marked("FairAll: other worlds", config), {"": shown}, made=made())
-    print(f"Page: {folder / 'index.html'}")
-    if page is not None:
-        copy_figures(shown, folder, page)
-        tables = [item for item in shown if isinstance(item, Table)]
-        write(page, rendered("worlds.md.jinja", {"tables": tables, "made": made()}, "fairall.report"))
-        print(f"Results: {page}")
-    return finished
+    items = [_figure(found), *(study_table(study, found[study.sweep]) for study in STUDIES)]
+    publish("worlds", "FairAll: other worlds", {"": items}, overrides, folder=folder, into=into)
+    return not failures
 
 
-def _table(study: Study, planned: Sequence[Planned]) -> Table:
-    """A row per value and policy: mean (standard deviation) over seeds, ×100 but for times."""
+def study_table(study: Study, planned: Sequence[Planned]) -> Table:
+    """A row per value and policy: mean ± standard deviation over seeds, ×100 but for times."""
     measures = (*COMMON, *study.further)
     rows: list[Row] = []
     records: list[dict[str, Any]] = []
@@ -121,55 +120,54 @@ def _table(study: Study, planned: Sequence[Planned]) -> Table:
         runs = [run for run in own if study.value(run) == value]
         group = f"{study.axis}: {value:g}" if study.key else ""
         policies = {
-            labels.method(run.name("model")): _of_run(run, measures)
+            method_label(run.name("model")): _of_run(run, measures)
             | (_lost(run, own) if study.further == (LOST,) else {})
             for run in runs
         }
         if study.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
             policies |= {REFERENCES[name]: _of_reference(runs[0], name, measures) for name in SHOWN}
         for name, values in policies.items():
-            cells = [Cell(_shown(measure, values.get(measure))) for measure in measures]
+            cells = [_shown(measure, values.get(measure)) for measure in measures]
             rows.append(Row(group, name, cells))
             for measure, spread in values.items():
                 records.append({"value": value, "policy": name, "measure": measure} | spread)
     note = (
-        "Mean (standard deviation) over seeds on the applicants, ×100 but for times. Regret: against the "
+        "Mean ± standard deviation over seeds on the applicants, ×100 but for times. Regret: against the "
         "oracle of the time step on the same applicants."
     )
     return Table(
         key=study.sweep, title=study.title, note=note, section="",
-        columns=[MEASURES[name] for name in measures], rows=rows, records=records,
+        frame=frame_of([MEASURES[name] for name in measures], rows), records=records_of(records),
         lacking=missing_runs(planned),
     )  # fmt: skip
 
 
-def _of_run(run: Run, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+def _of_run(run: Result, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     """Mean and deviation over seeds of a run's measures; without those that it does not have."""
-    values = {name: run.per_seed(name) for name in measures}
+    values = {name: run.values(name) for name in measures}
     known = {name: some for name, some in values.items() if len(some)}
     return {name: {"mean": float(some.mean()), "std": float(some.std())} for name, some in known.items()}
 
 
-def _lost(late: Run, runs: Sequence[Run]) -> dict[str, dict[str, float]]:
+def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float]]:
     """Effective utility of the same method without a delay, less that of a run, paired by seed."""
     for prompt in runs:
         if prompt.name("model") == late.name("model") and not prompt.config["world"]:
-            lost = prompt.per_seed("effective_utility") - late.per_seed("effective_utility")
+            lost = prompt.values("effective_utility") - late.values("effective_utility")
             return {LOST: {"mean": float(lost.mean()), "std": float(lost.std())}}
     return {}
 
 
-def _of_reference(run: Run, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+def _of_reference(run: Result, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     found = {name: run.reference(policy, name) for name in measures}
-    return {name: {"mean": one["mean"], "std": one["std"]} for name, one in found.items() if one}
+    return {name: {"mean": one.mean, "std": one.std} for name, one in found.items() if one}
 
 
 def _shown(measure: str, spread: Mapping[str, float] | None) -> str:
     if spread is None:
         return ""
-    if measure == "adaptation_time":
-        return f"{spread['mean']:.0f} ({spread['std']:.0f})"
-    return plus_minus(spread["mean"], spread["std"])
+    in_steps = {"scale": 1, "digits": 0} if measure == "adaptation_time" else {}
+    return mean_std(spread["mean"], spread["std"], **in_steps)
 
 
 def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
@@ -188,7 +186,7 @@ def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
     )  # fmt: skip
 
 
-def _draw(runs: Mapping[str, Sequence[Run]]) -> Figure:
+def _draw(runs: Mapping[str, Sequence[Result]]) -> Figure:
     figure = Figure(figsize=(2 * COLUMN, 4.2), layout="constrained")
     panels: dict[str, Axes] = figure.subplot_mosaic(
         [["a", "a", "b", "b", "c", "c"], ["d", "d", "d", "e", "e", "e"]]
@@ -202,49 +200,45 @@ def _draw(runs: Mapping[str, Sequence[Run]]) -> Figure:
     return figure
 
 
-def _look(run: Run) -> dict[str, Any]:
-    """Colour and label of a policy."""
+def _look(run: Result) -> dict[str, Any]:
+    """Colour, line and label of a policy."""
     name = run.name("model")
-    return {"color": shown(name).get("colour", GREY), "label": labels.method(name)}
+    line = LINES[name] if name in LINES else LEVELS[name]
+    return {"color": look_of(name)["color"], "label": method_label(name), "ls": line}
 
 
-def _against(axes: Axes, study: Study, runs: Sequence[Run]) -> None:
+def _against(axes: Axes, study: Study, runs: Sequence[Result]) -> None:
     """Effective utility against the value of a study's key."""
     for name in dict.fromkeys(run.name("model") for run in runs):
         own = sorted((run for run in runs if run.name("model") == name), key=study.value)
-        values = [100 * run.per_seed("effective_utility") for run in own]
+        values = [100 * run.values("effective_utility") for run in own]
         axes.errorbar(
             [study.value(run) for run in own], [one.mean() for one in values], [one.std() for one in values],
-            capsize=1.5, marker=shown(name)["mark"], ms=3, ls=LINES[name], **_look(own[0]),
+            capsize=1.5, marker=look_of(name)["marker"], ms=3, **_look(own[0]),
         )  # fmt: skip
     for policy in SHOWN:
         levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}
-        known = {value: 100 * one["mean"] for value, one in sorted(levels.items()) if one}
-        look: dict[str, Any] = {"color": GREY, "lw": 0.6, "ls": REFERENCE_LINES[policy]}
+        known = {value: 100 * one.mean for value, one in sorted(levels.items()) if one}
+        look: dict[str, Any] = {"color": GREY, "lw": 0.6, "ls": LEVELS[policy]}
         axes.plot([*known], [*known.values()], label=REFERENCES[policy], **look)
     axes.set(title=study.title, xlabel=study.axis)
 
 
-def _over_time(axes: Axes, runs: Sequence[Run]) -> None:
+def _over_time(axes: Axes, runs: Sequence[Result]) -> None:
     """Utility on the people of the time step."""
     for run in runs:
-        curve = 100 * run.curve("utility").rolling(SMOOTH, center=True, min_periods=1).mean()
-        mean, std = curve.mean(axis=1), curve.std(axis=1)
-        look = _look(run)
-        axes.plot(mean.index, mean, ls=LINES[run.name("model")], **look)
-        axes.fill_between(mean.index, mean - std, mean + std, color=look["color"], alpha=0.15, lw=0)
+        smooth = run.curve("utility").rolling(SMOOTH, center=True, min_periods=1).mean()
+        band(axes, smooth, **_look(run))
     axes.set(title=STUDIES[3].title, xlabel="time step t", ylabel="utility ×100")
 
 
-def _scores(axes: Axes, runs: Sequence[Run]) -> None:
+def _scores(axes: Axes, runs: Sequence[Result]) -> None:
     """Change of the mean scores of both groups over time by policy."""
     for run in runs:
-        name = run.name("model")
         for group, width in (("advantaged", 1.1), ("disadvantaged", 0.6)):
             mean = 100 * run.curve(f"mean_score_{group}").mean(axis=1)
             mean -= mean.head(1).sum()
-            line = LINES[name] if name in LINES else REFERENCE_LINES[name]
-            (drawn,) = axes.plot(mean.index, mean, ls=line, lw=width, **_look(run))
+            (drawn,) = axes.plot(mean.index, mean, lw=width, **_look(run))
             if group == "disadvantaged":
                 drawn.set_label("")
     axes.set(title=STUDIES[4].title, xlabel="time step t", ylabel="change of mean score ×100")

@@ -9,30 +9,38 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fairall.report import labels
-from fairall.report.figures import COLUMN, ROSE, TEAL, Space, latent_space
-from fairall.report.plan import Planned, missing_runs
-from fairall.results.diagnostics import APART, OPPOSED, READABLE
-from fairall.results.finished import Run
-from fairall.results.latent_quality import label_directions
-from fairall.results.page import PageFigure, legend_below
-from fairall.results.table import Cell, Row, Table, plus_minus
+from fairall import Result
+from fairall.measuring import APART, OPPOSED, READABLE, label_directions
+from fairall.report import Space, dataset_label, latent_space, measures
+from fairall.results import (
+    COLUMN,
+    Cell,
+    PageFigure,
+    Row,
+    Table,
+    frame_of,
+    legend_below,
+    mean_std,
+    records_of,
+)
+from reproduction.figures import ROSE, TEAL
+from reproduction.plan import Planned, missing_runs
 
 SECTION = "Alignment of the groups' codes"
-MEASURES = labels.measures("mean_utility", "mean_dpu", "mean_cfu")
+MEASURES = measures("mean_utility", "mean_dpu", "mean_cfu")
 ALIGNED, SWITCHED, FLIPPED = "aligned", "switched", "flipped"
 NOTE = (
     f"Seeds by their latent on test people at the end: {SWITCHED} where the groups use other axes "
     f"(latent_variance_gap above {APART:g}), {FLIPPED} where the label is read with opposite signs "
     f"(latent_label_agreement below {OPPOSED:g} and latent_label_auc above {READABLE:g}). Measures of test "
-    "people over evaluation.window, ×100: mean (standard deviation) of the aligned seeds; of the others."
+    "people over evaluation.window, ×100: mean ± standard deviation of the aligned seeds; of the others."
 )
 
 
-def states(run: Run) -> pd.Series:
+def states(run: Result) -> pd.Series:
     """State of every seed's latent, by seed; seeds without a latent measure are left out."""
     gap, agreement, auc = (
-        run.per_seed(f"latent_{name}") for name in ("variance_gap", "label_agreement", "label_auc")
+        run.values(f"latent_{name}") for name in ("variance_gap", "label_agreement", "label_auc")
     )
     found = pd.Series(ALIGNED, index=gap.index, dtype=object)
     opposed = (agreement < OPPOSED) & (auc > READABLE)
@@ -54,7 +62,7 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
         record: dict[str, Any] = {"dataset": one.dataset, "protocol": one.name("protocol")}
         record |= {"run": one.run.path.name} | counts
         for measure in MEASURES:
-            values = one.run.per_seed(measure.name)
+            values = one.run.values(measure.name)
             judged = found[found.index.intersection(values.index)]
             groups = (
                 (ALIGNED, judged.index[judged == ALIGNED]),
@@ -62,9 +70,9 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
             )
             for group, some in ((name, values[seeds]) for name, seeds in groups):
                 std = some.std() if len(some) > 1 else None
-                cells.append(Cell(plus_minus(some.mean(), std) if len(some) else ""))
+                cells.append(Cell(mean_std(some.mean(), std) if len(some) else ""))
                 record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
-        rows.append(Row(labels.dataset(one.dataset), one.name("protocol"), cells))
+        rows.append(Row(dataset_label(one.dataset), one.name("protocol"), cells))
         records.append(record)
     headings = [f"{measure.heading}, {group}" for measure in MEASURES for group in (ALIGNED, "others")]
     return Table(
@@ -72,9 +80,8 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
         title=f"Alignment of the groups' codes, FairAll (I+II){_policy(planned)}",
         note=NOTE,
         section=SECTION,
-        columns=["seeds", SWITCHED, FLIPPED, *headings],
-        rows=rows,
-        records=records,
+        frame=frame_of(["seeds", SWITCHED, FLIPPED, *headings], rows),
+        records=records_of(records),
         lacking=missing_runs(planned),
     )
 
@@ -100,7 +107,7 @@ def _policy(planned: Sequence[Planned]) -> str:
     return "".join(f", {one.name('initial_policy')} initial policy" for one in planned[:1])
 
 
-def examples(runs: Sequence[Run]) -> dict[str, Space]:
+def examples(runs: Sequence[Result]) -> dict[str, Space]:
     """The first switched and flipped seed of runs with axes as learnt, and an aligned one if matched."""
     found: dict[str, Space] = {}
     for run in runs:

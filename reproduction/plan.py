@@ -1,50 +1,55 @@
-"""Runs that tables and figures need: points of the sweeps of `PARTS` and `FURTHER` as single commands."""
+"""Runs that tables and figures need: points of reproduction/sweeps/ as single commands."""
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from fairall.config.compose import PLACES
-from fairall.config.paths import configuration_root, sweeps_folder
-from fairall.config.words import nearest
-from fairall.errors import FairAllError
-from fairall.report import labels
-from fairall.results.finished import Run
-from fairall.results.paper import paper_seeds
-from fairall.results.table import Lacking
-from fairall.storage.identity import configuration_key
+from fairall import FairAllError, Result, compose_all, compose_config, configuration_key, plain_config
+from fairall.report import dataset_label, measures, method_label
+from fairall.results import Lacking, paper_seeds
 
-PREFIX = "paper_"  # of the files of the paper's sweeps
-# Parts of `reproduce`, and their sweeps.
-PARTS = {
-    "tables": ("harsh", "lenient", "published_code"),
-    "figures": ("optimal", "synthetic", "policies", "costs"),
-    "alignment": ("alignment",),
+METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")  # of the paper
+OPTIMAL = ("opt_fair", "opt_unfair")
+DATASETS = ("compas", "credit", "meps", "synthetic")  # of the paper
+BASELINE = "fairlog"  # the method that the paper compares with
+EFFECTIVE = measures("effective_utility", "effective_dpu")
+TEMPORAL = measures("tv_utility", "mean_utility", "tv_dpu", "mean_dpu")
+ON_SYNTHETIC = measures("utility", "ground_truth_utility", "dpu", "cfu")
+
+# Parts of the paper, and the studies beside it, with their sweeps.
+PAPER = {
+    "tables": ("paper_harsh", "paper_lenient", "paper_published_code"),
+    "figures": ("paper_optimal", "paper_synthetic", "paper_policies", "paper_costs"),
+    "alignment": ("paper_alignment",),
 }
-EVERY = tuple(itertools.chain(*PARTS.values()))
+EVERY = tuple(itertools.chain(*PAPER.values()))
 WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
 LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals")
-FURTHER = (*WORLDS, *LEADERBOARD)  # sweeps beside the paper's
+FURTHER = (*WORLDS, *LEADERBOARD)
+PARTS = PAPER | {"worlds": WORLDS, "leaderboard": LEADERBOARD}
 SINGLE_VALUES = ("cost.value=", "model.policy=", "world.")  # axes that set a value, not a group
+PLACES = ("outputs_dir=", "tracking.")  # words that do not change results
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A run of the paper."""
+    """A run that a table or figure needs."""
 
     sweep: str  # whose grid it is a point of
     words: tuple[str, ...]  # of its command line
     composed: DictConfig
     config: dict[str, Any]  # the same as plain containers
-    run: Run | None = None  # finished run of this configuration
+    run: Result | None = None  # finished run of this configuration
 
     @property
     def command(self) -> str:
@@ -79,18 +84,23 @@ def missing_runs(planned: Sequence[Planned]) -> Lacking:
 
 def _described(one: Planned) -> str:
     values = [word for word in one.words if word.startswith(SINGLE_VALUES)]
-    name = f"{labels.method(one.model)} on {labels.dataset(one.dataset)}"
+    name = f"{method_label(one.model)} on {dataset_label(one.dataset)}"
     return f"{name} with {' '.join(values)}" if values else name
 
 
+def nearest(word: str, known: Sequence[str]) -> str:
+    """What a misspelt word may mean, as a part of a sentence; empty where nothing is near."""
+    near = difflib.get_close_matches(word, known, n=1)
+    return f", did you mean {near[0]}?" if near else ""
+
+
 def sweeps_of(parts: Iterable[str]) -> list[str]:
-    """Names of the sweeps of some parts, sweeps, or `all`.
+    """Names of the sweeps of some parts, sweeps, or `all` of the paper's.
 
     Raises:
         FairAllError: where there is no such part.
     """
-    choices = {"all": EVERY} | PARTS | {"worlds": WORLDS, "leaderboard": LEADERBOARD}
-    choices |= {sweep: (sweep,) for sweep in (*EVERY, *FURTHER)}
+    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in (*EVERY, *FURTHER)}
     wrong = [part for part in parts if part not in choices]
     if wrong:
         near = nearest(wrong[0], list(choices))
@@ -109,23 +119,20 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
 
     Raises:
         FairAllError: where nothing is left, a word picks what no sweep has, or is wrong.
-        omegaconf.errors.OmegaConfBaseException: where a value is missing or cannot be resolved.
     """
-    from fairall.config.validation import typed
-
     sweeps = list(sweeps)
     _refuse_unknown(sweeps, overrides)
     planned: dict[Any, Planned] = {}
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
     for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
-        one = Planned(sweep, words, composed, typed(composed).to_plain())
+        one = Planned(sweep, words, composed, plain_config(composed))
         planned.setdefault(one.key if once else len(planned), one)
     if not planned:
         raise FairAllError(f"no run is left by {' '.join(overrides)}")
     return list(planned.values())
 
 
-def with_runs(planned: Iterable[Planned], runs: Iterable[Run]) -> list[Planned]:
+def with_runs(planned: Iterable[Planned], runs: Iterable[Result]) -> list[Planned]:
     """The same with their finished runs; of several, made by several versions, the last to finish.
 
     Where there is none with the sweep's number of seeds, the run with the most takes its place, if those are
@@ -147,33 +154,31 @@ def _key_but_seeds(config: dict[str, Any]) -> str:
 
 def added(overrides: Iterable[str]) -> list[str]:
     """The words that change every run: neither a choice on an axis nor one of `PLACES`."""
-    axes = {str(key) for sweep in (*EVERY, *FURTHER) for key in _grid(sweep)}
+    axes = {str(key) for sweep in (*EVERY, *FURTHER) for key in grid(sweep)}
     return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
 
 
 def _file(sweep: str) -> DictConfig:
-    name = sweep if sweep in FURTHER else PREFIX + sweep
-    return cast(DictConfig, OmegaConf.load(sweeps_folder() / f"{name}.yaml"))
+    return cast(DictConfig, OmegaConf.load(Path(__file__).parent / "sweeps" / f"{sweep}.yaml"))
 
 
-def _grid(sweep: str) -> DictConfig:
+def grid(sweep: str) -> DictConfig:
     """The axes of a sweep: values by key, as Hydra's sweeper accepts them."""
     return _file(sweep).hydra.sweeper.params
 
 
 def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
     """Values that a sweep sets for all of its points, as words; the user's and a preset's go before them."""
+    shared = {str(key): value for key, value in _file(sweep).items() if key != "hydra"}
     own = {word.split("=")[0] for word in overrides}
-    for word in overrides:
-        preset = configuration_root() / "conf" / "preset" / f"{word.removeprefix('preset=')}.yaml"
-        if word.startswith("preset=") and preset.exists():
-            own |= set(map(str, OmegaConf.load(preset)))
-    return [f"{key!s}={value}" for key, value in _file(sweep).items() if key != "hydra" and key not in own]
+    if shared and "preset" in own:
+        usual, preset = compose_config(), compose_config(*(w for w in overrides if w.startswith("preset=")))
+        own |= {key for key in shared if OmegaConf.select(usual, key) != OmegaConf.select(preset, key)}
+    return [f"{key}={value}" for key, value in shared.items() if key not in own]
 
 
 def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
     """Configurations of command lines; those that differ in `SINGLE_VALUES` only are composed once."""
-    from fairall.config.compose import compose_all
 
     def group(words: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(word for word in words if not word.startswith(SINGLE_VALUES))
@@ -191,24 +196,24 @@ def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
 
 def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
     """The words of each point of a sweep's grid that the user's words select."""
-    grid = _grid(sweep)
-    picked = [word for word in overrides if word.split("=")[0] in grid]
+    axes = grid(sweep)
+    picked = [word for word in overrides if word.split("=")[0] in axes]
     others = [word for word in overrides if word not in picked]
-    chosen = _expanded(picked)
+    chosen, shared = _expanded(picked), _shared(sweep, overrides)
     return [
-        (*words, *_shared(sweep, overrides), *others)
-        for words in _expanded([f"{key!s}={values}" for key, values in grid.items()])
+        (*words, *shared, *others)
+        for words in _expanded([f"{key!s}={values}" for key, values in axes.items()])
         if any(set(choice) <= set(words) for choice in chosen)
     ]
 
 
 def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
     """Raise FairAllError for a word that picks a value that an axis of all sweeps does not have."""
-    grids = [_grid(sweep) for sweep in sweeps]
+    grids = [grid(sweep) for sweep in sweeps]
     for word in overrides:
         key = word.split("=")[0]
-        if all(key in grid for grid in grids):
-            axis = [one for grid in grids for (one,) in _expanded([f"{key}={grid[key]}"])]
+        if all(key in axes for axes in grids):
+            axis = [one for axes in grids for (one,) in _expanded([f"{key}={axes[key]}"])]
             names = list(dict.fromkeys(one.removeprefix(f"{key}=") for one in axis))
             for (picked,) in _expanded([word]):
                 if picked not in axis:

@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import trim_mean
 
-from fairall.report.statistics import LEVEL, QUANTILES, holm, paired_p
+from fairall.report import LEVEL, holm, paired_p
 
 DRAWS = 2000  # of the bootstrap
+QUANTILES = (0.025, 0.975)  # ends of its intervals
 TRIMMED = 0.25  # share of the scores that an interquartile mean leaves out at either end
 
 TaskKey = TypeVar("TaskKey")
@@ -119,7 +120,7 @@ def task_ranks(values: Mapping[str, pd.Series], *, higher_is_better: bool) -> di
 
     A method is compared with each of the others by `statistics.paired_p`, Holm-corrected over those
     comparisons. Over all pairs ten seeds could not tell any of more than seven methods apart, since their
-    smallest p is 2/1024; so they can up to 26.
+    smallest p is 2/1024; corrected over the comparisons of one method, they can tell up to 26 apart.
 
     Args:
         values: of a measure by method, each by seed; none empty.

@@ -1,4 +1,4 @@
-"""Make the runs that the paper needs, several at once, skipping finished ones.
+"""Make the runs of a plan, several at once, skipping finished ones; how long runs take.
 
 Hydra's joblib launcher is not used: it is an optional extra, neither starts the longest runs first nor says
 how much time is left, and measures no processor time of a run.
@@ -6,34 +6,94 @@ how much time is left, and measures no processor time of a run.
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
+import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-from fairall.config.schema import ScalerRows
-from fairall.data.dataset import Dataset
-from fairall.data.prepared import PreparedData
-from fairall.errors import FairAllError, count
-from fairall.report.durations import Durations
-from fairall.report.plan import Planned, added, plan, sweeps_of
-from fairall.results.time_left import in_words
+from fairall import FairAllError, is_finished
+from fairall.results import in_words
+from reproduction.plan import Planned, added
 
 GRACE = 20.0  # seconds for an interrupted run to close its MLflow run
 LOOK_EVERY = 1.0  # seconds between two updates of the time left
+COLUMNS = ["words", "overrides", "model", "dataset", "seeds", "wall_seconds", "cpu_seconds"]
+REFERENCE_SEEDS = 10  # of run_seconds.yaml
 
 Failures = list[tuple[Planned, str]]
+Kind = tuple[str, str, int]
+"""Method, data set and number of seeds of a run."""
 
 
-class Reproduction:
+class Durations:
+    """Measured durations, kept in a file with a line per run, and expected ones.
+
+    Args:
+        path: CSV, created with the first measurement.
+        overrides: those of the user's words that change every run; durations are compared within equal ones.
+    """
+
+    def __init__(self, path: Path, overrides: Sequence[str]) -> None:
+        self._path = path
+        self._overrides = " ".join(overrides)
+        self._reference = yaml.safe_load(Path(__file__).with_name("run_seconds.yaml").read_text())
+
+    def add(self, planned: Planned, wall: float, cpu: float) -> None:
+        """Append one measurement to the file; begin the file anew where it has other columns."""
+        line = [" ".join(planned.words), self._overrides, *_kind(planned), round(wall, 1), round(cpu, 1)]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        goes_on = self._path.exists() and self._path.read_text().startswith(",".join(COLUMNS))
+        one = pd.DataFrame([line], columns=COLUMNS)
+        one.to_csv(self._path, mode="a" if goes_on else "w", header=not goes_on, index=False)
+
+    def expected(self, planned: Iterable[Planned]) -> dict[str, float]:
+        """Expected elapsed seconds by key: the mean of such runs, else the reference duration scaled.
+
+        Such runs have the same method, data set and number of seeds. Reference durations are proportional to
+        the number of seeds.
+        """
+        measured = read_durations(self._path)
+        measured = measured[measured["overrides"] == self._overrides]
+        seconds = measured.groupby(["model", "dataset", "seeds"])["wall_seconds"]
+        there = sum(self._reference_seconds(*kind) * len(own) for kind, own in seconds)
+        ratio = measured["wall_seconds"].sum() / there if there else 1.0
+        means = seconds.mean().to_dict()
+        kinds = {one.key: _kind(one) for one in planned}
+        return {key: means.get(kind, self._reference_seconds(*kind) * ratio) for key, kind in kinds.items()}
+
+    def _reference_seconds(self, model: str, dataset: str, seeds: int) -> float:
+        """Reference duration; the longest one for an unknown method or data set."""
+        longest = max(seconds for times in self._reference.values() for seconds in times.values())
+        return self._reference.get(model, {}).get(dataset, longest) * seeds / REFERENCE_SEEDS
+
+
+def _kind(planned: Planned) -> Kind:
+    return planned.model, planned.dataset, planned.config["seeds"]
+
+
+def read_durations(path: Path) -> pd.DataFrame:
+    """All measurements of a file; none where it does not exist. Lines cut off by a crash are left out."""
+    with path.open(newline="") if path.exists() else io.StringIO() as file:
+        table = pd.DataFrame(csv.DictReader(file, restkey="more")).reindex(columns=[*COLUMNS, "more"])
+    for column in ("seeds", "wall_seconds", "cpu_seconds"):
+        table[column] = pd.to_numeric(table[column], errors="coerce")
+    return table[table["more"].isna()].drop(columns="more").dropna()
+
+
+class Making:
     """Runs to be made in order, each in a process of its own, `jobs` at once; adds their durations."""
 
     def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
@@ -57,7 +117,7 @@ class Reproduction:
             try:
                 while pending:
                     left = self.seconds_left(list(pending.values()))
-                    said = f"{total - len(pending)} of {count(total, 'run')}; about {in_words(left)} left"
+                    said = f"{total - len(pending)} of {total} runs; about {in_words(left)} left"
                     past = time.monotonic() - began
                     bar.update(task, completed=past / (past + left or 1.0), description=said)
                     for future in wait(pending, LOOK_EVERY, FIRST_COMPLETED).done:
@@ -121,25 +181,17 @@ class Reproduction:
             os.kill(process.pid, number)
 
 
-def reproduce(parts: Sequence[str], overrides: Sequence[str], *, jobs: int | None, dry_run: bool) -> bool:
-    """Make the runs of some parts; return whether all of them are finished in the end.
+def make(
+    planned: Sequence[Planned], overrides: Sequence[str], *, jobs: int | None = None, dry_run: bool = False
+) -> Failures:
+    """Make the runs of a plan; return those that failed or cannot be made, with the reason.
 
     Args:
-        parts: of `plan.PARTS`, or names of sweeps, or `all`.
+        planned: of `plan.plan`.
         overrides: words added to every command.
         jobs: number of runs at once; None: one per core that this process may use.
         dry_run: list the runs with their expected durations, without making them.
-
-    Raises:
-        FairAllError: where there is no such part.
     """
-    return not make(plan(sweeps_of(parts), overrides), overrides, jobs=jobs, dry_run=dry_run)
-
-
-def make(
-    planned: Sequence[Planned], overrides: Sequence[str], *, jobs: int | None, dry_run: bool = False
-) -> Failures:
-    """Make runs; return those that failed or cannot be made, with the reason. Arguments as `reproduce`."""
     durations = Durations(Path(planned[0].config["outputs_dir"]) / "reproduction.csv", added(overrides))
     to_do, failures = _to_do(planned)
     expected = durations.expected(to_do)
@@ -147,18 +199,18 @@ def make(
     # Within a sweep the longest first, so that no core idles at the end.
     to_do.sort(key=lambda one: (sweeps.index(one.sweep), -expected[one.key]))
     jobs = jobs or _cores()
-    reproduction = Reproduction(to_do, jobs, durations)
+    making = Making(to_do, jobs, durations)
     finished = len(planned) - len(to_do) - len(failures)
-    needed = f"about {in_words(reproduction.seconds_left(to_do))}, {jobs} at once"
-    found = f"{count(len(planned), 'run')}: {finished} finished, {len(to_do)} to do"
-    print(f"{found}; {needed if to_do else 'nothing to wait for'}", flush=True)
+    needed = f"about {in_words(making.seconds_left(to_do))}, {jobs} at once" if to_do else "nothing to wait for"
+    runs = "1 run" if len(planned) == 1 else f"{len(planned)} runs"
+    print(f"{runs}: {finished} finished, {len(to_do)} to do; {needed}", flush=True)
     if dry_run:
         for one in to_do:
             print(f"{in_words(expected[one.key]):>8}  {one.command}")
     elif to_do:
-        failures += reproduction.run()
+        failures += making.run()
     for one, reason in failures:
-        print(f"fairall: {one.command}: {reason}", file=sys.stderr)
+        print(f"reproduction: {one.command}: {reason}", file=sys.stderr)
     return failures
 
 
@@ -169,28 +221,12 @@ def _cores() -> int:
 
 def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
     """Runs that are not finished, and runs that cannot be made with the reason."""
-    from fairall.experiment import job, prepare
-
-    met: dict[str, PreparedData | FairAllError] = {}
-
-    def people(source: Dataset, scaler: ScalerRows) -> PreparedData:
-        key = repr((source.config, scaler))
-        try:
-            found = met[key] if key in met else met.setdefault(key, prepare(source, scaler))
-        except FairAllError as error:
-            # Kept: a failing download should not be tried again for every run.
-            found = met[key] = error
-        if isinstance(found, FairAllError):
-            raise found
-        return found
-
     to_do, impossible = [], Failures()
+    people: dict[str, Any] = {}
     for one in planned:
         try:
-            requested = job(one.composed, people)
+            if not is_finished(one.composed, people):
+                to_do.append(one)
         except FairAllError as error:
             impossible.append((one, str(error)))
-            continue
-        if requested.config.force or not requested.folder.intact(print):
-            to_do.append(one)
     return to_do, impossible

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 from scipy.stats import trim_mean
 
-from fairall.config.compose import PLACES
+from fairall import Result
 from fairall.metrics import Quantity
-from fairall.report import labels
-from fairall.report.aggregates import (
+from fairall.report import first_reference, measures
+from fairall.results import interpretable
+from reproduction.aggregates import (
     TRIMMED,
     Estimate,
     improvements,
@@ -22,17 +23,14 @@ from fairall.report.aggregates import (
     overall_ranks,
     task_ranks,
 )
-from fairall.report.durations import read
-from fairall.report.figures import pareto
-from fairall.report.plan import Planned
-from fairall.report.tables import reference_measure
-from fairall.results.finished import Run
-from fairall.results.interpretable import interpretable
+from reproduction.figures import pareto
+from reproduction.plan import PLACES, Planned
+from reproduction.runs import read_durations
 
 BASELINE, RIVAL = "fairall_I_II", "adopt"
 SHOWN = ("accept_all", "oracle", "oracle_fair")  # references beside the methods
 ORACLE = "oracle"
-UTILITY, DPU, OPPORTUNITY, TEST_UTILITY = labels.measures(
+UTILITY, DPU, OPPORTUNITY, TEST_UTILITY = measures(
     "effective_utility", "effective_dpu_pooled", "mean_equal_opportunity", "mean_utility"
 )
 RANKED = (UTILITY, DPU)
@@ -66,19 +64,19 @@ class Task:
         return self.dataset, self.initial_policy
 
     @cached_property
-    def runs(self) -> dict[str, Run]:
+    def runs(self) -> dict[str, Result]:
         """Finished runs by method."""
         return {name: one.run for name, one in self.planned.items() if one.run is not None}
 
     def values(self, measure: Quantity) -> dict[str, pd.Series]:
         """A measure by seed of each method that has values, plain units."""
-        found = {name: run.per_seed(measure.name) for name, run in self.runs.items()}
+        found = {name: run.values(measure.name) for name, run in self.runs.items()}
         return {name: values for name, values in found.items() if len(values)}
 
     def reference(self, policy: str, measure: Quantity) -> float | None:
         """Mean over seeds of a measure of a reference, plain units; None where no run has it."""
-        found = reference_measure(self.runs.values(), policy, measure.name)
-        return None if found is None else float(found["mean"])
+        found = first_reference(self.runs.values(), policy, measure.name)
+        return None if found is None else float(found.mean)
 
     def shares(self, measure: Quantity = UTILITY) -> dict[str, pd.Series]:
         """Share of the oracle's utility by method and seed; none where the oracle earns nothing.
@@ -241,7 +239,7 @@ def board(
 
 def cpu_seconds(path: Path) -> dict[frozenset[str], float]:
     """The last measured processor time of each command, by its words without those about places."""
-    measured = read(path)
+    measured = read_durations(path)
     lines = zip(measured["words"], measured["cpu_seconds"], strict=True)
     return {_words(words.split()): seconds for words, seconds in lines}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,14 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from fairall.metrics import Quantity, Spread
-from fairall.report import labels
-from fairall.report.aggregates import Estimate
-from fairall.report.board import BASELINE, DPU, SHOWN, TEST_UTILITY, UTILITY, Board, Task
-from fairall.report.figures import COLUMN, ORACLES, look_of, pareto
-from fairall.report.plan import missing_runs
-from fairall.results.figures import GREY
-from fairall.results.page import PageFigure, legend_below
-from fairall.results.references import REFERENCES
+from fairall.report import dataset_label, look_of, method_label
+from fairall.results import COLUMN, GREY, LEVELS, REFERENCES, PageFigure, interval, legend_below
+from reproduction.aggregates import Estimate
+from reproduction.board import BASELINE, DPU, SHOWN, TEST_UTILITY, UTILITY, Board, Task
+from reproduction.figures import ORACLES, pareto
+from reproduction.plan import missing_runs
 
 REFERENCE_MARKS = {"accept_all": "+"} | ORACLES
-REFERENCE_LINES = {"accept_all": ":", "oracle_fair": (0, (5, 1, 1, 1))}
 FRONT = "Pareto front"
 # From orange by white to blue, light enough for black digits.
 TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4DC"])
@@ -30,32 +27,34 @@ TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4
 
 def board_figures(own: Board) -> list[PageFigure]:
     """Figures of a board; those that need more than there is cannot be drawn."""
-    lacking = missing_runs(own.planned)
-    standings = own.standings
+    baseline, some = method_label(BASELINE), bool(own.standings)
+    shares = any(one.share for one in own.standings)
+    items: list[tuple[str, str, Callable[[], Figure] | None, str]] = [
+        (
+            "aggregates", "Aggregates over tasks", (lambda: draw_aggregates(own)) if shares else None,
+            "Interquartile means over seeds and tasks, and the probability that a seed of the method is "
+            f"better than one of {baseline} on the same task, averaged over tasks; bars are 95 % bootstrap "
+            "intervals. A star marks methods that lack a task. Thin lines: references.",
+        ),
+        (
+            "plane", "Utility against unfairness", (lambda: draw_planes(own.tasks)) if some else None,
+            "Effective utility and DPU of all time steps together, with 95 % intervals over seeds (Student's "
+            "t). The dashed line joins the methods that no other beats in both (Pareto front). In grey: "
+            "references that earn no less than accepting nobody.",
+        ),
+        (
+            "pairs", "Pairs of methods", (lambda: draw_pairs(own)) if own.better[UTILITY.name] else None,
+            "Probability in per cent that a seed of the method in the row is better than one of the method "
+            "in the column on the same task, averaged over tasks; bold where its 95 % interval excludes one "
+            "half.",
+        ),
+    ]  # fmt: skip
     return [
         PageFigure(
-            key="leaderboard_aggregates", title="Aggregates over tasks", section="", wide=True,
-            lacking=lacking,
-            note="Interquartile means over seeds and tasks, and the probability that a seed of the method "
-            f"is better than one of {labels.method(BASELINE)} on the same task, averaged over tasks; bars "
-            "are 95 % bootstrap intervals. A star marks methods that lack a task. Thin lines: references.",
-            draw=(lambda: draw_aggregates(own)) if any(one.share for one in standings) else None,
-        ),
-        PageFigure(
-            key="leaderboard_plane", title="Utility against unfairness", section="", wide=True,
-            lacking=lacking,
-            note="Effective utility and DPU of all time steps together, with 95 % intervals over seeds "
-            "(Student's t). The dashed line joins the methods that no other beats in both (Pareto front). In "
-            "grey: references that earn no less than accepting nobody.",
-            draw=(lambda: draw_planes(own.tasks)) if standings else None,
-        ),
-        PageFigure(
-            key="leaderboard_pairs", title="Pairs of methods", section="", wide=True, lacking=lacking,
-            note="Probability in per cent that a seed of the method in the row is better than one of the "
-            "method in the column on the same task, averaged over tasks; bold where its 95 % interval "
-            "excludes one half.",
-            draw=(lambda: draw_pairs(own)) if own.better[UTILITY.name] else None,
-        ),
+            key=f"leaderboard_{key}", title=title, note=note, section="", wide=True, draw=draw,
+            lacking=missing_runs(own.planned),
+        )
+        for key, title, draw, note in items
     ]  # fmt: skip
 
 
@@ -66,7 +65,7 @@ def draw_aggregates(own: Board) -> Figure:
     figure = Figure(figsize=(2 * COLUMN, 0.17 * len(names) + 0.6), layout="constrained")
     panels: Sequence[Axes] = figure.subplots(1, 5, sharey=True)
     better = [{name: own.better[one.name].get((name, BASELINE)) for name in names} for one in (UTILITY, DPU)]
-    baseline = labels.method(BASELINE)
+    baseline = method_label(BASELINE)
     for axes, of, title in zip(
         panels,
         (
@@ -84,22 +83,22 @@ def draw_aggregates(own: Board) -> Figure:
     ):  # fmt: skip
         for height, name in enumerate(names):
             if (estimate := of[name]) is not None:
-                _interval(axes, height, estimate, name)
+                _estimate(axes, height, estimate, name)
         axes.set_title(title)
         axes.grid(axis="x", lw=0.3, color=GREY, alpha=0.5)
         axes.set_axisbelow(True)
         axes.tick_params(axis="y", length=0)
     complete = len(own.tasks)
     panels[0].set_yticks(
-        range(len(names)), [labels.method(one.method) + "*" * (one.tasks < complete) for one in standings]
+        range(len(names)), [method_label(one.method) + "*" * (one.tasks < complete) for one in standings]
     )
     panels[0].set_ylim(-0.6, len(names) - 0.4)
     handles: dict[str, Any] = {}
-    for policy, line in REFERENCE_LINES.items():
+    for policy in ("accept_all", "oracle_fair"):
         levels = [own.reference_share(policy, one) for one in (UTILITY, TEST_UTILITY)]
         for axes, level in zip(panels, [*levels, own.reference_mean(policy, DPU)], strict=False):
             if level is not None:
-                look: dict[str, Any] = {"color": GREY, "ls": line, "lw": 0.8, "zorder": 0}
+                look: dict[str, Any] = {"color": GREY, "ls": LEVELS[policy], "lw": 0.8, "zorder": 0}
                 handles[REFERENCES[policy]] = axes.axvline(100 * level, **look)
     for axes in panels[3:]:
         handles["as good"] = axes.axvline(50, color=GREY, lw=0.8, zorder=0)
@@ -108,7 +107,7 @@ def draw_aggregates(own: Board) -> Figure:
     return figure
 
 
-def _interval(axes: Axes, height: int, estimate: Estimate, method: str) -> None:
+def _estimate(axes: Axes, height: int, estimate: Estimate, method: str) -> None:
     """Draw an interval as a bar, and the mark of the method at the aggregate."""
     value, low, high = (100 * of for of in estimate)
     axes.barh(height, high - low, 0.5, low, color=look_of(method)["color"], alpha=0.5, lw=0)
@@ -133,7 +132,7 @@ def draw_planes(tasks: Sequence[Task]) -> Figure:
     for i, dataset in enumerate(datasets):
         for j, policy in enumerate(policies):
             axes, task = panels[i, j], by_key.get((dataset, policy))
-            axes.set_title(f"{labels.dataset(dataset)}, {policy} initial policy")
+            axes.set_title(f"{dataset_label(dataset)}, {policy} initial policy")
             if task is not None:
                 handles |= _plane(axes, task)
         panels[i, 0].set_ylabel("effective utility (×100)")
@@ -142,7 +141,7 @@ def draw_planes(tasks: Sequence[Task]) -> Figure:
         axes.set_xlabel("DPU (×100), less is fairer")
     # In the order of the methods, whichever panel is the first to have one.
     methods = [name for task in tasks for name in task.planned]
-    order = [*map(labels.method, (*methods, *SHOWN)), FRONT]
+    order = [*map(method_label, (*methods, *SHOWN)), FRONT]
     legend_below(figure, {name: handles[name] for name in order if name in handles}, 6)
     return figure
 
@@ -155,24 +154,15 @@ def _plane(axes: Axes, task: Task) -> dict[str, Any]:
     for name in utility:
         if name not in dpu:
             continue
-        (x, x_reach), (y, y_reach) = _spread(dpu[name], DPU), _spread(utility[name], UTILITY)
-        points.append((x, y))
-        handles[labels.method(name)] = axes.errorbar(
-            x, y, xerr=x_reach, yerr=y_reach, elinewidth=0.8, ls="none", clip_on=False, **_mark(name)
-        )
+        x, y = _spread(dpu[name], DPU), _spread(utility[name], UTILITY)
+        points.append((100 * x.mean, 100 * y.mean))
+        handles[method_label(name)] = interval(axes, x, y, clip_on=False, **_mark(name))
     for policy, mark in REFERENCE_MARKS.items():
         unfairness, earned = (task.reference(policy, one) for one in (DPU, UTILITY))
         # One that loses would compress the axis of all others.
         if unfairness is not None and earned is not None and earned >= 0:
             (handles[REFERENCES[policy]],) = axes.plot(
-                100 * unfairness,
-                100 * earned,
-                color=GREY,
-                marker=mark,
-                ms=5,
-                ls="none",
-                zorder=1,
-                clip_on=False,
+                100 * unfairness, 100 * earned, color=GREY, marker=mark, ms=5, ls="none", zorder=1, clip_on=False
             )
     if points:
         front = zip(*pareto(points), strict=True)
@@ -180,12 +170,11 @@ def _plane(axes: Axes, task: Task) -> dict[str, Any]:
     return handles
 
 
-def _spread(values: pd.Series, measure: Quantity) -> tuple[float, list[list[float]]]:
-    """Mean over seeds and reach of its 95 % interval, ×100."""
+def _spread(values: pd.Series, measure: Quantity) -> Spread:
+    """Mean and interval over seeds."""
     spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds)
     assert spread is not None  # values are finite, and there are some
-    low, high = spread.interval or (spread.mean,) * 2
-    return 100 * spread.mean, [[100 * (spread.mean - low)], [100 * (high - spread.mean)]]
+    return spread
 
 
 def draw_pairs(own: Board) -> Figure:
@@ -199,7 +188,7 @@ def draw_pairs(own: Board) -> Figure:
     ):
         _matrix(axes, names, own.better[measure.name])
         axes.set_title(title)
-    panels[0].set_yticks(range(len(names)), map(labels.method, names))
+    panels[0].set_yticks(range(len(names)), map(method_label, names))
     return figure
 
 
@@ -215,7 +204,7 @@ def _matrix(axes: Axes, names: Sequence[str], better: Mapping[tuple[str, str], E
             names.index(column), names.index(row), f"{100 * estimate.value:.0f}", ha="center", va="center",
             fontsize=5.5, color="black", fontweight="bold" if sure else "normal",
         )  # fmt: skip
-    axes.set_xticks(range(len(names)), map(labels.method, names), rotation=90)
+    axes.set_xticks(range(len(names)), map(method_label, names), rotation=90)
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
