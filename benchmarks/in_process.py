@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -63,39 +62,3 @@ def typed(
     out.seek(0)
     err.seek(0)
     return subprocess.CompletedProcess([module, *words], code, out.read(), err.read())
-
-
-@contextlib.contextmanager
-def untrained() -> Iterator[None]:
-    """Runs go up to their first training step, which is all that words can spoil, and end there."""
-    from fairall import experiment
-    from fairall.online.training import initially_decided
-
-    def prepared(composed: Any, *further: Any, **named: Any) -> Any:
-        job = experiment.job(composed)
-        initially_decided(job.initial_policy, job.config, job.data)
-        return {"aggregate": {job.config.objective: {"mean": 0.0}}}, Path("nowhere")
-
-    with mock.patch.object(experiment, "run", prepared):
-        yield
-
-
-def fault(ended: Ended, folder: Path, allowed: frozenset[str]) -> str | None:
-    """What is wrong with how a command ended in `folder`; None if it succeeded, or told why in one line.
-
-    Args:
-        ended: of `typed`.
-        folder: where it ran.
-        allowed: names of files that may be there besides `outputs`.
-    """
-    code, said = ended.returncode, ended.stderr
-    if code not in (0, 1):
-        return f"exit code {code}"
-    if "Traceback" in said or "recursion" in said:
-        return "a traceback"
-    if code == 0 and said:
-        return "exit code 0 with an error"
-    if code == 1 and (said.count("\n") != 1 if "--multirun" not in ended.args else not said):
-        return f"{said.count(chr(10))} lines of error"
-    left = {path.name for path in folder.iterdir()} - allowed - {"outputs"}
-    return f"left {', '.join(sorted(left))}" if left else None

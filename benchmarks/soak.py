@@ -1,4 +1,4 @@
-"""Runs that are killed at random moments, and inputs that are mostly wrong, for as long as one likes."""
+"""Runs that are killed at random moments, and random inputs: a result is whole, an error is one line."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from argparse import ArgumentTypeError
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NoReturn
+from unittest import mock
 
-from benchmarks.in_process import Ended, fault, typed, untrained
-from benchmarks.nonsense import command_line, damaged_table, yaml_text
+import pandas as pd
 
-NAME = "soak"
+from benchmarks.in_process import Ended, typed
+from benchmarks.inputs import CHANGES, command_line, damaged_table, hostile, yaml_text
+from benchmarks.machine import MAXRSS
+
 KILLED = "kills"
 SMALL = [
     "preset=quick", "seeds=3", "schedule.phase1_epochs=30", "schedule.warm_up_epochs=10",
@@ -32,104 +33,140 @@ SMALL = [
 MODELS = ["fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog", "greedy", "plot"]
 DATASETS = ["dataset=credit", "dataset=fico", "dataset=synthetic"]
 WORLDS = [
-    "",
-    "",
-    "world.capacity.number=16",
-    "world.delay.steps=2",
-    "world.drift.course=step world.drift.start=9",
-]
+    "", "", "world.capacity.number=16", "world.delay.steps=2", "world.drift.course=step world.drift.start=9",
+]  # fmt: skip
 COMPARED = ("metrics.csv", "decisions.csv", "summary.json")
 START_UP = 1.5  # seconds in which nothing is done yet that could be lost
 KILLS_OF_A_RUN = 8  # at most
 LONGEST = 600.0  # seconds of a run that is left to itself
+# Exit codes of a process that a signal ends: before it listens for the signal, afterwards, or too late.
+ENDS = {by: (-by, 128 + by, 0) for by in (signal.SIGTERM, signal.SIGHUP)} | {signal.SIGKILL: (-9, 0)}
 INTERRUPTED = [128 + by for by in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
 SECONDS, BYTES = 60, 2**30  # more of an input is a failure
-SHOWN = 10  # failures at the end
-# How signals that can be handled end a process: before it listens for them, and afterwards.
-ENDS = {by: (-by, 128 + by, 0) for by in (signal.SIGTERM, signal.SIGHUP)} | {signal.SIGKILL: (-9, 0)}
 LOANS = [
     "dataset=csv", "dataset.path=people.csv", "dataset.label=repaid", "dataset.positive=yes",
     "dataset.sensitive=sex", "dataset.advantaged=male",
 ]  # fmt: skip
 
 
-@dataclass
-class Report:
-    """What was tried, and what fell.
+class FaultError(Exception):
+    """What should not have happened; `words` are the command line."""
 
-    Attributes:
-        ended: how often inputs of a kind ended with an exit code.
-        failures: what happened, and the words that do it again, by kind and number.
-    """
-
-    ended: Counter[tuple[str, str]] = field(default_factory=Counter)
-    failures: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-    def fail(self, kind: str, number: int, why: str, words: Sequence[str]) -> None:
-        """Take note of a failure."""
-        self.ended[kind, "failed"] += 1
-        self.failures[f"{kind}:{number}"] = why, shlex.join(words)
-
-    def table(self, seed: int) -> str:
-        """Counts by kind, and the first failures with what reproduces each."""
-        kinds = sorted({kind for kind, _ in self.ended})
-        rows = [["", "tried", "succeeded", "one line", "failed"]]
-        for kind in kinds:
-            counts = [self.ended[kind, how] for how in ("succeeded", "one line", "failed")]
-            rows.append([kind, *map(str, (sum(counts), *counts))])
-        lines = ["".join(f"{cell:>12}" for cell in row) for row in rows]
-        for place, (why, words) in [*self.failures.items()][:SHOWN]:
-            lines += [f"{place}: {why}", f"  {words}"]
-            lines += [f"  again: python -m benchmarks {NAME} --seed {seed} --only {place}"]
-        return "\n".join(lines)
+    def __init__(self, why: str, words: Sequence[str] = ()) -> None:
+        super().__init__(why)
+        self.words = words
 
 
-def soak(kills: int, inputs: int, seed: int, folder: Path, advance: Callable[[int], None]) -> Report:
-    """Kill runs in a second thread while this one tries inputs.
+class TooLongError(BaseException):
+    """An input takes more than `SECONDS`; not an Exception, which the package might catch."""
+
+    @staticmethod
+    def throw(*_: object) -> NoReturn:
+        """Handle SIGALRM."""
+        raise TooLongError(f"more than {SECONDS} s")
+
+
+class Soak:
+    """Kills and inputs whose n-th case is the same every time.
 
     Args:
-        kills: how many.
-        inputs: how many, of all kinds in turn.
-        seed: of the random numbers; the n-th case is the same every time.
+        seed: of the random numbers.
         folder: gets the files of failures, by kind and number.
-        advance: called with the number of kills and inputs done since the last call.
+
+    Attributes:
+        ended: how often a case of a kind "succeeded", ended with "one line" or "failed".
     """
-    report = Report()
-    with tempfile.TemporaryDirectory(prefix="fairall-soak-") as scratch, ThreadPoolExecutor(1) as pool:
-        stop: list[bool] = []
-        killing = pool.submit(_kill_all, kills, seed, Path(scratch), folder, report, advance, stop)
-        try:
-            if inputs:
-                with _policy(Path(scratch)) as policy:
-                    for number in range(inputs):
-                        kind = [*INPUTS][number % len(INPUTS)]
-                        try_input(kind, number, seed, policy, folder, report)
-                        advance(1)
-            killing.result()
-        finally:
-            stop.append(True)
-    return report
 
+    def __init__(self, seed: int, folder: Path) -> None:
+        self.seed, self.folder = seed, folder
+        self.ended: Counter[tuple[str, str]] = Counter()
 
-def case(word: str) -> str:
-    """A case of the command line."""
-    kind, _, number = word.partition(":")
-    if kind not in {KILLED, *INPUTS} or not number.isdecimal():
-        raise ArgumentTypeError(f"it must be KIND:NUMBER, KIND one of {', '.join((KILLED, *INPUTS))}")
-    return word
+    def kill(self, times: int) -> None:
+        """Kill runs `times` times in all."""
+        done = number = 0
+        # A run may end before the signal: several are started for a kill at most.
+        while done < times and number < 5 * times:
+            done += self.kill_run(number, min(KILLS_OF_A_RUN, times - done))
+            number += 1
 
+    def kill_run(self, number: int, most: int = KILLS_OF_A_RUN) -> int:
+        """Kill a run up to `most` times and compare its result with that of one that is not killed."""
+        kills = 0
+        with self._case(KILLED, number) as (chance, cwd):
+            kills = killed(chance, cwd, most)
+            self.ended[KILLED, "succeeded"] += kills
+        return kills
 
-def again(place: str, seed: int, folder: Path) -> Report:
-    """Try one case of `soak` again, KIND:NUMBER."""
-    kind, _, number = place.partition(":")
-    report = Report()
-    with tempfile.TemporaryDirectory(prefix="fairall-soak-") as scratch:
+    def inputs(self, number: int) -> None:
+        """Try inputs of all kinds in turn, `number` in all."""
+        with saved_policy() as policy:
+            for place in range(number):
+                self.try_input([*INPUTS][place % len(INPUTS)], place, policy)
+
+    def try_input(self, kind: str, number: int, policy: Path) -> None:
+        """Try an input, with a policy of `saved_policy`."""
+        with self._case(kind, number) as (chance, cwd):
+            code = tried(kind, chance, policy, cwd)
+            self.ended[kind, "one line" if code else "succeeded"] += 1
+
+    def again(self, kind: str, number: int) -> None:
+        """Try one case again."""
         if kind == KILLED:
-            _kill_run(int(number), seed, KILLS_OF_A_RUN, Path(scratch), folder, report)
+            self.kill_run(number)
         else:
-            with _policy(Path(scratch)) as policy:
-                try_input(kind, int(number), seed, policy, folder, report)
-    return report
+            with saved_policy() as policy:
+                self.try_input(kind, number, policy)
+
+    def table(self) -> pd.DataFrame:
+        """Counts by kind and end."""
+        counts = pd.Series(self.ended).unstack(fill_value=0)
+        return counts.reindex(columns=["succeeded", "one line", "failed"], fill_value=0)
+
+    @contextmanager
+    def _case(self, kind: str, number: int) -> Iterator[tuple[random.Random, Path]]:
+        """Random numbers and a folder for a case; reports a failure and keeps its files."""
+        with tempfile.TemporaryDirectory(prefix="fairall-soak-") as place:
+            try:
+                yield random.Random(f"{self.seed} {kind} {number}"), Path(place)
+            except (FaultError, subprocess.TimeoutExpired) as failure:
+                self.ended[kind, "failed"] += 1
+                why = f"{kind}:{number}: {failure}: {shlex.join(getattr(failure, 'words', ()))}"
+                again = f"again: python -m benchmarks soak --seed {self.seed} --only {kind}:{number}"
+                print(f"{why}\n  {again}", flush=True)
+                kept = self.folder / f"{kind}-{number}"
+                shutil.copytree(place, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("cache"))
+                (kept / "why.txt").write_text(f"{why}\n", encoding="utf-8", errors="backslashreplace")
+
+
+def killed(chance: random.Random, folder: Path, most: int) -> int:
+    """Compare a random run that is killed up to `most` times with one that is not; how often it was killed.
+
+    Raises:
+        FaultError: if they differ, or an exit code is wrong.
+    """
+    words = [
+        *SMALL, f"model={chance.choice(MODELS)}", chance.choice(DATASETS), f"seed={chance.randrange(1000)}",
+        *chance.choice(WORLDS).split(),
+    ]  # fmt: skip
+    command, kills = [sys.executable, "-m", "fairall", *words], 0
+    calm, hunted = folder / "calm", folder / "hunted"
+    for place in (calm, hunted):
+        place.mkdir()
+    began = time.monotonic()
+    left_alone(command, calm)
+    whole = max(0.1, time.monotonic() - began - START_UP)
+    for _ in range(most):
+        by = chance.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+        running, code = kill_at_random(command, hunted, chance, whole, by)
+        if code not in ENDS[by]:
+            raise FaultError(f"exit code {code} after {by.name}", words)
+        if not running:
+            break
+        kills += 1
+    left_alone(command, hunted)
+    if wrong := difference(calm, hunted):
+        raise FaultError(wrong, words)
+    return kills
 
 
 def kill_at_random(
@@ -154,79 +191,26 @@ def kill_at_random(
         process.wait()
 
 
-def _kill_all(
-    kills: int,
-    seed: int,
-    scratch: Path,
-    folder: Path,
-    report: Report,
-    advance: Callable[[int], None],
-    stop: Sequence[bool],
-) -> None:
-    done = number = 0
-    # A run may end before the signal: several are started for a kill at most.
-    while done < kills and number < 5 * kills and not stop:
-        killed = _kill_run(number, seed, min(KILLS_OF_A_RUN, kills - done), scratch, folder, report)
-        advance(killed)
-        done, number = done + killed, number + 1
+def left_alone(command: Sequence[str], cwd: Path) -> None:
+    """Run a command to its end.
 
-
-def _kill_run(number: int, seed: int, most: int, scratch: Path, folder: Path, report: Report) -> int:
-    """Compare a run that is killed up to `most` times with one that is not; how often it was killed."""
-    chance = random.Random(f"{seed} {KILLED} {number}")
-    words = [
-        *SMALL, f"model={chance.choice(MODELS)}", chance.choice(DATASETS), f"seed={chance.randrange(1000)}",
-        *chance.choice(WORLDS).split(),
-    ]  # fmt: skip
-    command, kills = [sys.executable, "-m", "fairall", *words], 0
-    calm, hunted = scratch / f"calm {number}", scratch / f"hunted {number}"
-    for place in (calm, hunted):
-        place.mkdir()
-    try:
-        began = time.monotonic()
-        _left_alone(command, calm)
-        whole = max(0.1, time.monotonic() - began - START_UP)
-        for _ in range(most):
-            by = chance.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-            killed, code = kill_at_random(command, hunted, chance, whole, by)
-            if code not in ENDS[by]:
-                raise FaultError(f"exit code {code} after {by.name}")
-            if not killed:
-                break
-            kills += 1
-        _left_alone(command, hunted)
-        _compare(calm, hunted)
-    except (FaultError, subprocess.TimeoutExpired) as failure:
-        report.fail(KILLED, number, str(failure), words)
-        _keep(hunted, folder / f"{KILLED}-{number}", f"{failure}: {shlex.join(words)}")
-    else:
-        report.ended[KILLED, "succeeded"] += kills
-    shutil.rmtree(calm)
-    shutil.rmtree(hunted)
-    return kills
-
-
-class FaultError(Exception):
-    """What should not have happened."""
-
-
-def _left_alone(command: Sequence[str], cwd: Path) -> None:
+    Raises:
+        FaultError: if it fails or prints an error.
+    """
     ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=LONGEST, check=False)
     if ended.returncode or ended.stderr:
-        raise FaultError(f"exit code {ended.returncode}: {ended.stderr.strip()[-300:]}")
+        raise FaultError(f"exit code {ended.returncode}: {ended.stderr.strip()[-300:]}", command)
 
 
-def _compare(calm: Path, hunted: Path) -> None:
-    (expected,), (found,) = (
-        [path.parent for path in where.glob("outputs/runs/*/*/*/DONE")] for where in (calm, hunted)
-    )
+def difference(calm: Path, hunted: Path) -> str | None:
+    """What differs between the results of a run left alone and of one that was killed, or was left by it."""
+    expected, found = (next(where.glob("outputs/runs/*/*/*/DONE")).parent for where in (calm, hunted))
     for name in COMPARED:
         if (found / name).read_bytes() != (expected / name).read_bytes():
-            raise FaultError(f"{name} is not that of the run that was not killed")
+            return f"{name} is not that of the run that was not killed"
     left = [path for path in (hunted / "outputs").rglob(".*") if path.is_file()]
     left += [path for path in hunted.iterdir() if path.name != "outputs"]
-    if left:
-        raise FaultError(f"left {left[0].relative_to(hunted)}")
+    return f"left {left[0].relative_to(hunted)}" if left else None
 
 
 def _words(chance: random.Random, policy: Path, cwd: Path) -> Ended:
@@ -237,7 +221,7 @@ def _files(chance: random.Random, policy: Path, cwd: Path) -> Ended:
     group = chance.choice(["preset", "model", "dataset", "protocol"])
     own = cwd / "conf" / group / "own.yaml"
     own.parent.mkdir(parents=True)
-    own.write_text(yaml_text(chance), encoding="utf-8")
+    own.write_text(yaml_text(chance, group), encoding="utf-8")
     return typed(f"{group}=own", "-cd", str(cwd / "conf"), cwd=cwd)
 
 
@@ -260,14 +244,12 @@ def _people(chance: random.Random, policy: Path, cwd: Path) -> Ended:
 
 def _policies(chance: random.Random, policy: Path, cwd: Path) -> Ended:
     """A saved policy with files that somebody hostile has changed, and with sums that are right."""
-    from benchmarks.hostile_policies import CHANGES, hostile
     from fairall.storage.files import write_sums
 
-    own = cwd / "policy"
-    own.mkdir()
-    for name, content in hostile({name: (policy / name).read_bytes() for name in CHANGES}, chance).items():
-        (own / name).write_bytes(content)
-    write_sums(own / "SUMS", list(CHANGES))
+    (cwd / "policy").mkdir()
+    for name, content in hostile(chance, {name: (policy / name).read_bytes() for name in CHANGES}).items():
+        (cwd / "policy" / name).write_bytes(content)
+    write_sums(cwd / "policy" / "SUMS", list(CHANGES))
     shutil.copy(policy.parent / "people.csv", cwd)
     return typed("policy", "people.csv", "-o", "decided.csv", cwd=cwd, module="fairall.decide")
 
@@ -276,89 +258,99 @@ INPUTS: dict[str, Callable[[random.Random, Path, Path], Ended]] = {
     "overrides": _words, "files": _files, "tables": _table, "people": _people, "policies": _policies,
 }  # fmt: skip
 """What tries an input of each kind: (random numbers, saved policy, working folder) to how it ended."""
-# Files of the inputs, and of `decide` where it succeeds.
-MAY_BE_THERE = frozenset({"conf", "people.csv", "policy"})
 
 
-def try_input(kind: str, number: int, seed: int, policy: Path, folder: Path, report: Report) -> None:
-    """Try one input, which depends on its kind, its number and the seed."""
-    chance = random.Random(f"{seed} {kind} {number}")
-    with tempfile.TemporaryDirectory(prefix="fairall-soak-") as place:
-        cwd, before, began = Path(place), _peak(), time.monotonic()
-        words, why, code = [f"{kind} {number}"], None, 1
-        try:
-            with untrained(), _at_most(SECONDS):
-                ended = INPUTS[kind](chance, policy, cwd)
-            words, code = [*ended.args], ended.returncode
-            if code in INTERRUPTED:
-                raise KeyboardInterrupt  # the command took a signal that was for the soak
-            allowed = MAY_BE_THERE | ({"decided.csv"} if code == 0 else set())
-            why = fault(ended, cwd, allowed)
-        except (Exception, _TooLongError) as error:  # whatever a user would see as a traceback
-            why = f"{type(error).__name__}: {str(error)[:300]}"
-        if why is None and _peak() - before > BYTES:
-            why = f"took {(_peak() - before) / 2**30:.1f} GiB of memory"
-        if why is not None:
-            report.fail(kind, number, f"{why} after {time.monotonic() - began:.1f} s", words)
-            _keep(cwd, folder / f"{kind}-{number}", f"{why}: {shlex.join(words)}")
-        else:
-            report.ended[kind, "one line" if code else "succeeded"] += 1
+def tried(kind: str, chance: random.Random, policy: Path, cwd: Path) -> int:
+    """Try an input of `INPUTS`; the exit code.
 
-
-class _TooLongError(BaseException):
-    """Nothing that the package catches."""
-
-
-@contextmanager
-def _at_most(seconds: int) -> Iterator[None]:
-    def too_long(*_: object) -> None:
-        raise _TooLongError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(seconds)
+    Raises:
+        FaultError: if it takes too long or too much memory, or ends otherwise than well or in one line.
+    """
+    signal.signal(signal.SIGALRM, TooLongError.throw)
+    before, began = peak_bytes(), time.monotonic()
+    words: Sequence[str] = ()
     try:
-        yield
+        with untrained():
+            signal.alarm(SECONDS)
+            ended = INPUTS[kind](chance, policy, cwd)
+        words = ended.args
+        if ended.returncode in INTERRUPTED:
+            raise KeyboardInterrupt  # the command took a signal that was for the soak
+        made = {"conf", "people.csv", "policy"} | ({"decided.csv"} if ended.returncode == 0 else set())
+        why = fault(ended, cwd, made)
+    except (Exception, TooLongError) as error:  # whatever a user would see as a traceback
+        why = f"{type(error).__name__}: {str(error)[:300]}"
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+    if why is None and peak_bytes() - before > BYTES:
+        why = f"took {(peak_bytes() - before) / 2**30:.1f} GiB of memory"
+    if why is not None:
+        raise FaultError(f"{why} after {time.monotonic() - began:.1f} s", words)
+    return ended.returncode
+
+
+def fault(ended: Ended, folder: Path, made: set[str]) -> str | None:
+    """What is wrong with how a command ended; None if it succeeded, or failed with one line.
+
+    Args:
+        ended: of `typed`.
+        folder: where it ran.
+        made: names of files that may be there besides `outputs`.
+    """
+    code, errors = ended.returncode, ended.stderr
+    if code not in (0, 1):
+        return f"exit code {code}"
+    if "Traceback" in errors or "recursion" in errors:
+        return "a traceback"
+    if code == 0 and errors:
+        return "exit code 0 with an error"
+    # A sweep has a line for each job that fails.
+    if code == 1 and (errors.count("\n") != 1 if "--multirun" not in ended.args else not errors):
+        return f"{errors.count(chr(10))} lines of error"
+    left = {path.name for path in folder.iterdir()} - made - {"outputs"}
+    return f"left {', '.join(sorted(left))}" if left else None
 
 
 @contextmanager
-def _policy(scratch: Path) -> Iterator[Path]:
-    """A saved policy, and beside it the table of people that it was learned from."""
-    home = scratch / "policy of loans"
-    home.mkdir()
-    (home / "people.csv").write_text(_loans())
-    few = ["schedule.time_steps=4", "evaluation.window=[2,4]", "model=fairlog"]
-    ended = typed(*SMALL, *LOANS, *few, cwd=home)
-    if ended.returncode:
-        raise FaultError(ended.stderr)
-    (saved,) = home.glob("outputs/runs/*/*/*/policy")
-    yield Path(shutil.move(saved, home))
+def untrained() -> Iterator[None]:
+    """Runs end with a one-line error before their first training step, up to which words can spoil them."""
+    from fairall import experiment
+    from fairall.errors import FairAllError
+    from fairall.online.training import initially_decided
+
+    def prepared(composed: Any, *_: Any, **__: Any) -> NoReturn:
+        job = experiment.job(composed)
+        initially_decided(job.initial_policy, job.config, job.data)
+        raise FairAllError("ready to train")
+
+    with mock.patch.object(experiment, "run", prepared):
+        yield
 
 
-def _loans() -> str:
-    """A table of 300 loans."""
+@contextmanager
+def saved_policy() -> Iterator[Path]:
+    """A saved policy, and beside it people.csv, the 300 loans that it was learned from."""
     chance = random.Random(0)
     lines = ["id,age,income,purpose,home_owner,sex,repaid"]
     for row in range(300):
         income, age = round(chance.gauss(30, 8), 1), chance.randint(18, 75)
-        words = (
+        words = [
             chance.choice(["car", "house", "school"]),
             chance.choice("yn"),
             chance.choice(["male", "female"]),
-        )
+        ]
         repaid = "yes" if income + chance.gauss(0, 8) > 28 else "no"
         lines.append(f"{row},{age},{income},{','.join(words)},{repaid}")
-    return "\n".join(lines) + "\n"
+    few = ["schedule.time_steps=4", "evaluation.window=[2,4]", "model=fairlog"]
+    with tempfile.TemporaryDirectory(prefix="fairall-soak-") as home:
+        (Path(home) / "people.csv").write_text("\n".join([*lines, ""]))
+        ended = typed(*SMALL, *LOANS, *few, cwd=Path(home))
+        if ended.returncode:
+            raise FaultError(ended.stderr, ended.args)
+        (policy,) = Path(home).glob("outputs/runs/*/*/*/policy")
+        yield Path(shutil.move(policy, home))
 
 
-def _keep(place: Path, target: Path, why: str) -> None:
-    """Keep the files of a failure, and say why, as a soak may be interrupted."""
-    shutil.copytree(place, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("cache"))
-    (target / "why.txt").write_text(f"{why}\n", encoding="utf-8", errors="backslashreplace")
-
-
-def _peak() -> int:
+def peak_bytes() -> int:
     """Most bytes of memory that this process has had."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS

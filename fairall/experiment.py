@@ -132,7 +132,7 @@ def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> b
 
 @short_of_memory()
 def run(composed: DictConfig, display: Display | None = None, *, command: str = "") -> Result:
-    """Run a configuration, resume it where it was interrupted, or return its finished result.
+    """Run a configuration, resume an interrupted run, or return the finished result.
 
     Args:
         composed: by Hydra, of type `Config`.

@@ -15,9 +15,8 @@ import pytest
 import torch
 from filelock import FileLock
 
-from benchmarks.campaign import compile_code
 from benchmarks.in_process import Ended, typed
-from benchmarks.revisions import ROOT
+from benchmarks.machine import compile_code
 from fairall.config.compose import compose_config as compose
 from fairall.config.compose import typed_config
 from fairall.config.schema import Config
@@ -74,7 +73,7 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
         kept = [path.stat().st_mtime for path in source.parent.glob("__pycache__/kernels.mixture_kl-*.nbi")]
         if calls.kernels() is None or max(kept, default=0.0) > source.stat().st_mtime:
             return
-        compile_code(ROOT)
+        compile_code()
 
 
 def typed_line(command: str, cwd: Path) -> Ended:

@@ -14,7 +14,7 @@ from fairall.experiment import run
 from fairall.models.fairall import FairAll
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
-from fairall.results.summary import columns
+from fairall.measuring.summary import columns
 from fairall.results.terminal import Display
 
 STEP, SEED = 4, 1

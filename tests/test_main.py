@@ -15,7 +15,7 @@ from fairall import __version__
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.interpretable import CAUTION
-from fairall.results.summary import columns
+from fairall.measuring.summary import columns
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.outbox import Sent
@@ -185,6 +185,7 @@ def test_a_seed_that_diverges_is_a_result_and_one_line(tmp_path: Path) -> None:
         (["seeds=ten"], "seeds=ten: Value 'ten' of type 'str' could not be converted to Integer"),
         (["cost=fixed"], "cost.value has no value: give it one with cost.value=VALUE"),
         (["objective=fun"], "objective=fun is not possible: it must be one of effective_utility, "),
+        (["objective=5"], "objective=5 is not possible: it must be one of effective_utility, "),
         (["+sede=3"], "sede: no such key"),
         (["dataset=null"], "cannot read dataset=null"),
         (["--foo"], "unrecognized arguments: --foo; see --help"),

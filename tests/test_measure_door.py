@@ -16,7 +16,7 @@ from fairall import metrics
 from fairall.errors import FairAllError
 from fairall.metrics import STANDARD, as_markdown, load_measures, measure
 from fairall.online.evaluation import UTILITY_ERROR
-from fairall.results.latent_quality import BOUNDS
+from fairall.metrics import LATENT
 from tests.conftest import run_folder, typed, typed_line
 
 CHECKOUT = Path(__file__).parents[1]
@@ -166,7 +166,7 @@ def test_names_in_the_results_of_a_run_are_refused(module: Path, monkeypatch: py
     folder = run_folder(module.parent / "outputs")
     summary = json.loads((folder / "summary.json").read_text())
     names = {*pd.read_csv(folder / "metrics.csv"), *summary["per_seed"][0], UTILITY_ERROR}
-    assert {"seed", "mean_dpu", "classification_loss", "phase1_best_epoch", *BOUNDS} <= names
+    assert {"seed", "mean_dpu", "classification_loss", "phase1_best_epoch", *LATENT} <= names
     for name in sorted(names):
         module.write_text(f"{HEAD}def {name}(propensity): return propensity.mean(-1)")
         sys.modules.pop("some_measures", None)

@@ -274,7 +274,9 @@ def to_csv(table: Table) -> str:
     def harmless(value: object) -> object:
         return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
-    return table.records.astype(object).map(harmless).to_csv(index=False, lineterminator="\n")
+    # As objects, since a column of whole numbers with gaps would become floats.
+    columns = {name: list(map(harmless, own)) for name, own in table.records.astype(object).items()}
+    return pd.DataFrame(columns, dtype=object).to_csv(index=False, lineterminator="\n")
 
 
 def print_frame(frame: pd.DataFrame, *, title: str = "", caption: str = "", first: str = "") -> None:

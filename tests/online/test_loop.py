@@ -19,7 +19,7 @@ from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training, initially_decided
 from fairall.randomness import SeedStreams
-from fairall.results.summary import measure_table
+from fairall.measuring.summary import measure_table
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.part import WorldSetting

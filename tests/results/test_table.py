@@ -1,15 +1,30 @@
 """Tables as Markdown, read by two libraries."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
-from typing import Any
 
 import pytest
 from markdown import markdown as python_markdown  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 
-from fairall.results.page import rendered
-from fairall.results.table import Cell, Lacking, Row, Table, code, escaped, markdown, without_empty
+from fairall.results.table import (
+    Cell,
+    Lacking,
+    Row,
+    Table,
+    code,
+    escaped,
+    frame_of,
+    print_table,
+    records_of,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+    without_empty,
+)
 from fairall.tracking.page import note_of_run
+from tests.made_up import made_up
 
 HOSTILE = [
     "[a](javascript:alert(1))", "![a](https://evil.example/x.png)", "[a]: javascript:b", "[a][b]",
@@ -51,17 +66,20 @@ class Read(HTMLParser):
 
 def table(text: str) -> Table:
     return Table(
-        key="t", title=text, note=text, columns=[text, "b"], records=[],
-        rows=[Row(text, text, [Cell(text, text, best=True), Cell("1")])],
+        key="t",
+        title=text,
+        note=text,
+        frame=frame_of([text, "b"], [Row(text, text, [Cell(text, text, best=True), "1"])]),
+        records=records_of([{"a": text}]),
         lacking=Lacking([(text, "command")], 1),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("library", RENDER)
 def test_names_are_shown_as_they_are(library: str, text: str) -> None:
     own = table(text)
-    read = Read(RENDER[library](markdown(own)))
+    read = Read(RENDER[library](to_markdown(own)))
     shown = " ".join(text.splitlines()).strip()
     assert read.cells == ["", "", shown, "b", shown, shown, f"{shown} {shown}", "1"]
     assert read.elements == {"h3", "p", "table", "thead", "tbody", "tr", "th", "td", "strong", "em"}
@@ -76,19 +94,40 @@ def test_code_is_shown_as_it_is(library: str, text: str) -> None:
     assert " ".join(text.splitlines()).strip() in read.text
 
 
-@pytest.mark.parametrize("library", RENDER)
-def test_templates_escape_what_they_are_given(library: str) -> None:
-    text = HOSTILE[0]
-    values = {
-        "opening": [text, text],
-        "setting": text,
-        "tables": [table(text)],
-        "figures": [],
-        "not_run": [text],
-    }
-    read = Read(RENDER[library](rendered("results.md.jinja", values, "fairall.report")))
-    assert "a" not in read.elements
-    assert read.text.count(text) == 4 + 8
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_page_shows_names_as_they_are(text: str) -> None:
+    read = Read(to_html(table(text)))
+    assert read.elements == {"table", "thead", "tbody", "tr", "th", "td", "b", "i"}
+    assert read.cells[-4:] == [text, text, text + text, "1"]
+
+
+def test_marks_and_bold_in_every_format(capsys: pytest.CaptureFixture[str]) -> None:
+    cell = Cell("20.3 ± 0.5", "19.8", best=True, marks="F+", tests="better than a", outside=True)
+    one = Table(
+        key="my_key",
+        title="Title",
+        note="Bold: best.",
+        frame=frame_of(["utility ↑", "empty"], [Row("A", "x", [cell, ""]), Row("B", "y", ["1", ""])]),
+        records=records_of([{"value": 0.203, "seeds": 3}, {"value": None, "seeds": None}]),
+    )
+    assert "**20.3 ± 0.5** F+ *19.8*" in to_markdown(one)
+    assert '<b>20.3 ± 0.5</b><sup title="better than a">F+</sup><i class="outside">19.8</i>' in to_html(one)
+    latex = to_latex(one)
+    assert r"\textbf{20.3 $\pm$ 0.5}\textsuperscript{F+} \textit{19.8}" in latex
+    assert r"\label{tab:my-key}" in latex
+    assert r"\midrule" in latex.split("20.3")[1]
+    assert to_csv(one) == "value,seeds\n0.203,3\n,\n"
+    print_table(one)
+    shown = capsys.readouterr().out
+    assert "20.3 ± 0.5* F+ (19.8)" in shown
+    assert "empty" not in shown
+
+
+def test_a_spreadsheet_evaluates_no_text() -> None:
+    hostile = Table(
+        key="t", title="", note="", frame=frame_of([], []), records=records_of([{"a": "=1+1", "b": -1}])
+    )
+    assert to_csv(hostile) == "a,b\n'=1+1,-1\n"
 
 
 def test_a_number_and_nothing_are_values() -> None:
@@ -96,15 +135,13 @@ def test_a_number_and_nothing_are_values() -> None:
 
 
 def test_a_table_without_rows_keeps_its_columns() -> None:
-    assert without_empty(["a", "b"], []) == (["a", "b"], [])
+    assert list(without_empty(frame_of(["a", "b"], [])).columns) == ["a", "b"]
 
 
 def test_the_note_of_a_run_escapes_names_and_warnings() -> None:
-    config: dict[str, Any] = {
-        group: {"name": "[a](javascript:b)"} for group in ("model", "dataset", "initial_policy", "protocol")
-    }
-    config |= {"cost": {"value": 0.5}, "seeds": 1, "preset": None, "schedule": {"time_steps": 8}, "world": {}}
-    summary = {"warnings": ["[c](javascript:d)"], "measures": {}, "aggregate": {}, "references": {}}
-    read = Read(RENDER["CommonMark"](note_of_run(config, summary, "1", "2")))
+    named = {group: {"name": "[a](javascript:b)"} for group in ("dataset", "initial_policy", "protocol")}
+    config = {**named, "model": made_up().config["model"] | {"name": "[a](javascript:b)"}}
+    made = made_up(warnings=["[c](javascript:d)"])
+    read = Read(RENDER["CommonMark"](note_of_run(replace(made, config=made.config | config), "1", "2")))
     assert "[a](javascript:b) on" in read.text
     assert "[c](javascript:d)" in read.text

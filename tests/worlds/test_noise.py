@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fairall.data.prepared import PreparedData
-from fairall.results.summary import measure_table
+from fairall.measuring.summary import measure_table
 from fairall.worlds.noise import FlipsConfig, Noise, NoiseConfig
 from tests.conftest import ComposeConfig
 from tests.worlds.conftest import Fixed, close, online, run, sampled, setting_of, share_error

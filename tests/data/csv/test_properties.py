@@ -16,7 +16,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.nonsense import damaged
+from benchmarks.inputs import damaged
 from fairall.config.compose import typed_config
 from fairall.data.csv.config import CsvConfig, CsvSplitConfig
 from fairall.data.csv.dataset import OwnCsv

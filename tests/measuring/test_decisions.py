@@ -13,9 +13,9 @@ from fairall.data.credit import MALE, raw_applicants
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import Scaler
+from fairall.measuring import decisions as module
+from fairall.measuring.decisions import column_names, decision_tables, raw_values, renamed
 from fairall.online.training import Training
-from fairall.results import decisions as module
-from fairall.results.decisions import column_names, decision_tables, raw_values, renamed
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.run_folder import RunFolder

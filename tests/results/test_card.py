@@ -1,22 +1,23 @@
 """Model cards, and the groups of people that they describe."""
 
-import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from omegaconf import OmegaConf
 
 from fairall.config.choices import shown
 from fairall.config.paths import configuration_root
 from fairall.data.credit import MALE, raw_applicants
 from fairall.data.load import load_dataset
-from fairall.results.groups import groups
+from fairall.measuring.groups import groups
+from fairall.metrics import Spread
+from fairall.results.card import described, model_card, page_of, share, texts
 from fairall.results.interpretable import CAUTION
-from fairall.results.model_card import CAVEATS, TERMS, described, model_card, page_of, share
+from fairall.results.result import Result
 from fairall.storage.run_folder import CARD, RunFolder
 from tests.conftest import run_folder, typed
 
@@ -32,14 +33,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run_folder(cwd / "outputs")
 
 
-def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    config: Any = OmegaConf.to_container(OmegaConf.load(folder / "config.yaml"))
-    return config, json.loads((folder / "summary.json").read_text())
-
-
 def test_the_card_is_part_of_the_result_and_the_same_when_made_again(folder: Path, tmp_path: Path) -> None:
     card = (folder / CARD).read_text(encoding="utf-8")
-    assert model_card(*read(folder), folder.name) == card
+    assert model_card(Result.read(RunFolder(folder)), folder.name) == card
     again = typed(*RUN, "tracking.enabled=false", f"outputs_dir={tmp_path}", cwd=tmp_path)
     assert again.returncode == 0
     assert (run_folder(tmp_path) / CARD).read_text(encoding="utf-8") == card
@@ -50,13 +46,12 @@ def test_the_card_is_part_of_the_result_and_the_same_when_made_again(folder: Pat
 
 
 def test_the_card_has_what_was_measured(folder: Path) -> None:
-    card, (_, summary) = (folder / CARD).read_text(encoding="utf-8"), read(folder)
-    for name, reference in (("mean_utility", "oracle"), ("effective_dpu", "accept_all")):
-        one, other = summary["aggregate"][name], summary["references"][reference][name]
+    card, result = (folder / CARD).read_text(encoding="utf-8"), Result.read(RunFolder(folder))
+    for name, policy in (("mean_utility", "oracle"), ("effective_dpu", "accept_all")):
+        one, other = result.aggregate.loc[name], result.references.loc[(policy, name)]
         (line,) = (line for line in card.splitlines() if f"| `{name}` |" in line)
-        low, high = one["interval"]
         assert f"{100 * one['mean']:.2f} ± {100 * one['std']:.2f} |" in line
-        assert rf"| \[{100 * low:.2f}, {100 * high:.2f}\] |" in line
+        assert rf"| \[{100 * one['low']:.2f}, {100 * one['high']:.2f}\] |" in line
         assert f" {100 * other['mean']:.2f} |" in line
     assert "## What it must not be used for" in card
     assert f"**{CAUTION}.**" in card
@@ -66,10 +61,10 @@ def test_the_card_has_what_was_measured(folder: Path) -> None:
 
 
 def test_methods_decide_in_ways_of_their_own(folder: Path) -> None:
-    config, summary = read(folder)
-    del config["model"]["decision"]
-    config |= {"seeds": 1, "preset": None}
-    card = model_card(config, summary, folder.name)
+    result = Result.read(RunFolder(folder))
+    model = {key: value for key, value in result.config["model"].items() if key != "decision"}
+    config = result.config | {"model": model, "seeds": 1, "preset": None}
+    card = model_card(replace(result, config=config), folder.name)
     assert "model.decision" not in card
     assert "The method has one way to decide on applicants, which its page describes." in card
     assert "- 1 policy, of seed 0, learnt online" in card
@@ -88,24 +83,24 @@ def test_the_command_of_the_card_makes_the_run_of_its_id(tmp_path: Path) -> None
 def test_groups_are_those_of_the_data(folder: Path) -> None:
     raw = raw_applicants()
     male = raw["personal_status"].isin(MALE)
-    _, summary = read(folder)
-    found_groups = summary["groups"]
+    result = Result.read(RunFolder(folder))
     table = pd.read_csv(folder / "metrics.csv")
     for group, members, column in (
         ("advantaged", male, "acceptance_rate_advantaged"),
         ("disadvantaged", ~male, "acceptance_rate_disadvantaged"),
         ("all", male | True, "acceptance_rate"),
     ):
-        found = found_groups[group]
-        assert sum(found["people"].values()) == found["labelled"] == members.sum()
-        assert found["accepted"]["mean"] == pytest.approx(
-            table.groupby("seed")[column].mean().mean(), abs=1e-6
-        )
-    assert found_groups["all"]["people"] == {"train": 700, "validation": 150, "test": 150}
-    assert found_groups["advantaged"]["values"] == MALE
-    assert found_groups["column"] == "personal_status"
+        found = result.groups[group]
+        assert sum(found.people.values()) == found.labelled == members.sum()
+        assert found.accepted is not None
+        assert found.accepted.mean == pytest.approx(table.groupby("seed")[column].mean().mean(), abs=1e-6)
+    everybody = result.groups["all"]
+    assert everybody.people == {"train": 700, "validation": 150, "test": 150}
+    assert result.groups["advantaged"].values == MALE
+    assert result.sensitive_column == "personal_status"
     window = table[table["time_step"].between(1, 4)].groupby("seed")["acceptance_rate"].mean().mean()
-    assert found_groups["all"]["accepted_in_window"]["mean"] == pytest.approx(window, abs=1e-6)
+    assert everybody.accepted_in_window is not None
+    assert everybody.accepted_in_window.mean == pytest.approx(window, abs=1e-6)
 
 
 def test_base_rates_where_only_the_accepted_have_labels() -> None:
@@ -122,10 +117,10 @@ def test_base_rates_where_only_the_accepted_have_labels() -> None:
     for group, rows in (("advantaged", people.s == 1), ("disadvantaged", people.s == -1)):
         weight = people.label_weight[rows]
         expected = float((weight * people.label[rows]).sum() / weight.sum())
-        assert made[group]["base_rate"] == pytest.approx(expected, abs=1e-6)
-    assert made["all"]["labelled"] < sum(made["all"]["people"].values()) == 400
-    assert made["advantaged"]["accepted"] == {"mean": 0.25, "std": None, "interval": None}
-    assert made["disadvantaged"]["accepted"] is None
+        assert made[group].base_rate == pytest.approx(expected, abs=1e-6)
+    assert made["all"].labelled < sum(made["all"].people.values()) == 400
+    assert made["advantaged"].accepted == Spread(0.25, None, None)
+    assert made["disadvantaged"].accepted is None
     assert share(None) == "unknown"
 
 
@@ -135,7 +130,7 @@ def test_a_diverged_seed_is_left_out(credit: Any) -> None:
     )
     for name in ("acceptance_rate", "acceptance_rate_advantaged", "acceptance_rate_disadvantaged"):
         table[name] = [np.nan, 0.5, np.nan, 0.0]
-    assert groups(credit, table, (0, 1))["all"]["accepted"]["mean"] == 0.5
+    assert groups(credit, table, (0, 1))["all"].accepted == Spread(0.5, None, None)
 
 
 def test_every_method_has_a_page_and_every_data_set_terms_and_caveats() -> None:
@@ -146,7 +141,8 @@ def test_every_method_has_a_page_and_every_data_set_terms_and_caveats() -> None:
         assert shown(path.stem)["label"]
         assert (described("model", path.stem) or "").endswith("."), path
     shipped = {path.stem for path in (configuration_root() / "conf" / "dataset").glob("*.yaml")} - {"csv"}
-    assert TERMS.keys() == CAVEATS.keys() == shipped
+    assert texts().keys() == shipped
+    assert all(of["terms"] and of["caveats"] for of in texts().values())
     assert page_of("mine") is described("model", "mine") is None
 
 

@@ -1,9 +1,9 @@
-from typing import Any
-
+import numpy as np
+import pandas as pd
 import pytest
 
 from fairall.config.schema import Config
-from fairall.results.diagnostics import warnings_of
+from fairall.measuring.diagnostics import warnings_of
 from tests.conftest import ComposeConfig
 
 QUIET = {
@@ -23,14 +23,18 @@ def config(compose_config: ComposeConfig) -> Config:
     return compose_config()
 
 
-def seeds(name: str, *values: float | None) -> list[dict[str, Any]]:
+def per_seed(of_seeds: dict[int, dict[str, float]]) -> pd.DataFrame:
+    """Measures of seeds that have nothing to warn of but in what is given."""
+    return pd.DataFrame({seed: QUIET | given for seed, given in of_seeds.items()}).T
+
+
+def seeds(name: str, *values: float) -> pd.DataFrame:
     """Measures of seeds 5, 6, ... that have nothing to warn of but, maybe, in `name`."""
-    return [{"seed": 5 + k} | QUIET | {name: value} for k, value in enumerate(values)]
+    return per_seed({5 + k: {name: value} for k, value in enumerate(values)})
 
 
 def test_no_warnings_of_runs_at_the_limits(config: Config) -> None:
-    assert warnings_of([{"seed": 0} | QUIET, {"seed": 1} | QUIET], config, learns=True) == []
-    assert warnings_of([], config, learns=True) == []
+    assert warnings_of(per_seed({0: {}, 1: {}}), config, learns=True) == []
 
 
 LINES = [
@@ -66,14 +70,14 @@ def test_each_trouble_has_a_line_that_names_its_seeds(
 
 @pytest.mark.parametrize("name", WARNED)
 def test_seeds_without_a_value_are_left_out(name: str, config: Config) -> None:
-    unknown, missing = seeds(name, None, None)
-    del missing[name]
-    assert warnings_of([unknown, missing], config, learns=True) == []
+    unknown = seeds(name, np.nan, np.nan)
+    assert warnings_of(unknown, config, learns=True) == []
+    assert warnings_of(unknown.drop(columns=name), config, learns=True) == []
 
 
 @pytest.mark.parametrize("name", ["text", "published_code"])
 def test_without_guards_the_lines_say_so(name: str, compose_config: ComposeConfig) -> None:
-    troubled = [{"seed": 3} | QUIET | {"longest_rejection": 12.0, "largest_ips_weight": 4000.0}]
+    troubled = per_seed({3: {"longest_rejection": 12.0, "largest_ips_weight": 4000.0}})
     assert warnings_of(troubled, compose_config(f"protocol={name}"), learns=True) == [
         "1 seed (3) accepted nobody for 10 or more steps in a row, with exploration=none",
         "1 seed (3) met an IPS weight above 1000 (protocol.max_ips_weight=null)",
@@ -87,31 +91,31 @@ def test_the_bound_is_the_protocols(compose_config: ComposeConfig) -> None:
 
 
 def test_problems_are_listed_one_by_one(config: Config) -> None:
-    worst = QUIET | {
+    worst = {
         "longest_rejection": 50.0,
         "largest_ips_weight": 1e6,
         "latent_variance_gap": 1.5,
         "latent_label_agreement": -1.0,
     }
-    lines = warnings_of([{"seed": 0} | worst, {"seed": 1} | QUIET], config, learns=True)
+    lines = warnings_of(per_seed({0: worst, 1: {}}), config, learns=True)
     assert len(lines) == 4
     assert all(line.startswith("1 seed (0) ") for line in lines)
 
 
 def test_a_seed_that_diverged_is_named_and_nothing_else_is_said_of_it(config: Config) -> None:
-    diverged = QUIET | {"seed": 4, "effective_utility": None, "longest_rejection": 200.0}
-    at_first = diverged | {"seed": 6, "phase1_best_epoch": 0.0}
+    diverged = {"effective_utility": np.nan, "longest_rejection": 200.0}
+    at_first = diverged | {"phase1_best_epoch": 0.0}
     text = "diverged: propensities are no numbers; not in means over seeds; lower model"
-    assert warnings_of([{"seed": 3} | QUIET, diverged, at_first], config, learns=True) == [
+    assert warnings_of(per_seed({3: {}, 4: diverged, 6: at_first}), config, learns=True) == [
         f"1 seed (6) {text}.phase1.learning_rate",
         f"1 seed (4) {text}.learning_rate",
     ]
 
 
 def test_opposite_signs_mean_nothing_where_the_label_cannot_be_read(config: Config) -> None:
-    opposed = QUIET | {"seed": 3, "latent_label_agreement": -0.9}
-    assert len(warnings_of([opposed], config, learns=True)) == 1
-    assert warnings_of([opposed | {"latent_label_auc": 0.55}], config, learns=True) == []
+    opposed = {"latent_label_agreement": -0.9}
+    assert len(warnings_of(per_seed({3: opposed}), config, learns=True)) == 1
+    assert warnings_of(per_seed({3: opposed | {"latent_label_auc": 0.55}}), config, learns=True) == []
 
 
 @pytest.mark.parametrize(("rate", "whom"), [(0.995, "everybody"), (0.004, "nobody")])

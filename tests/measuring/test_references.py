@@ -5,8 +5,8 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,95 +15,74 @@ from matplotlib.figure import Figure
 from benchmarks.in_process import undrawn
 from fairall.config.compose import compose_config
 from fairall.experiment import run
+from fairall.measuring import summary
+from fairall.measuring.references import oracle_decisions, reference_histories, references
+from fairall.measuring.summary import measure_table
 from fairall.models.oracle import Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
-from fairall.results import figures, summary
+from fairall.results import figures, table
 from fairall.results import terminal as display_module
 from fairall.results.interpretable import CAUTION
-from fairall.results.references import oracle_decisions, reference_histories, references
-from fairall.results.summary import measure_table
+from fairall.results.result import Result
 from fairall.results.terminal import Display
 from fairall.runtime.console import AnyConsole
 from fairall.storage.checkpoint import Checkpoint
-from fairall.storage.run_folder import RunFolder
 from tests.conftest import no_cache, training_of
 from tests.worlds.conftest import ALL_PARTS
 
 QUICK = ["preset=quick", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 SMALL = [*QUICK[2:], "seeds=1", "schedule.time_steps=4", "evaluation.window=[2,4]"]
-Runs = Callable[..., tuple[dict[str, Any], Path, str]]
+Runs = Callable[..., tuple[Result, str]]
 
 
 @pytest.fixture
 def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
-    """Summary, folder and terminal output, in one line, of a quick run."""
+    """Result and terminal output, in one line, of a quick run."""
 
     monkeypatch.setattr(figures, "save_figure", undrawn)
 
-    def made(*words: str, usual: list[str] = QUICK) -> tuple[dict[str, Any], Path, str]:
+    def made(*words: str, usual: list[str] = QUICK) -> tuple[Result, str]:
         shown = io.StringIO()
-        monkeypatch.setattr(
-            display_module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200, highlight=False)
-        )
-        composed = compose_config(*usual, f"outputs_dir={tmp_path}", *words)
-        summary, path = run(composed, Display())
-        return summary, path, " ".join(shown.getvalue().split())
+        for module in (display_module, table):
+            monkeypatch.setattr(module, "AnyConsole", lambda **_: AnyConsole(file=shown, width=200))
+        result = run(compose_config(*usual, f"outputs_dir={tmp_path}", *words), Display())
+        return result, " ".join(shown.getvalue().split())
 
     return made
 
 
 @pytest.mark.parametrize("dataset", ["credit", "synthetic"])
 def test_references_are_what_a_run_of_them_gives(dataset: str, quick: Runs) -> None:
-    learnt, _, _ = quick("model=unfairlog", f"dataset={dataset}")
-    for name in ("accept_all", "reject_all"):
-        alone, _, _ = quick(f"model={name}", f"dataset={dataset}")
-        reference = learnt["references"][name]
-        assert reference["effective_utility"] is not None
-        for measure, values in reference.items():
-            if values is None:
-                assert alone["aggregate"][measure] is None
-            else:
-                assert alone["aggregate"][measure]["mean"] == pytest.approx(values["mean"], abs=1e-7)
-
-
-@pytest.mark.parametrize("dataset", ["credit", "synthetic"])
-def test_what_every_label_is_worth_is_what_a_run_that_knows_them_gives(dataset: str, quick: Runs) -> None:
-    learnt, _, _ = quick("model=unfairlog", f"dataset={dataset}")
-    for name in ("oracle", "oracle_fair"):
-        alone, _, _ = quick(f"model={name}", f"dataset={dataset}")
-        reference = learnt["references"][name]
-        assert alone["references"][name] == reference
-        for measure, values in reference.items():
-            own = alone["aggregate"][measure]
-            if values is None:
-                assert own is None
-            elif name == "oracle":
-                assert own == values
-            else:
-                # Of the applicants tied at a threshold others are drawn.
-                assert own["mean"] == pytest.approx(values["mean"], abs=0.002)
-        assert (reference["effective_cfu"] is None) == (dataset == "credit")
-    free, equal = (learnt["references"][name] for name in ("oracle", "oracle_fair"))
-    assert free["effective_utility"]["mean"] > equal["effective_utility"]["mean"]
-    assert free["effective_dpu_pooled"]["mean"] > equal["effective_dpu_pooled"]["mean"]
+    learnt, _ = quick("model=unfairlog", f"dataset={dataset}")
+    for name in ("accept_all", "reject_all", "oracle", "oracle_fair"):
+        alone, _ = quick(f"model={name}", f"dataset={dataset}")
+        reference = learnt.references.loc[name]
+        pd.testing.assert_frame_equal(alone.references.loc[name], reference, check_exact=True)
+        own = alone.aggregate.loc[reference.index]
+        # Of the applicants tied at a threshold of parity others are drawn.
+        pd.testing.assert_series_equal(own["mean"], reference["mean"], atol=0.002 if "fair" in name else 1e-7)
+        assert np.isnan(reference.loc["effective_cfu", "mean"]) == (dataset == "credit")
+    free, equal = (learnt.references.loc[name, "mean"] for name in ("oracle", "oracle_fair"))
+    assert (free > equal)[["effective_utility", "effective_dpu_pooled"]].all()
 
 
 def test_constant_policies_do_as_they_are_called(quick: Runs) -> None:
-    everybody, _, _ = quick("model=accept_all")
-    assert everybody["aggregate"]["mean_acceptance"]["mean"] == 1.0
-    assert everybody["aggregate"]["mean_utility"]["mean"] == pytest.approx(0.18)
-    assert not [warning for warning in everybody["warnings"] if "collapsed" in warning]
+    everybody, _ = quick("model=accept_all")
+    means = everybody.aggregate["mean"]
+    assert means["mean_acceptance"] == 1.0
+    assert means["mean_utility"] == pytest.approx(0.18)
+    assert not [warning for warning in everybody.warnings if "collapsed" in warning]
     # Longer than the steps after which a policy that accepts nobody is made to explore.
-    nobody, _, shown = quick("model=reject_all", "schedule.time_steps=15", "exploration.after=2")
-    assert {values["mean"] for values in nobody["references"]["reject_all"].values() if values} == {0.0}
-    assert nobody["aggregate"]["effective_utility"]["mean"] == 0.0
-    assert nobody["per_seed"][0]["longest_rejection"] == 15
+    nobody, shown = quick("model=reject_all", "schedule.time_steps=15", "exploration.after=2")
+    assert set(nobody.references.loc["reject_all", "mean"].dropna()) == {0.0}
+    assert nobody.aggregate.loc["effective_utility", "mean"] == 0.0
+    assert nobody.per_seed["longest_rejection"].iloc[0] == 15
     assert "hparams" not in shown
     assert "accepted nobody for" not in shown
-    chance, _, _ = quick("model=random")
-    assert chance["aggregate"]["mean_acceptance"]["mean"] == pytest.approx(0.5)
-    assert chance["aggregate"]["effective_utility"]["mean"] == pytest.approx(0.09, abs=0.03)
+    chance, _ = quick("model=random")
+    assert chance.aggregate.loc["mean_acceptance", "mean"] == pytest.approx(0.5)
+    assert chance.aggregate.loc["effective_utility", "mean"] == pytest.approx(0.09, abs=0.03)
 
 
 def kept_figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
@@ -122,70 +101,64 @@ def test_a_run_shows_its_references_and_the_noise_of_its_people(
     quick: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = kept_figures(monkeypatch)
-    summary, path, shown = quick("model=unfairlog")
-    assert re.search(r"│ mean_utility │ [\d. ±]+ │ [\[\]\d., ]+ │ 18.00 │", shown)
-    error = summary["evaluation"]["utility_standard_error"]
-    assert summary["evaluation"]["people"] == 150
+    result, shown = quick("model=unfairlog")
+    assert re.search(r"│ mean_utility │ [−\d. ±]+ │ [\[\]−\d., ]+ │ 18.00 │", shown)
+    people = result.evaluation
+    error, of_dpu = people.utility_standard_error, people.dpu_standard_error
+    assert error is not None
+    assert of_dpu is not None
+    assert people.people == 150
     assert 0.02 < error < 0.05
-    assert f"150 test people give the utility a standard error of {100 * error:.1f}" in " ".join(
-        shown.split()
-    )
-    groups = summary["groups"]
-    women, men = (groups[group]["people"]["test"] for group in ("disadvantaged", "advantaged"))
-    of_dpu = summary["evaluation"]["dpu_standard_error"]
     assert 0.0 < of_dpu < 0.2
-    sizes = rf"from {women} with S = −1 \(A92\) and {men} with S = \+1 \(A91, .*\)"
-    assert re.search(rf"the DPU one of {100 * of_dpu:.1f}, {sizes}", " ".join(shown.split()))
-    assert (women, men) == (43, 107)
-    assert f"the DPU one of {100 * of_dpu:.1f}" in (path / "model_card.md").read_text()
-    assert "of the mean over seeds, by Student's t" in shown
-    labels = drawn[0].axes[0].get_legend_handles_labels()[1]
-    assert "accept everybody (18.0)" in labels
-    assert "accept nobody (0.0)" in labels
-    known = [summary["references"][name] for name in ("oracle", "oracle_fair")]
-    for axes, measure in zip(drawn[0].axes[:2], ("mean_utility", "mean_dpu"), strict=True):
-        labels = axes.get_legend_handles_labels()[1]
-        assert f"knows every label ({100 * known[0][measure]['mean']:.1f})" in labels
-        assert f"knows every label, with parity ({100 * known[1][measure]['mean']:.1f})" in labels
-    assert "accept everybody (0.0)" not in labels
-    utility, gap = (100 * known[0][measure]["mean"] for measure in ("mean_utility", "mean_dpu"))
-    assert f"every training label has mean_utility {utility:.2f} and mean_dpu {gap:.2f}, with par" in shown
+    assert f"150 test people give the utility a standard error of {100 * error:.1f}" in shown
+    said = f"the DPU one of {100 * of_dpu:.1f}, from 43 with S = −1 (A92) and 107 with S = +1 (A91, "
+    assert said in shown
+    assert f"the DPU one of {100 * of_dpu:.1f}" in (result.path / "model_card.md").read_text()
+    levels = [{text: line.get_ydata()[0] for line in axes.lines if (text := str(line.get_label()))[0] != "_"}
+              for axes in drawn[0].axes[:2]]  # fmt: skip
+    assert levels[0]["accept everybody"] == pytest.approx(18.0)
+    assert levels[0]["accept nobody"] == 0.0
+    assert "accept everybody" not in levels[1]
+    for of, measure in zip(levels, ("mean_utility", "mean_dpu"), strict=True):
+        for policy, label in (
+            ("oracle", "knows every label"),
+            ("oracle_fair", "knows every label, with parity"),
+        ):
+            assert of[label] == pytest.approx(100 * result.references.loc[(policy, measure), "mean"])
+    utility, gap = (result.references.loc[("oracle", name), "mean"] for name in ("mean_utility", "mean_dpu"))
+    assert f"mean_utility {100 * utility:.2f} and mean_dpu {100 * gap:.2f}, with par" in shown
 
 
 def test_preset_quick_is_marked_everywhere(quick: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = kept_figures(monkeypatch)
-    summary, path, shown = quick("model=fairall_II", "schedule.time_steps=8")
-    assert CAUTION in summary["warnings"][0]
+    result, shown = quick("model=fairall_II", "schedule.time_steps=8")
+    assert CAUTION in result.warnings[0]
     assert CAUTION in shown.split("┃")[0]
     assert len(drawn) == 2
     for figure in drawn:
         assert CAUTION in " ".join(figure.get_suptitle().split())
-    assert RunFolder(path).read_summary()["warnings"] == summary["warnings"]
-
-
-def test_another_run_is_not_marked(quick: Runs) -> None:
-    summary, _, shown = quick("model=unfairlog", usual=SMALL)
+    other, shown = quick("model=unfairlog", usual=SMALL)
     assert CAUTION not in shown
-    assert CAUTION not in summary["warnings"]
+    assert CAUTION not in other.warnings
 
 
 def test_a_collapsed_policy_is_a_warning(quick: Runs) -> None:
     # ½ is above what a thresholded policy asks for only where it accepts everybody: c next to 0.
-    summary, _, shown = quick("model=unfairlog", "model.decision=deterministic", "cost.value=0.01")
-    assert [warning for warning in summary["warnings"] if "collapsed to accepting everybody" in warning]
+    result, shown = quick("model=unfairlog", "model.decision=deterministic", "cost.value=0.01")
+    assert [warning for warning in result.warnings if "collapsed to accepting everybody" in warning]
     assert "collapsed to accepting everybody" in shown
-    everybody = summary["references"]["accept_all"]["mean_utility"]["mean"]
-    assert summary["aggregate"]["mean_utility"]["mean"] == pytest.approx(everybody, abs=0.01)
+    everybody = result.references.loc[("accept_all", "mean_utility"), "mean"]
+    assert result.aggregate.loc["mean_utility", "mean"] == pytest.approx(everybody, abs=0.01)
 
 
 def test_an_initial_policy_that_accepts_nobody_is_a_warning(quick: Runs) -> None:
-    summary, _, _ = quick("model=unfairlog", "initial_policy.intercept=-1000")
-    assert [warning for warning in summary["warnings"] if "initial policy accepted nobody" in warning]
+    result, _ = quick("model=unfairlog", "initial_policy.intercept=-1000")
+    assert [warning for warning in result.warnings if "initial policy accepted nobody" in warning]
 
 
 def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> None:
     loans = Path(__file__).parents[1] / "data" / "loans.csv"
-    summary, _, shown = quick(
+    result, shown = quick(
         "model=fairall_II",
         "dataset=csv",
         f"dataset.path={loans}",
@@ -197,15 +170,15 @@ def test_what_was_done_with_unlabelled_people_is_in_the_summary(quick: Runs) -> 
         "dataset.accepted=granted",
         "dataset.drop=[id,propensity]",
     )
-    (note,) = [note for note in summary["notes"] if "π estimated" in note]
+    (note,) = [note for note in result.notes if "π estimated" in note]
     assert f"Note: {note}." in shown
-    people = summary["evaluation"]
-    assert people["people"] == 60
-    assert people["effective_sample_size"] < people["labelled"] < 60
-    assert f"({people['labelled']} labels, worth {people['effective_sample_size']:.0f}" in shown
-    assert summary["aggregate"]["latent_label_auc"] is not None
+    people = result.evaluation
+    assert people.people == 60
+    assert people.effective_sample_size < people.labelled < 60
+    assert f"({people.labelled} labels, worth {people.effective_sample_size:.0f}" in shown
+    assert result.spread("latent_label_auc") is not None
     # Nobody knows every label there.
-    assert summary["references"].keys() == {"accept_all", "reject_all"}
+    assert set(result.references.index.levels[0]) == {"accept_all", "reject_all"}
     assert "every training label" not in shown
 
 
@@ -301,26 +274,26 @@ def test_a_world_of_all_parts_is_replayed_as_it_was() -> None:
         assert torch.equal(people.s, history.s[t])
         assert torch.equal(people.label, history.label[t])
     found = references(reference_histories(training), training, (10, 40))
-    assert found["oracle"]["regret"]["mean"] == 0.0
-    assert found["accept_all"]["regret"]["mean"] > 0.0
-    assert found["reject_all"]["utility_per_place"]["mean"] == 0.0
+    assert found.loc[("oracle", "regret"), "mean"] == 0.0
+    assert found.loc[("accept_all", "regret"), "mean"] > 0.0
+    assert found.loc[("reject_all", "utility_per_place"), "mean"] == 0.0
 
 
 def test_what_groups_become_is_of_the_run_and_not_of_references() -> None:
     training = trained("dataset=fico", "world.feedback.people=200")
     found = references(reference_histories(training), training, (10, 40))
-    assert all(values["score_gap"] is None for values in found.values())
+    assert found.xs("score_gap", level="measure")["mean"].isna().all()
 
 
 def test_measures_of_some_seeds_after_the_others_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     training = trained("dataset=synthetic", "seeds=5", "schedule.applicants=50")
 
-    def table() -> pd.DataFrame:
+    def measured() -> pd.DataFrame:
         histories, evaluation = reference_histories(training), training.evaluation
         own = training.history.recorded(), evaluation.seeds, evaluation.cost, evaluation.measures
         return measure_table(*own, oracle_decisions(histories))
 
-    together = table()
+    together = measured()
     for decisions in (1, 4000):
         monkeypatch.setattr(summary, "BLOCK", decisions)
-        pd.testing.assert_frame_equal(table(), together, check_exact=True)
+        pd.testing.assert_frame_equal(measured(), together, check_exact=True)

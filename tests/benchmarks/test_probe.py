@@ -1,10 +1,14 @@
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from benchmarks.products import COMPILED, count_products, reached_rate
+from benchmarks import probe
+from benchmarks.probe import COMPILED, Stopwatch, count_products, parts, reached_rate
 from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.models.elbo import phase1_elbo
@@ -15,7 +19,40 @@ from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1
 
+SMALL = [
+    "preset=quick", "seeds=1", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1",
+    "schedule.time_steps=2", "evaluation.window=[1,2]", "tracking.enabled=false",
+]  # fmt: skip
+WITH_NETS = ["Phase I", "Warm-up", "Phase II", "evaluation"]
 FORWARD = 2 * 7 * (3 * 5 + 5 * 1)  # two replicates, seven people, layers 3 -> 5 -> 1
+
+
+def test_the_parts_of_a_run_add_up_to_the_whole(tmp_path: Path) -> None:
+    table = parts(["model=fairall_I_II", *SMALL], tmp_path / "parts.csv")
+    assert table.index.tolist() == ["start-up", *WITH_NETS, "rest", "whole"]
+    seconds = table[["cpu_seconds", "wall_seconds"]]
+    assert (seconds > 0).all(axis=None)
+    # Only the start and the end of the interpreter are seen from outside alone.
+    assert (seconds.drop("whole").sum() <= seconds.loc["whole"]).all()
+    assert table["billion_products"]["start-up"] == 0
+    assert table["billion_products"].drop("whole").sum() == pytest.approx(table["billion_products"]["whole"])
+    assert (table["ratio"][WITH_NETS] > 1).all(), "one core does not do more than its products"
+
+
+def test_a_part_inside_another_interrupts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = SimpleNamespace(
+        process_time=itertools.count().__next__, perf_counter=itertools.count(step=2).__next__
+    )
+    monkeypatch.setattr(probe, "time", clocks)
+    watch = Stopwatch("start-up")
+    with watch.part("outer"), watch.part("inner"):
+        pass
+    with pytest.raises(ValueError, match="broken"), watch.part("broken"):
+        raise ValueError("broken")
+    assert watch.running == "rest"
+    assert watch.used == {
+        "start-up": [1, 2, 0], "outer": [2, 4, 0], "inner": [1, 2, 0], "rest": [1, 2, 0], "broken": [1, 2, 0],
+    }  # fmt: skip
 
 
 @pytest.fixture

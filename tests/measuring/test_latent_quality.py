@@ -10,14 +10,14 @@ from fairall.data.features import Schema
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
-from fairall.models.learner import Learner, Setting
-from fairall.randomness import SeedStreams
-from fairall.results.latent_quality import (
+from fairall.measuring.latent_quality import (
     label_agreement,
     mutual_information,
     representation_measures,
     variance_gap,
 )
+from fairall.models.learner import Learner, Setting
+from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
 
 N = 4000

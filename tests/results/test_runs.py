@@ -4,23 +4,9 @@ from pathlib import Path
 import pytest
 
 from fairall.errors import FairAllError
-from fairall.results.finished import collect, read_run
+from fairall.results.runs import load, load_results
 from fairall.storage.run_folder import RunFolder
-from tests.report.conftest import MakeRun
-
-WORDS = ("model=fairlog", "dataset=credit", "preset=quick", "seeds=3")
-
-
-def test_a_whole_run_is_read(make_run: MakeRun, tmp_path: Path) -> None:
-    path = make_run(*WORDS)
-    (run,) = collect(tmp_path / "outputs" / "runs").runs
-    assert run.path == path
-    assert (run.name("model"), run.name("dataset"), run.cost) == ("fairlog", "credit", 0.5)
-    assert run.seeds == [0, 1, 2]
-    assert run.curve("utility").shape == (9, 3)
-    assert run.curve("effective_utility").index[0] == 1
-    assert run.last("utility").to_dict() == run.curve("utility").loc[8].to_dict()
-    assert run.curve("no_such_measure").empty
+from tests.made_up import lay_down
 
 
 def _cut(name: str) -> Callable[[Path], None]:
@@ -75,29 +61,29 @@ def _of_another(path: Path) -> None:
     ],
 )
 def test_a_partial_or_corrupt_run_is_named_and_left_out(
-    damage: Callable[[Path], None], said: str, make_run: MakeRun, tmp_path: Path
+    damage: Callable[[Path], None], said: str, tmp_path: Path
 ) -> None:
-    whole, broken = make_run(*WORDS), make_run(*WORDS, number=1)
+    whole, broken = lay_down(tmp_path), lay_down(tmp_path, number=1)
     damage(broken)
     if (broken / "DONE").exists():
         RunFolder(broken).finish()  # as if it had been written so: its sums would tell any damage
-    collection = collect(tmp_path / "outputs" / "runs")
-    assert [run.path for run in collection.runs] == [whole]
+    collection = load_results(tmp_path / "outputs" / "runs")
+    assert [run.path for run in collection.results] == [whole]
     ((path, reason),) = collection.left_out
     assert path == broken
     assert said in reason
     assert "\n" not in reason
     with pytest.raises(FairAllError, match=said):
-        read_run(broken)
+        load(broken)
 
 
-def test_a_run_whose_files_are_not_what_they_were_is_left_out(make_run: MakeRun, tmp_path: Path) -> None:
-    path = make_run(*WORDS)
+def test_a_run_whose_files_are_not_what_they_were_is_left_out(tmp_path: Path) -> None:
+    path = lay_down(tmp_path)
     (path / "metrics.csv").write_text((path / "metrics.csv").read_text().replace("1", "2", 1))
-    ((_, reason),) = collect(tmp_path / "outputs" / "runs").left_out
+    ((_, reason),) = load_results(tmp_path / "outputs" / "runs").left_out
     assert reason == "metrics.csv is damaged or missing; the same command makes it again"
 
 
-def test_nothing_to_collect(tmp_path: Path) -> None:
-    collection = collect(tmp_path / "nowhere")
-    assert (collection.runs, collection.left_out) == ([], [])
+def test_nothing_to_load_results(tmp_path: Path) -> None:
+    collection = load_results(tmp_path / "nowhere")
+    assert (collection.results, collection.left_out) == ([], [])
