@@ -16,6 +16,7 @@ from fairall.config.schema import Config, ScalerRows, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
 from fairall.measuring.decisions import decision_tables
 from fairall.measuring.latent_quality import latent
 from fairall.measuring.measure import measure

@@ -25,8 +25,8 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction worlds                             methods in other worlds
   python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
 
---into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a figure
-or `setting`, and copies the figures that the page names."""
+--into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a
+figure or `setting`, and copies the figures that the page names."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -14,7 +14,6 @@ from scipy.stats import trim_mean
 from fairall import Result
 from fairall.metrics import Quantity
 from fairall.report import first_reference, measures
-from fairall.results import interpretable
 from reproduction.aggregates import (
     TRIMMED,
     Estimate,
@@ -24,7 +23,7 @@ from reproduction.aggregates import (
     task_ranks,
 )
 from reproduction.figures import pareto
-from reproduction.plan import PLACES, Planned
+from reproduction.plan import PLACES, Planned, interpretable
 from reproduction.runs import read_durations
 
 BASELINE, RIVAL = "fairall_I_II", "adopt"

@@ -120,7 +120,8 @@ def counts_table(tables: Sequence[Table]) -> Table:
     """
     rows, records = [], []
     for setting in dict.fromkeys(table.setting for table in tables if table.setting):
-        own = [record for table in tables if table.setting == setting for record in table.records.to_dict("records")]
+        of_setting = [table.records for table in tables if table.setting == setting]
+        own = [record for of in of_setting for record in of.to_dict("records")]
         found: dict[str, tuple[int, int]] = {}
         verdicts = [record["verdict"] for record in own if "verdict" in record]
         found["claims reproduced"] = verdicts.count(REPRODUCED), len(verdicts)

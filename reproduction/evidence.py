@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import json
+import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,15 +16,10 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from benchmarks.errors import BenchmarkError
-from benchmarks.evidence_logs import CASES, GAPS, ODDS, Case
-from benchmarks.machine import describe
-from fairall.errors import FairAllError
-from fairall.evaluate.comparison import Comparison
-from fairall.evaluate.evaluation import Evaluation, judge
-from fairall.evaluate.plain import without
+from fairall import FairAllError
+from fairall.evaluate import compare, evaluate
+from reproduction.evidence_logs import CASES, GAPS, ODDS, Case
 
-NAME = "evidence"
 LOGS, BATCH = 2_000, 10
 POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
 COLUMNS = ("log", "quantity", "estimator", "estimate", "low", "high", "truth", "why")
@@ -32,79 +27,91 @@ STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
 Answer = tuple[str, str, Mapping[str, Any]]  # quantity, estimator, and estimate, low, high and why
 
 
-def _value(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    for name, found in evaluations[0].values().items():
-        yield "value", name, found
+def _read(evaluation: Any, name: str) -> Any:
+    """A part of an evaluation: an attribute, or what a method gives."""
+    found = getattr(evaluation, name)
+    return found() if callable(found) else found
 
 
-def _gaps(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    found = [one.fairness() for one in evaluations]
-    for k, of in enumerate(found):
+def _fields(found: Any) -> Mapping[str, Any]:
+    """An estimate or bounds, a named tuple or a dict, as a dict."""
+    return found._asdict() if hasattr(found, "_asdict") else found
+
+
+def _value(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    for name, found in _read(evaluations[0], "values").items():
+        yield "value", name, _fields(found)
+
+
+def _gaps(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    for k, of in enumerate(_read(one, "fairness") for one in evaluations):
         for name in GAPS:
             for view in ("ips", "dr"):
-                yield f"{name}{' of the second policy' * k}", view, of[name][view]
+                yield f"{name}{' of the second policy' * k}", view, _fields(of[name][view])
 
 
-def _differences(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    difference = Comparison(*evaluations)
+def _differences(_: Sequence[Any], difference: Any) -> Iterator[Answer]:
     for name in ("ips", "dr"):
-        yield "difference: value", name, difference.value(name)
+        yield "difference: value", name, _difference(difference, name)
         for measure in GAPS:
-            yield f"difference: {measure}", name, difference.gap(measure, name)
+            yield f"difference: {measure}", name, _difference(difference, name, measure)
 
 
-def _guarantee(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    yield "value", "guarantee", evaluations[0].guarantee()
+def _difference(difference: Any, estimator: str, measure: str = "") -> Mapping[str, Any]:
+    """A difference in value, or in a gap where a measure is given."""
+    if hasattr(difference, "values"):
+        return _fields(difference.fairness[measure][estimator] if measure else difference.values[estimator])
+    return difference.gap(measure, estimator) if measure else difference.value(estimator)
 
 
-def _ends(bounds: Mapping[str, Any]) -> dict[str, Any]:
-    return {"low": bounds["interval_low"], "high": bounds["interval_high"]}
+def _guarantee(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    yield "value", "guarantee", _fields(_read(evaluations[0], "guarantee"))
 
 
-def _bounds(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    found = evaluations[0].bounds()
+def _ends(bounds: Any) -> dict[str, Any]:
+    of = _fields(bounds)
+    return {"low": of["interval_low"], "high": of["interval_high"]}
+
+
+def _bounds(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    found = _read(evaluations[0], "bounds")
     for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
         yield name, "bounds without assumption", _ends(found[key])
 
 
-def _sensitivity(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    found = evaluations[0].sensitivity()
+def _sensitivity(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    found = _read(evaluations[0], "sensitivity")
     for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
-        rows = [] if found is None else found["bounds"].get(key, [])
-        own = next((_ends(row) for row in rows if np.isclose(row["gamma"], ODDS)), None)
-        yield name, f"bounds for Γ = {ODDS:g}", own or without("refused")
+        rows = pd.DataFrame([] if found is None else found["bounds"].get(key, []))
+        own = rows[np.isclose(rows["gamma"], ODDS)].to_dict("records") if len(rows) else []
+        yield name, f"bounds for Γ = {ODDS:g}", _ends(own[0]) if own else refused("refused")
 
 
-def _groups(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
-    for name, of in evaluations[0].group_rates().items():
-        yield f"TPR of group {name}", "dr", of["rates"]["equal_opportunity"]["dr"]
+def _groups(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    name = "groups" if hasattr(evaluations[0], "groups") else "group_rates"
+    for group, of in _read(evaluations[0], name).items():
+        yield f"TPR of group {group}", "dr", _fields(of["rates"]["equal_opportunity"]["dr"])
 
 
-def _contraction(evaluations: Sequence[Evaluation]) -> Iterator[Answer]:
+def _contraction(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
     found = evaluations[0].contraction
-    assert found is not None
-    rows = [
-        (
-            "policy's failure rate, accepting as half of the most lenient one",
-            found.curve.iloc[len(found.curve) // 2 - 1],
-            "failure",
-        )
-    ]
+    curve = found.policy if hasattr(found, "policy") else found.curve
+    words = "policy's failure rate, accepting as"
+    rows = [(f"{words} half of the most lenient one", curve.iloc[len(curve) // 2 - 1], "failure")]
     for _, row in found.decision_makers.iterrows():
         name = row["decision_maker"]
-        rows += [
-            (f"failure rate of {name}", row, "failure"),
-            (f"policy's failure rate, accepting as {name}", row, "policy_failure"),
-        ]
+        rows += [(f"failure rate of {name}", row, "failure"), (f"{words} {name}", row, "policy_failure")]
     for quantity, row, key in rows:
-        yield (
-            quantity,
-            "contraction",
-            {"estimate": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]},
-        )
+        ends = {"estimate": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
+        yield quantity, "contraction", ends
 
 
-PARTS: dict[str, Callable[[Sequence[Evaluation]], Iterator[Answer]]] = {
+def refused(why: str) -> dict[str, Any]:
+    """Neither an estimate nor an interval, for a reason."""
+    return {"estimate": None, "low": None, "high": None, "why": why}
+
+
+PARTS: dict[str, Callable[[Sequence[Any], Any], Iterator[Answer]]] = {
     "value": _value, "gaps": _gaps, "differences": _differences, "guarantee": _guarantee, "bounds": _bounds,
     "sensitivity": _sensitivity, "groups": _groups, "contraction": _contraction,
 }  # fmt: skip
@@ -126,10 +133,14 @@ def judged(case: Case, n: int, number: int) -> list[Answer]:
     if "gain" not in options:
         options["cost"] = cost
     try:
-        evaluations = judge([case.policy, *(["second"] if second else [])], log, **options)
-        return [answer for part in case.asked for answer in PARTS[part](evaluations)]
+        if second:
+            difference = compare(case.policy, "second", log, **options)
+            evaluations = [difference.first, difference.second]
+        else:
+            difference, evaluations = None, [evaluate(case.policy, log, **options)]
+        return [answer for part in case.asked for answer in PARTS[part](evaluations, difference)]
     except FairAllError as error:
-        return [("value", "dr", without(f"error: {error}"))]
+        return [("value", "dr", refused(f"error: {error}"))]
 
 
 def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
@@ -158,7 +169,7 @@ class Study:
         cases: places in `CASES`.
 
     Raises:
-        BenchmarkError: where the folder cannot be written.
+        FairAllError: where the folder cannot be written.
     """
 
     def __init__(self, folder: Path, logs: int = LOGS, cases: Sequence[int] = range(len(CASES))) -> None:
@@ -166,7 +177,7 @@ class Study:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BenchmarkError(f"--out {folder}: {error.strerror}") from error
+            raise FairAllError(f"-o {folder}: {error.strerror}") from error
 
     def file(self, place: int, n: int) -> Path:
         """Evaluations of logs of a case."""
@@ -193,7 +204,7 @@ class Study:
         """Evaluate the logs that are left, until all are done or the time is up.
 
         Raises:
-            BenchmarkError: where the folder has evaluations by another revision.
+            FairAllError: where the folder has evaluations by another revision.
         """
         from tqdm import tqdm
 
@@ -217,18 +228,24 @@ class Study:
 
     def _claim(self) -> None:
         """Note the revision, which must be the same for all evaluations."""
-        setting, own = self.folder / "setting.json", describe()
-        if setting.exists():
-            kept = json.loads(setting.read_text())["revision"]
-            if kept != own["revision"]:
-                raise BenchmarkError(f"--out {self.folder}: has evaluations by another revision, {kept}")
-        setting.write_text(json.dumps(own, indent=1) + "\n")
+        noted, own = self.folder / "revision.txt", revision()
+        if noted.exists() and noted.read_text().strip() != own:
+            kept = noted.read_text().strip()
+            raise FairAllError(f"-o {self.folder}: has evaluations by another revision, {kept}")
+        noted.write_text(f"{own}\n")
 
     def _append(self, place: int, n: int, lines: str) -> None:
         file = self.file(place, n)
         head = "" if file.exists() else ",".join(COLUMNS) + "\n"
         with file.open("a") as opened:
             opened.write(head + lines)
+
+
+def revision() -> str:
+    """Commit of the checkout, with a mark where files have changed since."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.stdout.strip() or "unknown"
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:

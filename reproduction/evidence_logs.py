@@ -1,4 +1,4 @@
-"""Logs of past decisions drawn from populations with known truth, for `benchmarks.evidence`."""
+"""Logs of past decisions drawn from populations with known truth, for `reproduction.evidence`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from fairall.data.features import Kind
-from fairall.data.load import load_dataset
-from fairall.data.synthetic import Synthetic
+from fairall import load_dataset
 
 Random: TypeAlias = np.random.Generator
 FINITE = 1_000_000  # people of a population made from data; two rows of a log are rarely the same person
@@ -105,7 +103,7 @@ def finite(name: str, simulated: bool) -> People:
     people, with real features multiplied by random numbers near 1; their labels are always simulated.
     """
     dataset, random = load_dataset(name), np.random.default_rng(0)
-    if isinstance(dataset, Synthetic):
+    if name == "synthetic":
         drawn = dataset.individuals("population", FINITE)
         x = pd.DataFrame({key: drawn.values[key] for key in dataset.config.observed})
         s, label, features = drawn.s, drawn.label.astype(float), dataset.schema
@@ -118,9 +116,9 @@ def finite(name: str, simulated: bool) -> People:
         )
         features = table.schema
         for one in features:
-            if one.kind is Kind.REAL:
+            if one.kind.name == "REAL":
                 x[one.name] *= random.lognormal(sigma=0.03, size=FINITE)
-            elif one.kind is Kind.CATEGORICAL:
+            elif one.kind.name == "CATEGORICAL":
                 x[one.name] = "level " + x[one.name].astype(int).astype(str)
     x = x[features.names]
     inputs = pd.get_dummies(x).to_numpy(dtype=np.float32)
@@ -300,7 +298,7 @@ class Case:
         share: of the number of logs of a basic case.
         recorded: whether the log has propensities.
         change: of the log.
-        options: of `evaluation.judge`.
+        options: of `fairall.evaluate.evaluate`.
         policy: column, if not that of the first policy.
         asked: parts of the evaluation, of `evidence.PARTS`.
         wrong: whether the log cannot tell, or is told wrong, so that a refusal is right.

@@ -1,28 +1,45 @@
-"""The page docs/evidence.md and its figure, of a folder of `evidence.Study`."""
+"""Tables and figure of docs/evidence.md, of a folder of `evidence.Study`."""
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.errors import BenchmarkError
-from benchmarks.evidence import Study, summary
-from benchmarks.evidence_logs import CASES, GAPS
-from fairall.evaluate.estimators import LABELS
-from fairall.evaluate.fairness import MEASURES
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE, PURPLE
-from fairall.results.page import legend_below, rendered, save, write
-from fairall.results.table import Cell, Row, Table
-from fairall.storage.files import atomic
+from fairall import FairAllError
+from fairall.results import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    Item,
+    PageFigure,
+    Row,
+    Table,
+    frame_of,
+    legend_below,
+    number,
+    records_of,
+)
+from reproduction.evidence import Study, summary
+from reproduction.evidence_logs import CASES
+from reproduction.pages import publish
 
 LOWEST, HIGHEST = 0.92, 0.98  # coverage of a 95 % interval that can be trusted
 LEAST = 20  # intervals of which a coverage is computed
 # Shown where all estimators are; elsewhere the doubly robust ones and those of the other kinds.
 BESIDE = ("ips", "snips", "sndr", "dm")
+LABELS = {
+    "sndr": "self-normalised DR", "ips": "IPS", "snips": "self-normalised IPS", "dm": "direct method",
+}  # fmt: skip
+GAP_LABELS = {
+    "dpu": "DPU", "equal_opportunity": "equal-opportunity gap",
+    "predictive_parity": "predictive-parity gap", "false_positive": "false-positive gap",
+}  # fmt: skip
 GUARANTEE, NO_ASSUMPTION = "guarantee", "bounds without assumption"
 KINDS = {  # of quantities, with a colour
     "value": BLUE, "difference of values": ORANGE, "gap or rate": GREEN, "difference of gaps": PURPLE,
@@ -73,7 +90,7 @@ def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
         can tell and kind of quantity: setting, name, size, kind, and covered, the share of its intervals.
 
     Raises:
-        BenchmarkError: where nothing has been evaluated yet.
+        FairAllError: where nothing has been evaluated yet.
     """
     found, by_log = [], []
     for place, case in enumerate(CASES):
@@ -90,7 +107,7 @@ def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
                 by_log.append(covered.groupby([shown["log"], kinds]).mean().rename("covered").reset_index())
                 by_log[-1] = by_log[-1].assign(**own)
     if not found:
-        raise BenchmarkError(f"{study.folder}: nothing has been evaluated yet")
+        raise FairAllError(f"{study.folder}: nothing has been evaluated yet")
     return pd.concat(found, ignore_index=True), pd.concat(by_log, ignore_index=True)
 
 
@@ -105,54 +122,72 @@ def _kind(quantity: str) -> str:
     return "value" if quantity == "value" else "gap or rate"
 
 
-def write_page(study: Study, page: Path) -> None:
-    """Write a page of tables, and its figure to the folder `figures` beside it."""
+def write_pages(study: Study, folder: Path, into: Path | None = None) -> None:
+    """Write a page of tables and the figure, and the blocks of a page of the documentation."""
     told, by_log = results(study)
-    figures = page.parent / "figures"
-    figures.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        picture, _ = save(lambda: _draw(by_log), Path(folder) / "evidence")
-    with atomic(figures / "evidence.png") as temporary:
-        temporary.write_bytes(picture)
-    write(page, rendered("evidence.md.jinja", _values(told, by_log), "benchmarks"))
+    sections: dict[str, list[Item]] = {
+        "": [figure(by_log), counts_table(told), low_table(told), coverage_table(by_log)],
+        "All settings": [
+            setting_table(name, told[told["setting"] == name]) for name in told["setting"].unique()
+        ],
+    }
+    title = "FairAll: can the intervals be trusted?"
+    publish("evidence", title, sections, [], folder=folder, into=into, known=lambda: map(_key, NOTES))
 
 
-def _values(told: pd.DataFrame, by_log: pd.DataFrame) -> dict[str, object]:
-    """What the template needs."""
+def _judged(told: pd.DataFrame) -> pd.DataFrame:
+    """Kinds of estimates of which a coverage is computed, and whether it is too low or too high."""
     exact = told[(told["answered"] * told["logs"] >= LEAST) & _exact(told)]
-    low = exact[exact["covered"] + 2 * exact["covered_se"] < LOWEST].sort_values("covered")
-    high = exact[exact["covered"] - 2 * exact["covered_se"] > HIGHEST]
+    return exact.assign(
+        too_low=exact["covered"] + 2 * exact["covered_se"] < LOWEST,
+        too_high=exact["covered"] - 2 * exact["covered_se"] > HIGHEST,
+    )
+
+
+def counts_table(told: pd.DataFrame) -> Table:
+    """Numbers of logs, of intervals that cover too rarely or too often, and of refusals."""
+    judged, logs = _judged(told), told.drop_duplicates(["setting", "name", "size"])["logs"]
     kept = told[told["quantity"].isin(["value", "difference: value"]) & (told["estimator"] == "dr")]
-    refusals = kept[kept["setting"] == "Refusals"].groupby(["wrong", "size"])["refused"].mean().unstack()
-    logs = told.drop_duplicates(["setting", "name", "size"])["logs"]
-    return {
-        "logs": f"{logs.sum():,}", "fewest": f"{logs.min():,}", "most": f"{logs.max():,}",
-        "intervals": len(exact), "n_low": len(low), "n_high": len(high), "low": _low_table(low),
-        "refused": {
-            bool(wrong): ", ".join(f"{_percent(share)} ({n:,} rows)" for n, share in of.items())
-            for wrong, of in refusals.iterrows()
-        },
-        "coverage": _coverage_table(by_log),
-        "tables": [_table(setting, told[told["setting"] == setting]) for setting in told["setting"].unique()],
-    }  # fmt: skip
+    shares = kept[kept["setting"] == "Refusals"].groupby(["wrong", "size"])["refused"].mean()
+    low, high = f"{100 * LOWEST:.0f} %", f"{100 * HIGHEST:.0f} %"
+    counts = {
+        "logs": f"{logs.sum():,}",
+        "logs of a kind, fewest and most": f"{logs.min():,} to {logs.max():,}",
+        "estimates for a kind of log and a number of rows": f"{len(judged):,}",
+        f"of these, covering in less than {low} of logs by two standard errors": str(judged["too_low"].sum()),
+        f"of these, covering in more than {high}": str(judged["too_high"].sum()),
+    }
+    for (wrong, size), share in shares.items():
+        kind = "✗: cannot tell" if wrong else "✓: can"
+        counts[f"refused of logs that should test refusals ({kind}), {size:,} rows"] = _percent(share)
+    return Table(
+        key="counts",
+        title="Counts",
+        note="Shares of logs that are refused, and numbers of intervals.",
+        frame=frame_of(["number"], [Row("", name, [value]) for name, value in counts.items()]),
+        records=records_of({"count": name, "value": value} for name, value in counts.items()),
+    )
 
 
-def _coverage_table(by_log: pd.DataFrame) -> Table:
+def coverage_table(by_log: pd.DataFrame) -> Table:
     """Coverage by setting and kind of quantity, over all cases, sizes and estimators."""
     by = by_log.groupby(["setting", "kind"], sort=False)["covered"].agg(["mean", "sem", "count"])
     rows = []
     for setting in by_log["setting"].unique():
-        cells = []
-        for kind in KINDS:
-            of = by.loc[(setting, kind)] if (setting, kind) in by.index else None
-            told = "" if of is None else f"{100 * of['mean']:.1f} % ({100 * of['sem']:.1f})"
-            cells.append(Cell(told))
+        known = by.loc[setting]
+        cells = [
+            f"{100 * known['mean'][kind]:.1f} % ({100 * known['sem'][kind]:.1f})" if kind in known.index else ""
+            for kind in KINDS
+        ]
         logs = by_log[by_log["setting"] == setting].drop_duplicates(["name", "size", "log"])
         rows.append(Row(setting, f"{len(logs):,}", cells))
     return Table(
-        key="coverage", title="Coverage by setting", columns=list(KINDS), rows=rows, records=[],
+        key="coverage",
+        title="Coverage by setting",
         note="Number of logs that can tell, and the share of their 95 % intervals that cover the truth.",
-    )  # fmt: skip
+        frame=frame_of([*KINDS], rows),
+        records=records_of(by.reset_index().to_dict("records")),
+    )
 
 
 def _percent(share: float) -> str:
@@ -160,29 +195,34 @@ def _percent(share: float) -> str:
 
 
 def _name(quantity: str, estimator: str) -> str:
-    for name in GAPS:
-        quantity = quantity.replace(name, MEASURES[name].label)
+    for name, label in GAP_LABELS.items():
+        quantity = quantity.replace(name, label)
     kind = {"dr": "", "contraction": ""}.get(estimator, f", {LABELS.get(estimator, estimator)}")
     return f"{quantity}{kind}"
 
 
-def _low_table(low: pd.DataFrame) -> Table:
+def _key(setting: str) -> str:
+    return setting.lower().replace(":", "").replace(" ", "_")
+
+
+def low_table(told: pd.DataFrame) -> Table:
+    """Kinds of estimates whose intervals cover too rarely."""
+    judged = _judged(told)
+    low = judged[judged["too_low"]].sort_values("covered")
     rows = [
-        Row(
-            of.setting,
-            of.name,
-            [Cell(f"{of.size:,}"), Cell(_name(of.quantity, of.estimator)), Cell(_covered(of))],
-        )
+        Row(of.setting, of.name, [f"{of.size:,}", _name(of.quantity, of.estimator), _covered(of)])
         for of in low.itertuples()
-    ]  # fmt: skip
+    ]
     return Table(
-        key="low", title="Where intervals cover too rarely", rows=rows, records=[],
-        columns=["rows", "estimate", "covers"],
+        key="low",
+        title="Where intervals cover too rarely",
         note=f"All in which the coverage is below {100 * LOWEST:.0f} % by two standard errors.",
-    )  # fmt: skip
+        frame=frame_of(["rows", "estimate", "covers"], rows),
+        records=records_of(low.to_dict("records")),
+    )
 
 
-def _table(setting: str, told: pd.DataFrame) -> Table:
+def setting_table(setting: str, told: pd.DataFrame) -> Table:
     """A row per case and estimate, a column per size."""
     gap = ~told["quantity"].isin(["value", "difference: value"])
     hidden = told["estimator"].isin(BESIDE) if not setting.startswith(("Basic", "Interactions")) else (
@@ -198,33 +238,50 @@ def _table(setting: str, told: pd.DataFrame) -> Table:
     sizes = sorted(shown["size"].unique())
     rows = []
     for (name, quantity, estimator), of in shown.groupby(["name", "quantity", "estimator"], sort=False):
-        by = {one.size: Cell(_told(one)) for one in of.itertuples(index=False, name="One")}
-        truth = f"{100 * of['truth'].iloc[0]:.1f}".replace("-", "−")
-        cells = [Cell(truth), *(by.get(size, Cell()) for size in sizes)]
+        by = {one.size: _told(one) for one in of.itertuples(index=False, name="One")}
+        cells = [number(of["truth"].iloc[0]), *(by.get(size, "") for size in sizes)]
         rows.append(Row(name, _name(quantity, estimator), cells))
-    columns = ["truth", *(f"{size:,} rows" for size in sizes)]
-    return Table(key=setting, title=setting, note=NOTES[setting], columns=columns, rows=rows, records=[])
+    return Table(
+        key=_key(setting),
+        title=setting,
+        note=NOTES[setting],
+        frame=frame_of(["truth", *(f"{size:,} rows" for size in sizes)], rows),
+        records=records_of(shown.to_dict("records")),
+    )
 
 
-def _covered(of: object) -> str:
-    return f"{100 * of.covered:.1f} % ({100 * of.covered_se:.1f})"  # type: ignore[attr-defined]
+def _covered(of: Any) -> str:
+    return f"{100 * of.covered:.1f} % ({100 * of.covered_se:.1f})"
 
 
-def _told(of: object) -> str:
+def _told(of: Any) -> str:
     """Mean error, coverage, and how many logs have them."""
     parts = []
-    if not np.isnan(of.error):  # type: ignore[attr-defined]
-        se = "" if np.isnan(of.error_se) else f" ({100 * of.error_se:.2f})"  # type: ignore[attr-defined]
-        parts.append(f"{100 * of.error:.2f}{se}".replace("-", "−"))  # type: ignore[attr-defined]
-    if of.answered > 0:  # type: ignore[attr-defined]
+    if not np.isnan(of.error):
+        se = "" if np.isnan(of.error_se) else f" ({100 * of.error_se:.2f})"
+        parts.append(f"{100 * of.error:.2f}{se}".replace("-", "−"))
+    if of.answered > 0:
         parts.append(_covered(of))
-    if 0 < of.answered < 1 - of.refused - 1e-9:  # type: ignore[attr-defined]
-        parts.append(f"interval in {_percent(of.answered)}")  # type: ignore[attr-defined]
-    elif of.answered == 0 and of.refused < 1:  # type: ignore[attr-defined]
+    if 0 < of.answered < 1 - of.refused - 1e-9:
+        parts.append(f"interval in {_percent(of.answered)}")
+    elif of.answered == 0 and of.refused < 1:
         parts.append("no interval")
-    if of.refused > 1e-9:  # type: ignore[attr-defined]
-        parts.append("refused" if of.refused == 1 else f"refused in {_percent(of.refused)}")  # type: ignore[attr-defined]
+    if of.refused > 1e-9:
+        parts.append("refused" if of.refused == 1 else f"refused in {_percent(of.refused)}")
     return "; ".join(parts)
+
+
+def figure(by_log: pd.DataFrame) -> PageFigure:
+    """Coverage by setting and kind of quantity."""
+    return PageFigure(
+        key="evidence",
+        title="Coverage of the 95 % intervals by setting",
+        note="A diamond is the share of the 95 % intervals of a setting that cover the truth, with two "
+        "standard errors; a dot that of one kind of log and number of rows; grey: "
+        f"{100 * LOWEST:.0f} to {100 * HIGHEST:.0f} %.",
+        wide=True,
+        draw=lambda: _draw(by_log),
+    )
 
 
 def _draw(by_log: pd.DataFrame) -> Figure:
@@ -240,16 +297,8 @@ def _draw(by_log: pd.DataFrame) -> Figure:
             of = own.groupby(keys)["covered"].agg(["mean", "sem"]).reset_index()
             at = [settings.index(one) + 0.2 * (k - 1.5) for one in of["setting"]]
             if len(keys) == 1:
-                axes.errorbar(
-                    100 * of["mean"],
-                    at,
-                    xerr=200 * of["sem"],
-                    fmt="D",
-                    ms=size,
-                    lw=1,
-                    color=colour,
-                    label=kind,
-                )
+                ends: dict[str, Any] = {"fmt": "D", "ms": size, "lw": 1, "color": colour, "label": kind}
+                axes.errorbar(100 * of["mean"], at, xerr=200 * of["sem"], **ends)
             else:
                 axes.plot(100 * of["mean"], at, "o", ms=size, alpha=alpha, color=colour, mew=0)
     axes.set_yticks(range(len(settings)), settings)

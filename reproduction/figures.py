@@ -223,7 +223,10 @@ def _runs(planned: Sequence[Planned]) -> dict[str, dict[str, Result]]:
 
 
 def _methods_over_time(
-    planned: Sequence[Planned], of: Sequence[Quantity], *, lines: Mapping[str, Mapping[str, float]] | None = None
+    planned: Sequence[Planned],
+    of: Sequence[Quantity],
+    *,
+    lines: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Figure:
     runs = _by_model(planned)
     looks = {

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from fairall import load_results
 from fairall.report import UNTESTED
-from fairall.results import Item, interpretable, print_table
+from fairall.results import Item, print_table
 from reproduction.board import BASELINE, RIVAL, board, cpu_seconds
 from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
 from reproduction.pages import publish, refuse
-from reproduction.plan import LEADERBOARD, plan
+from reproduction.plan import LEADERBOARD, interpretable, plan
 from reproduction.runs import make
 
 

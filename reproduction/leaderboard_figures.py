@@ -161,9 +161,8 @@ def _plane(axes: Axes, task: Task) -> dict[str, Any]:
         unfairness, earned = (task.reference(policy, one) for one in (DPU, UTILITY))
         # One that loses would compress the axis of all others.
         if unfairness is not None and earned is not None and earned >= 0:
-            (handles[REFERENCES[policy]],) = axes.plot(
-                100 * unfairness, 100 * earned, color=GREY, marker=mark, ms=5, ls="none", zorder=1, clip_on=False
-            )
+            look: dict[str, Any] = {"color": GREY, "ms": 5, "ls": "none", "zorder": 1, "clip_on": False}
+            (handles[REFERENCES[policy]],) = axes.plot(100 * unfairness, 100 * earned, marker=mark, **look)
     if points:
         front = zip(*pareto(points), strict=True)
         (handles[FRONT],) = axes.plot(*front, color=GREY, ls="--", lw=0.8, zorder=0)

@@ -1,4 +1,4 @@
-"""Pages of a study: its own folder of HTML and files, and blocks of a page of docs/ that is written by hand."""
+"""Pages of a study: its folder of HTML and files, and blocks of a page of docs/ written by hand."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from fairall.results import (
     Table,
     cautioned,
     in_words,
-    interpretable,
     marked,
     own_name,
     to_markdown,
     write,
     write_page,
 )
-from reproduction.plan import PLACES
+from reproduction.plan import PLACES, interpretable
 from reproduction.runs import read_durations
 
 BLOCK = re.compile(r"<!-- begin: (\S+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
@@ -101,10 +100,10 @@ def refuse(into: Path | None, config: Mapping[str, Any]) -> None:
 
 def block_of(item: Item, line: str) -> str:
     """A table as Markdown, or a figure with its caption; below it, when and with what it was made."""
-    short = "; ".join(line.split("; ")[:3])  # time, Python, fairall
+    short = _sentence("; ".join(line.split("; ")[:3]))  # time, Python, fairall
     if isinstance(item, Table):
-        return f"{to_markdown(item)}\n*{short.capitalize()}.*\n"
-    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n*{short.capitalize()}.*\n"
+        return f"{to_markdown(item)}\n*{short}.*\n"
+    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n*{short}.*\n"
 
 
 def setting(line: str, outputs: Path) -> str:
@@ -114,7 +113,11 @@ def setting(line: str, outputs: Path) -> str:
     if len(measured):
         cpu, wall = (in_words(measured[f"{of}_seconds"].sum()) for of in ("cpu", "wall"))
         told.append(f"{cpu} of CPU, {wall} on the clock one after the other, in {len(measured)} commands")
-    return f"{'; '.join(told).capitalize()}.\n"
+    return f"{_sentence('; '.join(told))}.\n"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str]]) -> None:
@@ -135,7 +138,7 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
     keys = BEGIN.findall(text)
     ended = [match[1] for match in BLOCK.finditer(text)]
     if wrong := next((key for key in keys if key not in ended), None):
-        raise FairAllError(f"--into {page}: the block {wrong} has no end; write <!-- end: {wrong} --> after it")
+        raise FairAllError(f"--into {page}: the block {wrong} has no <!-- end: {wrong} -->")
     if set(keys) - set(blocks):
         names = {*blocks, *known()}
         if unknown := next((key for key in keys if key not in names), None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairall import FairAllError, Result, compose_all, compose_config, configuration_key, plain_config
 from fairall.report import dataset_label, measures, method_label
-from fairall.results import Lacking, paper_seeds
+from fairall.results import QUICK, Lacking, paper_seeds
 
 METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")  # of the paper
 OPTIMAL = ("opt_fair", "opt_unfair")
@@ -86,6 +86,11 @@ def _described(one: Planned) -> str:
     values = [word for word in one.words if word.startswith(SINGLE_VALUES)]
     name = f"{method_label(one.model)} on {dataset_label(one.dataset)}"
     return f"{name} with {' '.join(values)}" if values else name
+
+
+def interpretable(config: Mapping[str, Any]) -> bool:
+    """Whether the numbers of a configuration may be interpreted: not those of preset=quick."""
+    return config.get("preset") != QUICK
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

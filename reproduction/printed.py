@@ -251,7 +251,8 @@ def _cell(of: dict[str, Any]) -> Cell:
     if of["inside"] is not None:
         where = "inside" if of["inside"] else "outside"
         beside += f", {where} {number(of['predictive_low'])} to {number(of['predictive_high'])}"
-    marks, tests = ("†", "of the survivors, and so is the predictive interval") if of["on_survivors"] else ("", "")
+    marks = "†" if of["on_survivors"] else ""
+    tests = "of the survivors, and so is the predictive interval" if marks else ""
     return Cell(ours, beside, marks=marks, tests=tests, outside=of["inside"] is False)
 
 

@@ -8,11 +8,21 @@ from pathlib import Path
 
 from fairall import Result, load_results
 from fairall.report import UNTESTED
-from fairall.results import Item, Table, interpretable, print_table
+from fairall.results import Item, Table, print_table
 from reproduction import alignment, figures
 from reproduction.claims import REAL, SYNTHETIC, Claim, claims_table, counts_table, judge
 from reproduction.pages import config_of, publish, refuse
-from reproduction.plan import DATASETS, EVERY, METHODS, OPTIMAL, PAPER, Planned, plan, with_runs
+from reproduction.plan import (
+    DATASETS,
+    EVERY,
+    METHODS,
+    OPTIMAL,
+    PAPER,
+    Planned,
+    interpretable,
+    plan,
+    with_runs,
+)
 from reproduction.printed import printed_figure, printed_tables
 from reproduction.tables import (
     SOURCES,

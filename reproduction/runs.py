@@ -201,9 +201,10 @@ def make(
     jobs = jobs or _cores()
     making = Making(to_do, jobs, durations)
     finished = len(planned) - len(to_do) - len(failures)
-    needed = f"about {in_words(making.seconds_left(to_do))}, {jobs} at once" if to_do else "nothing to wait for"
+    needed = f"about {in_words(making.seconds_left(to_do))}, {jobs} at once"
     runs = "1 run" if len(planned) == 1 else f"{len(planned)} runs"
-    print(f"{runs}: {finished} finished, {len(to_do)} to do; {needed}", flush=True)
+    then = needed if to_do else "nothing to wait for"
+    print(f"{runs}: {finished} finished, {len(to_do)} to do; {then}", flush=True)
     if dry_run:
         for one in to_do:
             print(f"{in_words(expected[one.key]):>8}  {one.command}")

@@ -23,7 +23,6 @@ from fairall.results import (
     Table,
     acceptance_rates,
     frame_of,
-    interpretable,
     marked,
     mean_std,
     paper_metrics,
@@ -40,6 +39,7 @@ from reproduction.plan import (
     OPTIMAL,
     TEMPORAL,
     Planned,
+    interpretable,
     missing_runs,
 )
 

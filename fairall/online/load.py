@@ -12,5 +12,6 @@ def load_initial_policy(name: str, dataset: str) -> InitialPolicy:
     Raises:
         FairAllError: where there is no such policy or data set.
     """
-    policy: InitialPolicy = typed_config(f"dataset={dataset}", f"initial_policy={name}").initial_policy.build()
+    config = typed_config(f"dataset={dataset}", f"initial_policy={name}")
+    policy: InitialPolicy = config.initial_policy.build()
     return policy

@@ -5,7 +5,7 @@ from typing import Any
 
 _NAMES = {
     "comparable": "UNTESTED",
-    "compare": "STYLES chosen_runs compare draw_over_time made",
+    "comparison": "STYLES chosen_runs compare draw_over_time made",
     "labels": "dataset_label look_of measures method_label",
     "latents": "Space latent_space",
     "side_by_side": "WITH_ROW first_reference group_rows with_references",

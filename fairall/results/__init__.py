@@ -9,7 +9,7 @@ _NAMES = {
         band handles_of has_level interval legend_below level principal
     """,
     "format": "mean_interval mean_std number signed",
-    "interpretable": "CAUTION interpretable marked own_name",
+    "interpretable": "CAUTION QUICK marked own_name",
     "page": "PageFigure cautioned save write write_page",
     "paper": "HALF_DIGIT acceptance_rates paper_metrics paper_seeds synthetic_readings",
     "result": "REFERENCES",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import functools
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
-import pandas as pd
+from fairall import Result
+from fairall.metrics import Spread
+from fairall.results.result import spreads
+from tests.made_up import made_up
 
 OF_ALL = {"accept_all": 0.05, "oracle": 0.4, "oracle_fair": 0.35}  # level of each reference policy
 # Measures of a reference policy, as differences from its level.
@@ -61,40 +66,33 @@ def _runs() -> list[Made]:
 RUNS = _runs()
 
 
-def measured(columns: list[str], seeds: int, time_steps: int, shift: float, number: int) -> pd.DataFrame:
-    """A table like metrics.csv, whose values are near `shift`."""
-    generator = np.random.default_rng(number)
-    steps = time_steps + 1
-    table = pd.DataFrame({"seed": np.repeat(range(seeds), steps), "time_step": np.tile(range(steps), seeds)})
-    for name in columns[2:]:
-        own = shift + np.repeat(generator.normal(0, 0.01, seeds), steps)
-        table[name] = own + generator.normal(0, 0.01, seeds * steps)
-        if name.startswith(("effective", "acceptance")):
-            table.loc[table["time_step"] == 0, name] = np.nan
-    return table[columns]
+@functools.cache
+def results() -> list[Result]:
+    """The results of `RUNS`; not to be changed."""
+    return [_result(number, made) for number, made in enumerate(RUNS)]
 
 
-def collapse(table: pd.DataFrame, seeds: tuple[int, ...]) -> pd.DataFrame:
-    """The same with seeds that accept nobody in the last half of the time steps."""
-    gone = table["seed"].isin(seeds) & (table["time_step"] > table["time_step"].max() // 2)
-    return table.assign(acceptance_rate=table["acceptance_rate"].mask(gone, 0.0))
-
-
-def latents(seeds: int) -> dict[str, list[float]]:
-    """Measures of the latent by seed: three are switched, two of the others flipped."""
-    return {
-        "latent_variance_gap": [0.9 if k < 3 else 0.1 for k in range(seeds)],
-        "latent_label_agreement": [-0.9 if k % 4 == 0 else 0.9 for k in range(seeds)],
-        "latent_label_auc": [0.8] * seeds,
+def _result(number: int, made: Made) -> Result:
+    one = made_up(*made.words.split(), shift=made.shift, number=number)
+    n, half = len(one.seeds), one.steps["time_step"].max() // 2
+    gone = one.steps["seed"].isin(made.collapsed) & (one.steps["time_step"] > half)
+    steps = one.steps.assign(acceptance_rate=one.steps["acceptance_rate"].mask(gone, 0.0))
+    of_latent = {
+        "latent_variance_gap": [0.9 if k < 3 else 0.1 for k in range(n)],  # three are switched
+        "latent_label_agreement": [-0.9 if k % 4 == 0 else 0.9 for k in range(n)],  # two others flipped
+        "latent_label_auc": [0.8] * n,
     }
-
-
-def references(number: int) -> dict[str, dict[str, Any]]:
-    """Means and deviations of the reference policies by measure."""
-    return {
-        policy: {
-            name: {"mean": level + apart + 0.001 * number, "std": 0.01, "interval": None}
-            for name, apart in REFERENCE_MEASURES.items()
-        }
+    levels = {
+        (policy, name): Spread(level + apart + 0.001 * number, 0.01, None)
         for policy, level in OF_ALL.items()
+        for name, apart in REFERENCE_MEASURES.items()
     }
+    return replace(
+        one,
+        steps=steps,
+        per_seed=one.per_seed.assign(**(of_latent if made.latents else {})),
+        references=spreads(levels),
+        warnings=made.warnings,
+        path=Path("outputs/runs") / one.name("model") / one.name("dataset") / f"{number:012x}",
+        finished=float(number),
+    )

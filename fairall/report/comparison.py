@@ -138,12 +138,11 @@ def _side_by_side(
         for own in own_records:
             records.append({"group": group.title} | {TESTS.get(name, name): v for name, v in own.items()})
     compared = all(run.interpretable for group in groups for run in group.runs.values())
-    note = f"{difference(groups)} ×100, mean ± standard deviation over seeds. {MARKS if compared else UNTESTED} {RULE}"
+    tests = MARKS if compared else UNTESTED
+    note = f"{difference(groups)} ×100, mean ± standard deviation over seeds. {tests} {RULE}"
     columns = ["seeds", *(one.heading for one in of)]
     note = with_references(note.strip(), rows)
-    return Table(
-        key=key, title=title, note=note, frame=frame_of(columns, rows), records=records_of(records)
-    )
+    return Table(key=key, title=title, note=note, frame=frame_of(columns, rows), records=records_of(records))
 
 
 def _configurations(runs: Mapping[str, Result], names: Mapping[str, str]) -> Table:
