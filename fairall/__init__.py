@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fairall.results.result import Result
     from fairall.results.runs import load_result, load_results
     from fairall.storage.identity import configuration_key
+    from fairall.tracking.artifacts import load_logged_results
 
 # Imported at their first use: torch and Hydra take a second, and `--help` needs neither.
 _MODULES = {
@@ -32,6 +33,7 @@ _MODULES = {
     "is_finished": "fairall.experiment",
     "load_dataset": "fairall.data.load",
     "load_initial_policy": "fairall.online.load",
+    "load_logged_results": "fairall.tracking.artifacts",
     "load_policy": "fairall.decide.load",
     "load_result": "fairall.results.runs",
     "load_results": "fairall.results.runs",
@@ -51,6 +53,7 @@ __all__ = [
     "is_finished",
     "load_dataset",
     "load_initial_policy",
+    "load_logged_results",
     "load_policy",
     "load_result",
     "load_results",

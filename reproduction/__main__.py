@@ -79,7 +79,7 @@ def _run(arguments: argparse.Namespace) -> bool:
     if arguments.command == "report":
         from reproduction.report import report
 
-        report(overrides, arguments.output, arguments.into)
+        report(overrides, arguments.output, arguments.into, from_mlflow=arguments.mlflow)
         return True
     if arguments.command == "leaderboard":
         from reproduction.leaderboard import leaderboard as study
@@ -133,6 +133,8 @@ def _parser() -> argparse.ArgumentParser:
             continue
         one.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="default: one in outputs_dir")
         one.add_argument("--into", type=Path, metavar="PAGE", help="fill the blocks of a page of docs/ too")
+        if name == "report":
+            one.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
         if name == "evidence":
             one.add_argument("--logs", type=_whole, default=2000, metavar="N", help="of a basic kind (2000)")
             hours = "until no log is begun any more; 0 only writes the page (until all are done)"

@@ -176,7 +176,9 @@ def coverage_table(by_log: pd.DataFrame) -> Table:
     for setting in by_log["setting"].unique():
         known = by.loc[setting]
         cells = [
-            f"{100 * known['mean'][kind]:.1f} % ({100 * known['sem'][kind]:.1f})" if kind in known.index else ""
+            f"{100 * known['mean'][kind]:.1f} % ({100 * known['sem'][kind]:.1f})"
+            if kind in known.index
+            else ""
             for kind in KINDS
         ]
         logs = by_log[by_log["setting"] == setting].drop_duplicates(["name", "size", "log"])

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairall import Result, load_results
+from fairall import Result, load_logged_results, load_results
 from fairall.report import UNTESTED
 from fairall.results import Item, Table, print_table
 from reproduction import alignment, figures
@@ -18,6 +18,7 @@ from reproduction.plan import (
     METHODS,
     OPTIMAL,
     PAPER,
+    PLACES,
     Planned,
     interpretable,
     plan,
@@ -53,17 +54,23 @@ class Contents:
     others: Table | None  # runs that are not the paper's
 
 
-def report(overrides: Sequence[str], folder: Path | None, into: Path | None) -> None:
+def report(
+    overrides: Sequence[str], folder: Path | None, into: Path | None, *, from_mlflow: bool = False
+) -> None:
     """Write the report of the runs in `outputs_dir`.
 
     Args:
         overrides: words added to every command of the paper's, or picking from them.
         folder: of the report; None: `report` in outputs_dir.
         into: page of the documentation with blocks to fill.
+        from_mlflow: take the runs from the MLflow store, which have no policies to draw latents from.
     """
     config = config_of(overrides)
     refuse(into, config)
-    found = load_results(Path(config["outputs_dir"]) / "runs")
+    if from_mlflow:
+        found = load_logged_results(*(word for word in overrides if word.startswith(PLACES)))
+    else:
+        found = load_results(Path(config["outputs_dir"]) / "runs")
     own = contents(found.results, overrides)
     left_out = [f"{path}: {reason}" for path, reason in found.left_out]
     print("\n".join([*own.opening, *(f"Left out: {line}" for line in left_out)]))

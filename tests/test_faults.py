@@ -23,13 +23,13 @@ from typing import Any, cast
 import mlflow
 import pandas as pd
 import pytest
+from fairall.results.finished import collect
 from omegaconf import OmegaConf
 
 from benchmarks.soak import kill_at_random
 from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
-from fairall.results.finished import collect
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
@@ -132,7 +132,7 @@ def test_asked_to_stop_it_keeps_its_state_and_says_so(
     ("module", "words"),
     [
         ("fairall", [*SMALL, "model=fairlog"]),
-        ("fairall.report", ["reproduce", "harsh", "model=fairlog", "dataset=credit", "--jobs", "1", *SMALL]),
+        ("reproduction", ["runs", "paper_harsh", "model=fairlog", "dataset=credit", "--jobs", "1", *SMALL]),
     ],
 )
 def test_a_closed_terminal_stops_a_run_and_those_it_has_started(

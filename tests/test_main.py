@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fairall import __version__
+from fairall.measuring.summary import columns
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.interpretable import CAUTION
-from fairall.measuring.summary import columns
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.outbox import Sent
@@ -360,7 +360,7 @@ def test_version_is_fairalls(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, f"fairall {__version__}\n")
 
 
-COMMANDS = ["fairall", "fairall.data", "fairall.report", "fairall.tuning", "fairall.tracking sync"]
+COMMANDS = ["fairall", "fairall.data", "fairall.tuning", "fairall.tracking sync"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -377,9 +377,8 @@ def test_a_deleted_working_folder_is_one_line(command: str, tmp_path: Path) -> N
 
 
 def test_a_terminal_without_the_characters_gets_ascii(quick: Path) -> None:
-    one = ["model=fairlog", "dataset=credit"]
     for module, words in (("fairall", QUICK), ("fairall", ["--help"]), ("fairall.data", []),
-                          ("fairall.report", one), ("fairall.tuning", [])):  # fmt: skip
+                          ("fairall.tuning", [])):  # fmt: skip
         ended = typed(*words, cwd=quick, module=module, encoding="ascii")
         assert (ended.returncode, ended.stderr) == (0, "")
         assert "?" not in ended.stdout

@@ -14,9 +14,8 @@ import torch
 
 from fairall import metrics
 from fairall.errors import FairAllError
-from fairall.metrics import STANDARD, as_markdown, load_measures, measure
+from fairall.metrics import LATENT, STANDARD, as_markdown, load_measures, measure
 from fairall.online.evaluation import UTILITY_ERROR
-from fairall.metrics import LATENT
 from tests.conftest import run_folder, typed, typed_line
 
 CHECKOUT = Path(__file__).parents[1]

@@ -9,8 +9,8 @@ import torch
 from sklearn.metrics import precision_score, recall_score
 
 from fairall import metrics
-from fairall.report import figures, statistics
-from fairall.results import table, time_left
+from fairall.report import statistics
+from fairall.results import format, table, time_left
 
 
 def test_utility_and_dpu_by_hand() -> None:
@@ -116,7 +116,7 @@ def test_labels_that_are_unknown_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [metrics, figures, statistics, table, time_left], ids=lambda it: it.__name__
+    "module", [metrics, format, statistics, table, time_left], ids=lambda it: it.__name__
 )
 def test_doctests(module: ModuleType) -> None:
     failed, tried = doctest.testmod(module)

@@ -84,7 +84,7 @@ def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
         if path.is_file() and path.parent.name != "__pycache__":
             expected.add(f"fairall/{path.relative_to(package).as_posix()}")
     assert expected <= carried
-    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "conf"))}
+    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "reproduction", "conf"))}
 
 
 def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
@@ -97,11 +97,9 @@ def test_help(module: str, typed: Typed) -> None:
     assert f"python -m {module}" in typed(sys.executable, "-m", module, "--help").stdout
 
 
-def test_a_run_a_report_and_a_sweep(typed: Typed, installed: Path) -> None:
+def test_a_run_and_a_sweep(typed: Typed, installed: Path) -> None:
     command, words = str(installed / "bin" / "fairall"), ["dataset=credit", *RUN]
     assert "Results: outputs/runs/fairlog/credit/" in typed(command, *words, "model=fairlog").stdout
-    report = typed(sys.executable, "-m", "fairall.report", *words, "model=fairlog").stdout
-    assert report.startswith("1 of the 4 runs")
     sweep = [command, "--multirun", "sweeps=fairlog", "hydra.sweeper.n_trials=1", *words]
     assert "fairlog_credit" in typed(*sweep).stdout
 
@@ -111,11 +109,6 @@ def test_list_and_completion(typed: Typed, installed: Path) -> None:
     assert "Any command in seconds" in typed(command, "list", "presets").stdout
     for shell in ("bash", "zsh"):
         assert "_fairall()" in typed(command, "completion", shell).stdout
-
-
-def test_plan_of_the_paper(typed: Typed) -> None:
-    words = ["reproduce", "tables", "--dry-run", "dataset=credit"]
-    assert "20 runs: " in typed(sys.executable, "-m", "fairall.report", *words).stdout
 
 
 def test_citation_and_changelog_have_the_version() -> None:

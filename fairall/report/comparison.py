@@ -42,7 +42,7 @@ TITLE = 42  # bold characters in a line of a figure's column
 LIBRARIES = ("fairall", "torch", "numpy", "pandas", "scipy", "matplotlib")
 
 
-def chosen_runs(chosen: Sequence[str], outputs_dir: str | Path) -> tuple[dict[str, Result], list[str]]:
+def chosen_runs(chosen: Sequence[str], runs_folder: Path) -> tuple[dict[str, Result], list[str]]:
     """Results by the number under which they are shown, and a line for each that is left out.
 
     Runs whose numbers may not be interpreted are left out where there are others.
@@ -50,7 +50,7 @@ def chosen_runs(chosen: Sequence[str], outputs_dir: str | Path) -> tuple[dict[st
     Args:
         chosen: folders of runs, or beginnings of their ids. Lock files, which lie beside the folders and
             match a shell's `*` too, are ignored.
-        outputs_dir: where ids are looked for, in `runs/`.
+        runs_folder: where ids are looked for, outputs/runs.
 
     Raises:
         FairAllError: where there are fewer than two, or one is not usable.
@@ -58,7 +58,7 @@ def chosen_runs(chosen: Sequence[str], outputs_dir: str | Path) -> tuple[dict[st
     words = [word for word in chosen if not (word.endswith(".lock") and Path(word).is_file())]
     if len(words) < 2:
         raise FairAllError("compare needs at least two runs: folders, or ids of outputs/runs")
-    paths = [run_folder(word, Path(outputs_dir) / "runs") for word in words]
+    paths = [run_folder(word, runs_folder) for word in words]
     repeated = next((path for path in paths if paths.count(path) > 1), None)
     if repeated is not None:
         raise FairAllError(f"{repeated} is named twice")

@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fairall.config.checks import check, plain_name
+from fairall.config.compose import places
 from fairall.errors import FairAllError
+from fairall.results.runs import Results, load_results
 from fairall.runtime.credentials import hidden
 from fairall.runtime.process import this_process
+from fairall.storage.files import temporary_folder
 from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.client import (
     ELSEWHERE,
@@ -76,6 +79,21 @@ def log_report(
         store.client.set_terminated(run_id, "FINISHED")
 
     reaching(config, keep)
+
+
+def load_logged_results(*overrides: str) -> Results:
+    """The results of all finished runs in an MLflow store, without figures.
+
+    Args:
+        overrides: words that say where it is, as on the command line: `outputs_dir=FOLDER` or
+            `tracking.uri=URI`.
+
+    Raises:
+        FairAllError: where MLflow cannot be reached.
+    """
+    with temporary_folder() as folder:
+        fetch_runs(places(overrides), folder)
+        return load_results(folder)
 
 
 def fetch_runs(config: dict[str, Any], folder: Path) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairall import Result
 from fairall.metrics import Spread
 from fairall.results.result import spreads
+from reproduction.plan import Planned, plan
 from tests.made_up import made_up
 
 OF_ALL = {"accept_all": 0.05, "oracle": 0.4, "oracle_fair": 0.35}  # level of each reference policy
@@ -96,3 +97,15 @@ def _result(number: int, made: Made) -> Result:
         path=Path("outputs/runs") / one.name("model") / one.name("dataset") / f"{number:012x}",
         finished=float(number),
     )
+
+
+@functools.cache
+def planned(sweep: str, *words: str) -> list[Planned]:
+    """`plan` for one sweep, composed once; not to be changed. Of ten seeds, unless the words say otherwise."""
+    seeds = [] if any(word.startswith("seeds=") for word in words) else ["seeds=10"]
+    return plan([sweep], [*seeds, *words])
+
+
+def result(*words: str, number: int = 0, **options: Any) -> Result:
+    """A made-up result of a run; see `made_up`."""
+    return made_up(*words, number=number, path=Path(f"{number:012x}"), finished=float(number), **options)

@@ -1,4 +1,4 @@
-"""What the report reads from MLflow and leaves there, and the latent space of a real run."""
+"""What a report reads from MLflow and leaves there, and the latent space of a real run."""
 
 import re
 from collections.abc import Callable
@@ -7,12 +7,14 @@ from unittest import mock
 
 import mlflow
 import numpy as np
+import pandas as pd
 import pytest
 
-from fairall.report.__main__ import main
-from fairall.report.figures import latent_space
-from fairall.results.finished import collect
-from fairall.results.page import write_page
+from fairall import load_logged_results, load_results
+from fairall.config.compose import places
+from fairall.report import latent_space
+from fairall.results import write_page
+from fairall.tracking.artifacts import log_report
 from fairall.tracking.client import log_folder
 from tests.conftest import typed
 
@@ -29,12 +31,11 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory, empty_store: Callable[[Path], str]) -> Path:
-    """A run of the quick preset, and a report of it, both in MLflow."""
+    """A run of the quick preset in MLflow."""
     folder = tmp_path_factory.mktemp("tracked")
     outputs = folder / "outputs"
     empty_store(outputs)
     assert typed(*WORDS, cwd=folder).returncode == 0
-    assert main([*WORDS, f"outputs_dir={outputs}"]) == 0
     return outputs
 
 
@@ -61,12 +62,16 @@ def test_the_documented_searches_find_what_they_say(outputs: Path) -> None:
     assert {run.data.tags["fairall.dataset"] for run in seeds} == {"credit"}
 
 
-def test_the_report_is_a_run_with_its_tables_and_figures(outputs: Path) -> None:
+def test_a_report_is_a_run_with_its_tables_and_figures(outputs: Path, tmp_path: Path) -> None:
+    for name in ("index.html", "tables/a.csv", "figures/a.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    log_report(places([f"outputs_dir={outputs}"]), tmp_path, "report", "python -m fairall compare a b")
     (run,) = search(outputs, "tags.`fairall.kind` = 'report'")
     client = mlflow.MlflowClient(f"sqlite:///{outputs / 'mlflow.db'}")
     for folder in ("tables", "figures"):
         kept = {item.path for item in client.list_artifacts(run.info.run_id, folder)}
-        assert kept == {f"{folder}/{path.name}" for path in (outputs / "report_quick" / folder).iterdir()}
+        assert kept == {f"{folder}/{path.name}" for path in (tmp_path / folder).iterdir()}
     assert "index.html" in {item.path for item in client.list_artifacts(run.info.run_id)}
     assert run.info.status == "FINISHED"
 
@@ -94,17 +99,17 @@ def test_a_page_made_again_deletes_what_a_kill_left(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["index.html"]
 
 
-def test_from_the_store_come_the_same_tables(outputs: Path, tmp_path: Path) -> None:
-    words = [*WORDS, f"outputs_dir={outputs}", "tracking.enabled=false"]
-    assert main(["--mlflow", "--out", str(tmp_path / "a"), *words]) == 0
-    name = "temporal_harsh_corrected_expected.tex"
-    theirs = (tmp_path / "a" / "tables" / name).read_text()
-    assert theirs == (outputs / "report_quick" / "tables" / name).read_text()
-    assert "missing" not in theirs
+def test_from_the_store_come_the_same_results(outputs: Path) -> None:
+    (theirs,), left_out = load_logged_results(f"outputs_dir={outputs}")
+    (ours,), _ = load_results(outputs / "runs")
+    assert left_out == []
+    assert theirs.key == ours.key
+    pd.testing.assert_frame_equal(theirs.steps, ours.steps)
+    pd.testing.assert_frame_equal(theirs.aggregate, ours.aggregate)
 
 
 def test_latent_space_of_a_run(outputs: Path) -> None:
-    (run,) = collect(outputs / "runs").runs
+    (run,), _ = load_results(outputs / "runs")
     space = latent_space(run)
     assert space is not None
     z, s, label = space

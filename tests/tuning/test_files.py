@@ -11,7 +11,6 @@ from omegaconf import DictConfig, OmegaConf
 from fairall.config.paths import sweeps_folder
 from fairall.config.schema import SweepConfig
 from fairall.config.validation import checked
-from fairall.report.plan import FURTHER, PREFIX
 from fairall.tuning.samplers import is_grid
 from fairall.tuning.space import Space
 from fairall.tuning.sweeper import validated
@@ -37,13 +36,7 @@ GROUPS = {
     "fairlog": (["sweeps=fairlog"], ["unfairlog", "fairlog"], {**CLASSIFIER, "lambda": "model.lambda_"}),
     "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
 }
-# Those of `fairall.report` are the paper's runs on the test set, not studies.
-# Sweeps that select: not the runs of the paper, of docs/worlds.md and of docs/leaderboard.md.
-NAMES = sorted(
-    path.stem
-    for path in sweeps_folder().glob("[!_]*.yaml")
-    if not path.stem.startswith(PREFIX) and path.stem not in FURTHER
-)
+NAMES = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
 
 
 def printed(group: str, dataset: str) -> dict[str, list[Any]]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairall.results.selection import classifier_logit, latent_selection_metrics, selection_metrics
 
 from fairall.config.compose import compose_config
 from fairall.data.people import People
@@ -13,7 +14,6 @@ from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
-from fairall.results.selection import classifier_logit, latent_selection_metrics, selection_metrics
 from fairall.tuning import phase1
 from fairall.tuning.trial import outcome
 from tests.conftest import ComposeConfig

@@ -1,6 +1,5 @@
 """Evaluations of policies beside a known truth, and the page of them."""
 
-import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks import evidence, evidence_page
-from benchmarks.__main__ import main
-from benchmarks.errors import BenchmarkError
-from benchmarks.evidence import COLUMNS, Study, judged, summary
-from benchmarks.evidence_logs import CASES, People, linear
-from benchmarks.evidence_page import results, write_page
+from fairall import FairAllError
+from reproduction import evidence, evidence_page
+from reproduction.__main__ import main
+from reproduction.evidence import COLUMNS, Study, judged, summary
+from reproduction.evidence_logs import CASES, People, linear
+from reproduction.evidence_page import counts_table, low_table, results, setting_table, write_pages
 
 PLACES = {f"{case.setting}/{case.name}": place for place, case in enumerate(CASES)}
 RIGHT, IMPOSSIBLE = PLACES["Refusals/✓ π recorded"], PLACES["Refusals/✗ 1 − π recorded"]
@@ -103,8 +102,8 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_a_folder_of_another_revision_is_left_alone(tmp_path: Path) -> None:
     study = Study(tmp_path, 20, [RIGHT])
-    (tmp_path / "setting.json").write_text(json.dumps({"revision": "another"}))
-    with pytest.raises(BenchmarkError, match="has evaluations by another revision, another"):
+    (tmp_path / "revision.txt").write_text("another")
+    with pytest.raises(FairAllError, match="has evaluations by another revision, another"):
         study.run(population=POPULATION)
     study.run(hours=0)
     assert study.found(RIGHT, 500).empty
@@ -145,20 +144,24 @@ def test_the_page_leads_with_what_covers_too_rarely(tmp_path: Path) -> None:
     told, by_log = results(study)
     assert set(by_log["name"]) == {CASES[RIGHT].name}
     assert told["wrong"].tolist() == [True, False]
-    write_page(study, tmp_path / "evidence.md")
-    page = (tmp_path / "evidence.md").read_text()
-    assert "refused in 100 % (500 rows), their neighbours that can (✓) in 0 % (500 rows)" in page
-    assert "Of 1 kinds (" in page
-    lead, tables = page.split("## All settings")
-    assert "| Refusals | ✓ π recorded | 500 | value |" in lead
-    assert "| ✗ 1 − π recorded | value | 20.0 | refused |" in tables
+    counts = counts_table(told).records.set_index("count")["value"].astype(str)
+    assert [counts.filter(like=f"({mark}").iloc[0] for mark in "✗✓"] == ["100 %", "0 %"]
+    (row,) = low_table(told).frame.itertuples()
+    assert row[0] == ("Refusals", "✓ π recorded")
+    assert row[1:3] == ("500", "value")
+    frame = setting_table("Refusals", told).frame
+    assert list(frame.loc[("✗ 1 − π recorded", "value")]) == ["20.0", "refused"]
+    page = tmp_path / "evidence.md"
+    page.write_text("![](figures/evidence.png)\n<!-- begin: low -->\n<!-- end: low -->\n")
+    write_pages(study, tmp_path / "page", page)
+    assert "| Refusals | ✓ π recorded | 500 | value |" in page.read_text()
     assert (tmp_path / "figures" / "evidence.png").stat().st_size > 0
 
 
 def test_nothing_evaluated_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evidence", "--out", str(tmp_path), "--hours", "0", "--logs", "1"]
+    words = ["evidence", "-o", str(tmp_path), "--hours", "0", "--logs", "1"]
     assert main(words) == 1
-    assert capsys.readouterr().err == f"benchmarks: {tmp_path}: nothing has been evaluated yet\n"
+    assert capsys.readouterr().err == f"reproduction: {tmp_path}: nothing has been evaluated yet\n"
 
 
 def test_a_log_that_cannot_be_read_counts_as_refused() -> None:

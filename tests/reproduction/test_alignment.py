@@ -1,20 +1,20 @@
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.text import Annotation
 
-from fairall.report import alignment
-from fairall.report.alignment import alignment_figure, alignment_table, draw_alignment, states
-from fairall.report.figures import ROSE, TEAL, Space
-from fairall.report.plan import Planned, with_runs
-from fairall.results.finished import collect, read_run
-from fairall.results.page import BASE
-from fairall.storage.run_folder import RunFolder
-from tests.report.conftest import MakeRun, planned
+from fairall import Result
+from fairall.report import Space
+from fairall.results import STYLE
+from reproduction import alignment
+from reproduction.alignment import alignment_figure, alignment_table, draw_alignment, states
+from reproduction.figures import ROSE, TEAL
+from reproduction.plan import Planned, with_runs
+from tests.reproduction.collection import planned, result
 
 WORDS = ("model=fairall_I_II", "dataset=synthetic", "seeds=5")
 # Switched, flipped, both (which counts as switched), a sign that is noise, aligned.
@@ -28,56 +28,49 @@ LATENT = [
 NAMES = {"gap": "latent_variance_gap", "agreement": "latent_label_agreement", "auc": "latent_label_auc"}
 
 
-def with_latents(path: Path, **changes: list[Any]) -> Path:
-    """Give the seeds of a run latent measures, and other measures one value per seed."""
-    run = RunFolder(path)
-    summary = run.read_summary()
-    for k, (seed, latent) in enumerate(zip(summary["per_seed"], LATENT, strict=True)):
-        seed |= {NAMES[key]: value for key, value in latent.items()}
-        seed |= {name: values[k] for name, values in changes.items()}
-    run.write_summary(summary)
-    run.finish()
-    return path
+def with_latents(*words: str, number: int = 0, **changes: list[Any]) -> Result:
+    """A result whose seeds have latent measures, and other measures one value per seed."""
+    run = result(*WORDS, *words, number=number)
+    columns = {NAMES[key]: [latent[key] for latent in LATENT] for key in NAMES} | changes
+    per_seed = run.per_seed.assign(
+        **{name: pd.Series(values, dtype=float).to_numpy() for name, values in columns.items()}
+    )
+    return result(*WORDS, *words, number=number, per_seed=per_seed)
 
 
-def plans(folder: Path) -> list[Planned]:
-    runs = collect(folder / "outputs" / "runs").runs
-    return with_runs(planned("alignment", "dataset=synthetic", "seeds=5"), runs)
+def plans(*runs: Result) -> list[Planned]:
+    return with_runs(planned("paper_alignment", "dataset=synthetic", "seeds=5"), runs)
 
 
-def test_seeds_are_switched_or_flipped_by_the_thresholds_of_the_warnings(make_run: MakeRun) -> None:
-    run = read_run(with_latents(make_run(*WORDS)))
-    assert states(run).to_dict() == {0: "switched", 1: "flipped", 2: "switched", 3: "aligned", 4: "aligned"}
+def test_seeds_are_switched_or_flipped_by_the_thresholds_of_the_warnings() -> None:
+    found = states(with_latents()).to_dict()
+    assert found == {0: "switched", 1: "flipped", 2: "switched", 3: "aligned", 4: "aligned"}
 
 
-def test_the_table_has_measures_of_aligned_seeds_apart_from_the_others(
-    make_run: MakeRun, tmp_path: Path
-) -> None:
+def test_the_table_has_measures_of_aligned_seeds_apart_from_the_others() -> None:
     utilities = [0.1, 0.2, 0.3, 0.4, 0.6]
-    with_latents(make_run(*WORDS, "protocol=text"), mean_utility=utilities, mean_cfu=[None] * 5)
-    table = alignment_table(plans(tmp_path))
-    ((group, name, cells),) = table.rows
-    assert (group, name) == ("Synthetic", "text")
-    shown = dict(zip(table.columns, (cell.ours for cell in cells), strict=True))
+    run = with_latents("protocol=text", mean_utility=utilities, mean_cfu=[None] * 5)
+    table = alignment_table(plans(run))
+    (index,) = table.frame.index
+    assert index == ("Synthetic", "text")
+    shown = {name: table.frame[name].iloc[0].text for name in table.frame.columns}
     assert [shown[key] for key in ("seeds", "switched", "flipped")] == ["5", "2", "1"]
-    assert list(shown.values())[3:5] == ["50.0 (14.1)", "20.0 (10.0)"]
+    assert list(shown.values())[3:5] == ["50.0 ± 14.1", "20.0 ± 10.0"]
     assert list(shown.values())[-2:] == ["", ""]
-    (record,) = table.records
+    (record,) = table.records.to_dict("records")
     assert record["mean_utility_misaligned"] == pytest.approx(0.2)
     assert record["mean_cfu_aligned"] is None
     assert len(table.lacking.commands) == 2
 
 
-def test_a_seed_without_latent_measures_is_neither_aligned_nor_misaligned(
-    make_run: MakeRun, tmp_path: Path
-) -> None:
-    with_latents(
-        make_run(*WORDS, "protocol=text"),
+def test_a_seed_without_latent_measures_is_neither_aligned_nor_misaligned() -> None:
+    run = with_latents(
+        "protocol=text",
         latent_variance_gap=[None, 0.1, 0.1, 0.9, 0.1],
         latent_label_agreement=[0.9] * 5,
         mean_utility=[0.1, 0.2, None, 0.4, 0.6],
     )
-    (record,) = alignment_table(plans(tmp_path)).records
+    (record,) = alignment_table(plans(run)).records.to_dict("records")
     assert (record["seeds"], record["switched"], record["flipped"]) == (4, 1, 0)
     assert record["mean_utility_aligned"] == pytest.approx((0.2 + 0.6) / 2)
     assert record["mean_utility_misaligned"] == pytest.approx(0.4)
@@ -94,7 +87,7 @@ def space(angle: float) -> Space:
 def test_arrows_point_to_where_the_label_gets_likelier_in_each_group() -> None:
     z, s, label = space(np.pi)
     flat = (z * [1.0, 0.05], s, label)
-    with mpl.rc_context(BASE):
+    with mpl.rc_context(STYLE):
         figure = draw_alignment({"switched": space(np.pi / 2), "flipped": flat, "matched": space(0.0)})
     assert len({(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}) == 1
     for axes, angle in zip(figure.axes, (np.pi / 2, np.pi, 0.0), strict=True):
@@ -109,7 +102,7 @@ def test_arrows_point_to_where_the_label_gets_likelier_in_each_group() -> None:
 
 
 def test_the_figure_takes_misaligned_seeds_as_learnt_and_an_aligned_one_of_matched_axes(
-    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taken: list[tuple[str, int]] = []
 
@@ -118,11 +111,12 @@ def test_the_figure_takes_misaligned_seeds_as_learnt_and_an_aligned_one_of_match
         return space(0.0)
 
     monkeypatch.setattr(alignment, "latent_space", latent)
-    assert alignment_figure(plans(tmp_path)).draw is None
-    for number, protocol in enumerate(("published_code", "corrected")):
-        with_latents(make_run(*WORDS, f"protocol={protocol}", number=number))
-    figure = alignment_figure(plans(tmp_path))
+    assert alignment_figure(plans()).draw is None
+    runs = [
+        with_latents(f"protocol={name}", number=k) for k, name in enumerate(("published_code", "corrected"))
+    ]
+    figure = alignment_figure(plans(*runs))
     assert figure.draw is not None
     assert sorted(taken) == [("corrected", 3), ("published_code", 0), ("published_code", 1)]
-    with mpl.rc_context(BASE):
+    with mpl.rc_context(STYLE):
         assert [axes.get_title() for axes in figure.draw().axes] == ["switched", "flipped", "matched"]

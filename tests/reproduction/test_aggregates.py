@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import mannwhitneyu, norm, trim_mean
 
-from fairall.report.aggregates import (
+from reproduction.aggregates import (
     Estimate,
     improvements,
     interquartile_mean,

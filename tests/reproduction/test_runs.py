@@ -1,4 +1,4 @@
-"""`python -m fairall.report reproduce` as typed."""
+"""Runs are made several at once, and again where they are damaged; how long they take."""
 
 import signal
 import subprocess
@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from fairall.report.__main__ import main
-from fairall.report.durations import Durations, read
-from fairall.report.plan import LEADERBOARD, Planned, plan
-from fairall.results.time_left import in_words
+from fairall.results import in_words
 from fairall.storage.run_folder import RunFolder
+from reproduction.__main__ import main
+from reproduction.plan import LEADERBOARD, Planned, plan
+from reproduction.runs import Durations, read_durations
 from tests.conftest import run_folder, typed
 
 WORDS = [
-    "harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
+    "paper_harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
 ]  # fmt: skip
 
 
@@ -26,7 +26,8 @@ def test_goes_on_after_an_interruption_and_skips_what_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    command = [sys.executable, "-m", "fairall.report", "reproduce", "--jobs", "1", *WORDS]
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    command = [sys.executable, "-m", "reproduction", "runs", "--jobs", "1", *WORDS]
     started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     record = tmp_path / "outputs" / "reproduction.csv"
     deadline = time.monotonic() + 600
@@ -35,20 +36,20 @@ def test_goes_on_after_an_interruption_and_skips_what_is_finished(
     started.send_signal(signal.SIGTERM)
     _, said = started.communicate(timeout=60)
     assert started.returncode == 128 + signal.SIGTERM
-    assert said.endswith("fairall: interrupted; the same command goes on from what was saved\n")
+    assert said.endswith("reproduction: interrupted; the same command goes on from what was saved\n")
     assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 1
 
-    assert main(["reproduce", "--dry-run", *WORDS]) == 0
+    assert main(["runs", "--dry-run", *WORDS]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("2 runs: 1 finished, 1 to do; about ")
     assert printed.count("python -m fairall model=") == 1
-    assert main(["reproduce", *WORDS]) == 0
+    assert main(["runs", *WORDS]) == 0
     assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 2
-    measured = read(record)
+    measured = read_durations(record)
     assert list(measured["dataset"]) == ["credit", "credit"]
     assert (measured[["wall_seconds", "cpu_seconds"]] > 0).all(axis=None)
     capsys.readouterr()
-    assert main(["reproduce", *WORDS]) == 0
+    assert main(["runs", *WORDS]) == 0
     assert capsys.readouterr().out.startswith("2 runs: 2 finished, 0 to do; nothing to wait for")
 
 
@@ -64,7 +65,7 @@ def cut_off(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [add_a_line, cut_off])
-@pytest.mark.parametrize("command", ["reproduce", "leaderboard"])
+@pytest.mark.parametrize("command", ["runs", "leaderboard"])
 def test_damaged_runs_are_made_again(
     command: str,
     damage: Callable[[Path], None],
@@ -74,8 +75,8 @@ def test_damaged_runs_are_made_again(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ["model=unfairlog", "dataset=credit", "seeds=1", *WORDS[3:]]
-    words += ["harsh"] if command == "reproduce" else ["initial_policy=harsh"]
-    (planned,) = plan(["harsh"] if command == "reproduce" else LEADERBOARD, [w for w in words if "=" in w])
+    words += ["paper_harsh"] if command == "runs" else ["initial_policy=harsh"]
+    (planned,) = plan(["paper_harsh"] if command == "runs" else LEADERBOARD, [w for w in words if "=" in w])
     assert typed(*planned.words, cwd=tmp_path).returncode == 0
     path = run_folder(tmp_path / "outputs") / "metrics.csv"
     whole = path.read_bytes()
@@ -94,8 +95,8 @@ def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # UnfairLog has no λ, FairLog none below 0.
-    words = ["harsh", "model=fairlog", "dataset=credit", "preset=quick", "model.lambda_=-1"]
-    assert main(["reproduce", *words]) == 1
+    words = ["paper_harsh", "model=fairlog", "dataset=credit", "preset=quick", "model.lambda_=-1"]
+    assert main(["runs", *words]) == 1
     streams = capsys.readouterr()
     assert "0 to do" in streams.out
     assert "dataset=credit initial_policy=harsh" in streams.err
@@ -103,14 +104,14 @@ def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(
     # A child that ends badly: its last line is reported.
     (tmp_path / "outputs" / "runs" / "fairlog").mkdir(parents=True)
     (tmp_path / "outputs" / "runs" / "fairlog" / "credit").write_text("no folder")
-    assert main(["reproduce", *words[:-1], "tracking.enabled=false"]) == 1
+    assert main(["runs", *words[:-1], "tracking.enabled=false"]) == 1
     assert "cannot write to" in capsys.readouterr().err
 
 
 def test_expectations_come_from_measurement(tmp_path: Path) -> None:
     path = tmp_path / "reproduction.csv"
     durations = Durations(path, ["seeds=10"])
-    planned = plan(["harsh"], ["model=fairlog", "dataset=credit,meps", "seeds=10"])
+    planned = plan(["paper_harsh"], ["model=fairlog", "dataset=credit,meps", "seeds=10"])
     credit = next(one for one in planned if one.name("dataset") == "credit")
 
     def expected(durations: Durations) -> dict[str, float]:
@@ -133,7 +134,7 @@ def test_expectations_come_from_measurement(tmp_path: Path) -> None:
     # A crash may cut the last line.
     for kept in (-4, -12):
         path.write_text(path.read_text()[:kept])
-        assert len(read(path)) in (1, 2)
+        assert len(read_durations(path)) in (1, 2)
         assert expected(durations)["credit"] > 0
 
 
@@ -142,7 +143,9 @@ def test_expectations_are_of_a_number_of_seeds(tmp_path: Path) -> None:
     # As versions before wrote it: of an unknown number of seeds.
     path.write_text("words,overrides,model,dataset,wall_seconds,cpu_seconds\nx,,fairlog,credit,1000,900\n")
     durations = Durations(path, [])
-    ten, fifty = (plan(["harsh"], ["model=fairlog", "dataset=credit", f"seeds={n}"])[0] for n in (10, 50))
+    ten, fifty = (
+        plan(["paper_harsh"], ["model=fairlog", "dataset=credit", f"seeds={n}"])[0] for n in (10, 50)
+    )
 
     def expected(one: Planned) -> float:
         return durations.expected([one])[one.key]
@@ -151,7 +154,7 @@ def test_expectations_are_of_a_number_of_seeds(tmp_path: Path) -> None:
     assert reference < 1000
     assert expected(fifty) == pytest.approx(5 * reference)
     durations.add(ten, 2 * reference, 1.0)
-    assert list(read(path)["seeds"]) == [10]
+    assert list(read_durations(path)["seeds"]) == [10]
     assert expected(ten) == pytest.approx(2 * reference)
     # In proportion, at the speed of this machine.
     assert expected(fifty) == pytest.approx(10 * reference)
