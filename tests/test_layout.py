@@ -14,8 +14,8 @@ PACKAGE = Path(__file__).parents[1] / "fairall"
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = (
     "errors", "runtime", "randomness", "metrics", "config", "storage", "data", "nn", "models", "worlds",
-    "online", "policy", "results", "measuring", "tracking", "decide", "experiment", "tuning", "evaluate", "report",
-    "main", "__main__",
+    "online", "policy", "results", "measuring", "tracking", "decide", "experiment", "tuning", "evaluate",
+    "report", "main", "__main__",
 )  # fmt: skip
 MOST = 26  # folders and modules of the root together
 ROOT_MODULES = 8

@@ -188,7 +188,7 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()
     except FairAllError as error:
         raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
-    if run.summary.get("data") != {"fingerprint": fingerprint}:
+    if run.fingerprint != fingerprint:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
     learnt = np.ones(len(source.raw), dtype=bool)
     learnt[source.splits.test] = False

@@ -101,7 +101,7 @@ def _result(number: int, made: Made) -> Result:
 
 @functools.cache
 def planned(sweep: str, *words: str) -> list[Planned]:
-    """`plan` for one sweep, composed once; not to be changed. Of ten seeds, unless the words say otherwise."""
+    """`plan` for one sweep, of ten seeds unless the words say otherwise; not to be changed."""
     seeds = [] if any(word.startswith("seeds=") for word in words) else ["seeds=10"]
     return plan([sweep], [*seeds, *words])
 

@@ -1,4 +1,4 @@
-"""Tables of the report, the leaderboard, the worlds and compare, as they were before reproduction/ was made."""
+"""Tables of the report, leaderboard, worlds and compare, as they were before reproduction/ was made."""
 
 from __future__ import annotations
 
