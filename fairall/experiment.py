@@ -16,6 +16,7 @@ from fairall.config.schema import Config, ScalerRows, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
 from fairall.measuring.decisions import decision_tables
 from fairall.measuring.latent_quality import latent
 from fairall.measuring.measure import measure
@@ -100,6 +101,34 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     identity = run_id(plain, data.fingerprint(), source, policy, learner, *world.parts.values(), *functions)
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
     return Job(config, plain, data, world, policy, learner, measures, identity, folder)
+
+
+def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
+    """Whether a configuration has a finished and undamaged result of this version.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+        people: of the data sets that earlier calls have loaded, to check many configurations; added to here.
+
+    Raises:
+        FairAllError: where a value of the configuration is impossible or the data are missing.
+    """
+    loaded: dict[str, Any] = {} if people is None else people
+
+    def load(source: Dataset, scaler: ScalerRows) -> PreparedData:
+        key = repr((source.config, scaler))
+        if key not in loaded:
+            try:
+                loaded[key] = prepare(source, scaler)
+            except FairAllError as error:
+                # Kept: a failing download should not be tried again for every run.
+                loaded[key] = error
+        if isinstance(loaded[key], FairAllError):
+            raise loaded[key]
+        return loaded[key]
+
+    requested = job(composed, load)
+    return not requested.config.force and requested.folder.intact(print)
 
 
 @short_of_memory()

@@ -20,6 +20,8 @@ from torch import Tensor
 
 from fairall.errors import FairAllError
 
+__all__ = ["Measure", "Quantity", "Spread", "measure"]  # names that programs may use
+
 UNBOUNDED = (-math.inf, math.inf)
 SHARE = (0.0, 1.0)
 # Least and greatest possible values of measures of a latent, by name; in plain units. The estimate of the
