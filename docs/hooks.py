@@ -12,6 +12,7 @@ import json
 import posixpath
 import re
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +31,18 @@ WIDTH = 86  # characters of a line of output
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Put the pages of methods behind that of all methods, in the order of its table; see MkDocs."""
-    (methods,) = (pages for part in config.nav for pages in part.values() if "methods.md" in pages)
+    methods = next(pages for pages in _lists(config.nav) if "methods.md" in pages)
     links = METHOD.findall((CHECKOUT / "docs" / "methods.md").read_text())
     methods[1:1] = dict.fromkeys(links)
     return config
+
+
+def _lists(nav: list[Any]) -> Iterator[list[Any]]:
+    """The navigation and the lists in it, at any depth."""
+    yield nav
+    for part in nav:
+        for pages in part.values() if isinstance(part, dict) else []:
+            yield from _lists(pages) if isinstance(pages, list) else []
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

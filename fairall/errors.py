@@ -2,7 +2,7 @@
 
 
 class FairAllError(Exception):
-    """Something the user can mend: the message says what is wrong, where, and what to do."""
+    """An error that the user can correct: the message says what is wrong, where, and what to do."""
 
 
 def count(n: int, thing: str, things: str | None = None) -> str:

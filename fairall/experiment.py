@@ -104,7 +104,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
 
 @short_of_memory()
 def run(composed: DictConfig, display: Display | None = None, *, command: str = "") -> Result:
-    """Run a configuration, resume it where it was interrupted, or return its finished result.
+    """Run a configuration, resume an interrupted run, or return the finished result.
 
     Args:
         composed: by Hydra, of type `Config`.

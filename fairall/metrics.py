@@ -91,7 +91,7 @@ class Quantity:
         return Quantity(**(own | {"name": name} | changes))
 
     def to_plain(self) -> dict[str, Any]:
-        """All but the name, as JSON can hold it; an infinite bound becomes None."""
+        """All but the name, for JSON; an infinite bound becomes None."""
         plain = {key: getattr(self, key) for key in Quantity.__dataclass_fields__ if key != "name"}
         return plain | {"bounds": [bound if math.isfinite(bound) else None for bound in self.bounds]}
 
@@ -518,7 +518,7 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     cumulative=True,
 )
 def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor:
-    """Share of the applicants so far with another decision had their sensitive attribute been the other.
+    """Share of the applicants so far whose decision would differ if their sensitive attribute did.
 
     Its expectation is the mean |π(x, s) − π(x_cf, −s)| over applicants (definition 2.3), as both decisions
     of a person are taken with the same random number.

@@ -47,7 +47,7 @@ SHORT = " tracking.enabled=false schedule.warm_up_epochs=2"
 
 
 def ended(command: str, folder: Path) -> Ended:
-    return typed_line(command if "fairall.data" in command else command + SHORT, folder)
+    return typed_line(command if "fairall data" in command else command + SHORT, folder)
 
 
 def refused(command: str, folder: Path, told: str) -> None:

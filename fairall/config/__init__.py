@@ -1,1 +1,1 @@
-"""What is asked for: from the words of a command to checked dataclasses."""
+"""Configuration: from the words of a command to checked dataclasses."""

@@ -65,7 +65,7 @@ def at_least(least: float) -> Any:
 
 
 def copies(least: int) -> Any:
-    """A field for a number of copies of a net that a method keeps, `least` or more."""
+    """A field for a number of copies of a net, `least` or more."""
     return between(least, MOST_COPIES)
 
 

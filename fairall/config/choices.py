@@ -56,7 +56,7 @@ def choices_of_groups(own: str | None = None) -> dict[str, list[str]]:
 
 
 def description(path: Path) -> str:
-    """The comment in the first line of a YAML file, below `# @package`; empty where there is none."""
+    """The comment in the first line of a YAML file, below `# @package`; empty without one."""
     with path.open(encoding="utf-8", errors="replace") as file:
         first = next((line for line in file if not line.startswith(PACKAGE)), "")
     return first.removeprefix("#").strip() if first.startswith("#") else ""
@@ -124,7 +124,7 @@ def _with_parents(path: Path, files: Mapping[str, Path]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Content of a YAML file; empty where it cannot be read."""
+    """Content of a YAML file; empty if it cannot be read."""
     from yaml import YAMLError
 
     try:
@@ -142,7 +142,7 @@ def load_yaml(path: Path) -> Any:
 
 
 def yaml_loader() -> Any:
-    """The loader in C where there is one, which is ten times as fast; without tags."""
+    """The loader in C if available, which is ten times as fast; without tags."""
     import yaml
 
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -25,7 +25,7 @@ WITH_CHOICE = {
 
 
 def completion(words: Sequence[str]) -> str:
-    """What `fairall completion WORDS` prints.
+    """Output of `fairall completion WORDS`.
 
     Args:
         words: a shell, for its script; or `words --` and those of a command line, of which the last is to be
@@ -44,7 +44,7 @@ def completion(words: Sequence[str]) -> str:
 
 
 def completions(words: Sequence[str]) -> list[str]:
-    """What the last word of a command line can be completed to; nothing where it may be a file.
+    """Completions of the last word of a command line; empty if the word may be a file.
 
     `KEY=` and `NODE.` go on, all others are whole words.
     """

@@ -1,4 +1,4 @@
-"""One line for each error of Hydra, OmegaConf or FairAll that a user can correct."""
+"""One-line messages for errors of Hydra, OmegaConf and FairAll that a user can correct."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MODULES = ("data", "decide", "evaluate", "report", "tracking", "tuning")  # as p
 
 
 def exit_code(work: Callable[[], int], overrides: Sequence[str]) -> int:
-    """Exit code of `work`, or 1 after an error of the user's, which is reported in one line."""
+    """Exit code of `work`, or 1 after a user's error, which is reported in one line."""
     try:
         return work()
     except USER_ERRORS as error:
@@ -112,7 +112,7 @@ def message(error: Exception, overrides: Sequence[str]) -> str:
 
 
 def _in_node(error: OmegaConfBaseException, overrides: Sequence[str]) -> str:
-    """On an unknown key, or a value of another type, with the nearest key."""
+    """Message about an unknown key, with the nearest one, or a value of another type."""
     if not isinstance(error, NO_KEY):
         return f"{error.full_key}: {_first_line(error)}"
     chosen = dict(word.split("=", 1) for word in overrides if "=" in word)
@@ -131,7 +131,7 @@ def _unknown_choice(error: MissingConfigException) -> str:
 
 
 def _meant(error: OverrideParseException) -> str:
-    """What to type in place of a word that Hydra cannot read."""
+    """A correction of a word that Hydra cannot read."""
     word = error.override
     if "=" in word and (meant := respelt(word)) is not None:
         return f"write {meant}"
@@ -155,6 +155,6 @@ def _first_line(message: object) -> str:
 
 
 def raised_by_hydra(error: Exception) -> bool:
-    """Whether the code of Hydra, or of what it reads with, raised an exception that it did not expect."""
+    """Whether Hydra, or its parser, raised an exception that it did not expect."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return frame.f_globals.get("__name__", "").split(".")[0] in ("hydra", "omegaconf", "antlr4", "yaml")

@@ -52,7 +52,7 @@ class NodeConfig:
     _target_: str = MISSING
 
     def validate(self) -> None:
-        """Check what types and ranges of fields cannot say; an override calls `super().validate()`.
+        """Check conditions beyond types and ranges of fields; an override calls `super().validate()`.
 
         Raises:
             FairAllError: naming the key, its value and what is allowed.
@@ -106,7 +106,7 @@ ExplorationRule = Enum("ExplorationRule", ["none", "stuck", "epsilon", "bounded"
 
 @dataclass
 class ExplorationConfig:
-    """How decisions on applicants depart from the policy, so that it gets labels of people whom it rejects.
+    """Acceptance of applicants whom the policy rejects, to get their labels.
 
     `propensity`: acceptance probability of those whom the rule accepts. `decay`: divide it by √t.
     """
@@ -136,7 +136,7 @@ LatentFrame = Enum("LatentFrame", ["matched", "as_learnt"])
 
 @dataclass
 class ProtocolConfig:
-    """Switches in which the paper's text, the authors' code and ours differ, and guards of ours.
+    """Switches for differences between the paper's text, the authors' code and this one, and guards.
 
     docs/protocols.md describes each and its effect. `classifier_in_unlabelled_elbo`: whether the unlabelled
     ELBO trains the classifier (equations 2, 4). `max_ips_weight`: bound of 1/π in losses, None for none.
@@ -198,7 +198,7 @@ class TrackingConfig:
 
 @dataclass
 class SweepConfig:
-    """What a sweep adds to the keys of `hydra.sweeper` (docs/sweeps.md)."""
+    """Keys of a sweep beside those of `hydra.sweeper` (docs/sweeps.md)."""
 
     trial: str = MISSING
     attempts: int = at_least(1)
@@ -238,7 +238,7 @@ class Config:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The parts of `world` that change anything, by name."""
+        """The active parts of `world`, by name."""
         return {name: part for name, part in self.world.items() if part.active}
 
     def to_plain(self) -> dict[str, Any]:

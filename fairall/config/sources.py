@@ -1,4 +1,4 @@
-"""Choices that Hydra finds outside the folders of conf/: sweeps, and selected hyperparameters."""
+"""Hydra's sources for choices outside conf/: sweeps, and selected hyperparameters."""
 
 from __future__ import annotations
 
@@ -74,11 +74,11 @@ def register_sources() -> None:
 
 
 def hyperparameters(model: str, dataset: str) -> dict[str, Any]:
-    """What conf/hparams/<model>.yaml has for a data set, as plain containers; empty where it has nothing."""
+    """Values of conf/hparams/<model>.yaml for a data set, as plain containers; empty without an entry."""
     return _of_method(model).get(dataset, {})
 
 
 def _of_method(model: str) -> dict[str, dict[str, Any]]:
-    """Content of conf/hparams/<model>.yaml, values by data set; empty where there is no such file."""
+    """Content of conf/hparams/<model>.yaml, values by data set; empty without such a file."""
     path = configuration_root() / "conf" / "hparams" / f"{model}.yaml"
     return load_yaml(path) if path.is_file() else {}

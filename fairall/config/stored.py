@@ -1,4 +1,4 @@
-"""Configurations that runs have stored, read as data: whoever wrote the file may be a stranger."""
+"""Stored configurations of runs, read as untrusted data."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def read_stored(path: Path) -> dict[str, Any]:
 
 
 def undownloaded(dataset: dict[str, Any]) -> dict[str, Any]:
-    """A stored data set's node without the address of its file: nothing is fetched that a stranger chose."""
+    """A stored data set's node without the address of its file, so that nothing is fetched from it."""
     if not isinstance(dataset.get("download"), dict):
         return dataset
     return dataset | {"download": dataset["download"] | {"url": None}}
 
 
 def _refuse_expansions(text: str, path: Path) -> None:
-    """Raise FairAllError for what `read_stored` refuses before anything is made of the text."""
+    """Raise FairAllError for constructs that `read_stored` refuses before parsing the text."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml_loader()):
         where = f"{path}, line {event.start_mark.line + 1}"

@@ -26,7 +26,7 @@ from fairall.runtime.credentials import withheld
 
 
 def checked(composed: DictConfig) -> Config:
-    """The configuration composed by Hydra, of types and values that a run can have.
+    """The composed configuration with checked types and values.
 
     User and password of `tracking.uri`, which a file may have, are withheld (`credentials`).
 
@@ -152,7 +152,7 @@ def keys(nested: Any, prefix: str = "") -> Iterator[str]:
 
 
 def validate(config: Config) -> None:
-    """Check what types cannot say, of nodes that stayed plain containers only that their numbers are finite.
+    """Check conditions beyond types; of nodes that stayed plain containers, only that numbers are finite.
 
     Raises:
         FairAllError: naming the key, the value given and what is allowed.
@@ -172,7 +172,7 @@ def validate(config: Config) -> None:
 
 
 def check_values(node: Any, key: str = "") -> None:
-    """Check that numbers are finite and fields in their ranges, and what `NodeConfig.validate` says.
+    """Check that numbers are finite and fields in their ranges, and call `NodeConfig.validate`.
 
     Args:
         node: dataclasses of a configuration, or plain containers, which have no ranges.

@@ -1,4 +1,4 @@
-"""Words of the command line: quoted for Hydra and for a shell, and compared with what there is."""
+"""Words of the command line: quoted for Hydra and for a shell, and compared with known names."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def literal(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as Hydra reads it on a command line: in quotation marks where it needs them."""
+    """A text as Hydra reads it on a command line, in quotation marks if needed."""
     if PLAIN.fullmatch(text):
         return text
     return QuotedString(literal(text), Quote.double).with_quotes()

@@ -62,7 +62,7 @@ class RecycledApplicants(ApplicantStream):
             self.waiting = self.streams.permutations(n)[:, positions]
 
     def next(self) -> People:
-        """The next people of the order."""
+        """The next people in the shuffled order, fields of shape (E, size, ...)."""
         while self.waiting.shape[1] < self.size:
             self.waiting = torch.cat([self.waiting, self.streams.permutations(len(self.people))], dim=1)
         rows, rest = self.waiting[:, : self.size], self.waiting[:, self.size :]
@@ -70,7 +70,7 @@ class RecycledApplicants(ApplicantStream):
         return self.people.rows(rows)
 
     def state_dict(self) -> dict[str, Any]:
-        """Position in the stream, with the order of the people who wait."""
+        """Position in the stream, with the shuffled order."""
         return super().state_dict() | {"waiting": self.waiting}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

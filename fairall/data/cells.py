@@ -13,7 +13,7 @@ FIRST = 1000  # rows looked at before all
 
 
 def many_values(column: pd.Series, most: int) -> bool:
-    """Whether a column has more than `most` distinct values; the first rows often tell."""
+    """Whether a column has more than `most` distinct values, judged by the first rows if they suffice."""
     return column.head(FIRST).nunique() > most or column.nunique() > most
 
 

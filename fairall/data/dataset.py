@@ -57,7 +57,7 @@ class Dataset(ABC):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """Location of the data as `python -m fairall.data` prints it; by default the class name.
+        """Location of the data as `fairall data list` prints it; by default the class name.
 
         Args:
             config: the typed `dataset` node, possibly with missing values.

@@ -1,4 +1,4 @@
-"""Output of `python -m fairall.data`."""
+"""Output of `fairall data`."""
 
 from __future__ import annotations
 

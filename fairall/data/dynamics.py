@@ -1,4 +1,4 @@
-"""How people change when they are accepted, for data sets that know it."""
+"""Changes of people by acceptance, for data sets that model them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairall.randomness import SeedStreams
 
 @dataclass
 class DynamicsConfig:
-    """By how much the score of an accepted person rises or falls."""
+    """Changes of the score of an accepted person."""
 
     rise: float = not_negative()
     fall: float = not_negative()

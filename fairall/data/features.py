@@ -1,4 +1,4 @@
-"""Features of a table: names, kinds and possible values, and what the text of a cell means."""
+"""Features of a table: names, kinds, possible values, and the meaning of a cell's text."""
 
 from __future__ import annotations
 

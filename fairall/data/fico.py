@@ -99,7 +99,7 @@ class CreditScores:
         return float(self.group_share @ by_group)
 
     def best_policy(self, cost: float, *, parity: bool = False) -> np.ndarray:
-        """Acceptance probabilities (2, R) of the policy of greatest utility, which no data can beat.
+        """Acceptance probabilities (2, R) of the policy of greatest utility.
 
         Without parity it accepts where P(ỹ = 1 | score, s) > c. With parity both groups have one acceptance
         rate, of the people most likely to repay in each (Hardt et al. 2016, section 5.1); the utility is
@@ -128,7 +128,7 @@ class CreditScores:
 
 
 class ScoreDynamics(Dynamics):
-    """Scores that rise by repaying and fall by defaulting, cut off at their least and greatest value.
+    """Scores that rise after repayment and fall after default, clipped to their range.
 
     The state of a person is score and s. P(ỹ = 1 | score, s) is interpolated between scores.
 
@@ -193,7 +193,7 @@ class Fico(GeneratedDataset[Individuals]):
         return Individuals(s, label, {"score": score})
 
     def dynamics(self, scaler: Scaler) -> ScoreDynamics:
-        """Scores move."""
+        """Scores rise after repayment and fall after default."""
         return ScoreDynamics(self.scores, self.config.dynamics, scaler)
 
 

@@ -70,7 +70,7 @@ class Cells:
 
 @dataclass
 class Findings:
-    """What was found in the parts of a table read so far.
+    """Findings in the parts of a table read so far.
 
     Attributes:
         n_rows: of all parts.
@@ -173,7 +173,7 @@ class PeopleReader:
         return self.scaler.transform(np.stack(x, axis=-1)), torch.tensor(s, dtype=torch.float32)
 
     def doubts(self, findings: Findings, *, strict: bool) -> list[str]:
-        """What a warning should say about a table.
+        """Warnings about a table, as sentences.
 
         Args:
             findings: of all parts of the table.
@@ -278,7 +278,7 @@ class PeopleReader:
                 raise FairAllError(f"the table has more than one column {name!r}")
 
     def sensitive_column(self, columns: Container[str]) -> tuple[str, Mapping[str, float], str]:
-        """Name of the column with the sensitive attribute, what its words mean, and these in a sentence.
+        """Name of the column with the sensitive attribute, S by word, and the words as text.
 
         Raises:
             FairAllError: if it is not among `columns`.
@@ -347,7 +347,7 @@ def _sensitive_of(plain: Any) -> Sensitive | None:
 
 
 def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:
-    """What to say about the unknown levels of a feature; raises FairAllError if none may stand for them."""
+    """Message about the unknown levels of a feature; raises FairAllError if they cannot be replaced."""
     words, unknown = feature.words, findings.odd[feature.name]
     rest = OTHER_LEVEL in words
     nobody_known = unknown.n + findings.missing[feature.name] == findings.n_rows

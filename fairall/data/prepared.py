@@ -119,7 +119,7 @@ class PreparedData:
         return self.scaler.schema
 
     def warm_up(self, n: int) -> People:
-        """The first `n` people of the pool, on whom the initial policy decides; they count as a file."""
+        """The first `n` people of the pool, on whom the initial policy decides; scaled as a file."""
         first = self.pool.rows(torch.arange(min(n, len(self.pool))))
         features = self.pool_table.features[: len(first)]
         return replace(first, x=self.scaler.of_file(features).transform(features))

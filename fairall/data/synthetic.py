@@ -138,7 +138,7 @@ class StructuralModel:
 
 
 class TalentDynamics(Dynamics):
-    """Talent K that rises with a good label and falls with a bad one; variables and label follow.
+    """Talent K that rises after a good label and falls after a bad one; variables and label follow from it.
 
     The state of a person is s, y, K and the noise of each variable.
 
@@ -209,5 +209,5 @@ class Synthetic(GeneratedDataset[StructuralIndividuals]):
         )
 
     def dynamics(self, scaler: Scaler) -> TalentDynamics:
-        """Talent moves."""
+        """Talent K rises after a good label and falls after a bad one."""
         return TalentDynamics(self.model, self.config.dynamics, lambda people: self.people(people, scaler))

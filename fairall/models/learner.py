@@ -129,7 +129,7 @@ class Learner(nn.Module, ABC):
 
     @abstractmethod
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        """Train for one epoch on people decided by the initial policy, before the first own decision.
+        """Train for one epoch on people decided by the initial policy, before the first time step.
 
         Args:
             decided: labelled and unlabelled people, B rows; the same in all epochs.
@@ -145,7 +145,7 @@ class Learner(nn.Module, ABC):
 
     @abstractmethod
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """How much speaks for accepting, in [0, 1]: what `rule` turns into π(d=1 | x, s).
+        """Score in [0, 1], which `rule` turns into π(d=1 | x, s).
 
         Args:
             x: features, shape (E, B, D).
@@ -193,11 +193,11 @@ class Learner(nn.Module, ABC):
         return None
 
     def pretrain_units(self, data: PreparedData) -> int:
-        """Largest number of calls of `progress` in `pretrain`, which is not called where it is 0."""
+        """Largest number of calls of `progress` in `pretrain`; 0 without pretraining."""
         return 0
 
     def notes(self, data: PreparedData) -> list[str]:
-        """Remarks on the training on `data`, one sentence each, printed by a run and kept in its summary."""
+        """Notes on the training on `data`, one sentence each, printed by a run and kept in its summary."""
         return []
 
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
@@ -211,7 +211,7 @@ class Learner(nn.Module, ABC):
     @property
     @final
     def learns(self) -> bool:
-        """Whether it is no `FixedPolicy`."""
+        """Whether it learns online; False for a `FixedPolicy`."""
         return not isinstance(self, FixedPolicy)
 
     @final

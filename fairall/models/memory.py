@@ -1,4 +1,4 @@
-"""People decided so far, for learners that train on more than the applicants of one time step."""
+"""Memory of decided people, for learners that train on more than one time step."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ class Memory:
         return self.of(**{name: take(column, rows) for name, column in self._columns.items()})
 
     def minibatches(self, n_batches: int, size: int, streams: SeedStreams) -> list[Decided]:
-        """As many calls of `sample`, fields (E, size, ...) each; to draw them together takes less time."""
+        """Several results of `sample`, fields (E, size, ...), drawn together, which is faster."""
         drawn = self.sample(n_batches * size, streams)
         columns = [getattr(drawn, field.name).split(size, dim=1) for field in fields(self.of)]
         return [self.of(*parts) for parts in zip(*columns, strict=True)]
 
     def __len__(self) -> int:
-        """Number of people of the seed with most."""
+        """Largest number of people of a seed."""
         return int(self.counts.max()) if len(self.counts) else 0
 
     def _reserve(self, decided: Decided, needed: int) -> None:

@@ -1,4 +1,4 @@
-"""Reference policies fitted to everybody's label: `Optimal` (appendix C.3) and `Oracle`."""
+"""Reference policies fitted to all labels: `Optimal` (appendix C.3) and `Oracle`."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def best_common_rate(groups: list[Tensor], cost: float) -> float:
 
 
 def threshold_of(score: Tensor, rate: float) -> tuple[float, float]:
-    """The least score accepted, and the acceptance probability there, for a rate among n people.
+    """Least accepted score, and acceptance probability at that score, for a rate among n people.
 
     Args:
         score: shape (n,), n > 0; people of high score are accepted first.

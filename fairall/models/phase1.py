@@ -48,7 +48,7 @@ class Phase1Config:
         return min(epochs, max(1, self.updates // math.ceil(n_people / self.batch_size)))
 
     def shortened(self, epochs: int, planned: int) -> Phase1Config:
-        """The training in `epochs` instead of `planned` epochs, without a limit of updates.
+        """The training for `epochs` instead of `planned` epochs, without a limit of updates.
 
         Patience and the epochs between two validations shrink in proportion, so that early stopping has as
         many validations to decide on. So do the samples per validation person, or validating would take most
@@ -217,7 +217,7 @@ def train_phase1(
 def phase1_epochs(
     vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config
 ) -> TorchEpochs | native.Phase1Epochs:
-    """Training of `vae` on `pool`, compiled where it can be."""
+    """Training of `vae` on `pool`, compiled if possible."""
     if not native.takes(pool.x):
         return TorchEpochs(vae, pool, config)
     return native.Phase1Epochs(

@@ -122,7 +122,7 @@ def net_targets(
     streams: SeedStreams,
     setting: Setting,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What π^Z learns for latents z (E, B, Z).
+    """Targets of π^Z for latents z (E, B, Z).
 
     `z_label` learns the labels of the accepted, weighted by 1/π; `z_clf` and `z_dec` learn for all applicants
     from the classifier's or the decoder's estimate of p(ũ = 1), which is thresholded at c, or drawn from.

@@ -1,4 +1,4 @@
-"""Adam without the overhead of `torch.optim.Adam` around its kernel.
+"""Adam by PyTorch's kernel, without the overhead of `torch.optim.Adam`.
 
 References:
     Kingma, Ba: Adam: a method for stochastic optimization, ICLR 2015.

@@ -20,7 +20,7 @@ CALLS_PER_WEIGHT, CALLS_IN_ANY_CASE = 20, 1000
 
 
 class TooLargeError(Exception):
-    """What is built in a block of `Bounded` is too large."""
+    """A tensor made in a block of `Bounded` is too large."""
 
 
 class Bounded(TorchFunctionMode):

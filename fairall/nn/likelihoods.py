@@ -152,7 +152,7 @@ class Categorical(KindLikelihood):
 
 
 class Layout(NamedTuple):
-    """What compiled code knows of a `MixedLikelihood` (`fairall.nn.native`); features are in blocks by kind.
+    """Layout of a `MixedLikelihood` for compiled code (`fairall.nn.native`); features are in blocks by kind.
 
     Attributes:
         n_real: number of real features.

@@ -89,7 +89,7 @@ class Training:
 
     @property
     def history(self) -> History:
-        """See the class."""
+        """The decisions and measures so far."""
         return self._online.history
 
     def notes(self) -> list[str]:

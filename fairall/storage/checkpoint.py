@@ -51,7 +51,7 @@ class Checkpoint:
         signals.raise_if_requested()
 
     def save(self, state: Callable[[], dict[str, Any]]) -> None:
-        """Save `state()`; where that fails, for instance on a full disk, warn and continue."""
+        """Save `state()`; after a failure, for instance on a full disk, warn and continue."""
         began = time.monotonic()
         try:
             # One of the two files is undamaged at any moment: a damaged one must not replace it.
@@ -90,6 +90,6 @@ class Checkpoint:
         return None
 
     def delete(self) -> None:
-        """Delete both states, and what was appended."""
+        """Delete both states and the appended records."""
         for path in (self.path, self.previous, self.appended):
             path.unlink(missing_ok=True)

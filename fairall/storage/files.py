@@ -69,7 +69,7 @@ def atomic(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def unnamed(path: Path) -> Iterator[IO[bytes]]:
-    """A file without a name, whose content replaces `path` when the block ends.
+    """An unnamed file, whose content replaces `path` when the block ends.
 
     For data of people: the system deletes it with the process, however that ends. Only while the content is
     copied to the file of `atomic`, at the end, can a kill leave something, which the next call for `path`
@@ -90,7 +90,7 @@ def unnamed(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def tidied(folder: Path, name: str = "*") -> Iterator[None]:
-    """Delete temporary files of `atomic` that killed processes left in a folder of the user's.
+    """Delete temporary files of `atomic` that killed processes left in a user's folder.
 
     Processes in the block share a lock on the folder, and only one that has it alone deletes.
 
@@ -124,7 +124,7 @@ def replaced_by(name: str) -> str | None:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder in the system's place for temporary files; deletes those of processes that were killed."""
+    """A folder in the system's temporary folder; deletes those of killed processes."""
     for left in Path(tempfile.gettempdir()).glob("fairall-*:*-*"):
         if is_gone(left.name.removeprefix("fairall-").rpartition("-")[0]):
             shutil.rmtree(left, ignore_errors=True)
@@ -182,7 +182,7 @@ def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
 
 
 def held(lock: Path) -> bool:
-    """Whether a process is at work in the block of `locked`; False where that cannot be told."""
+    """Whether a process is in the block of `locked`; False if unknown."""
     if not lock.exists():
         return False
     try:
@@ -207,7 +207,7 @@ def why_no_file(path: Path) -> str | None:
 
 
 def sqlite_url(path: Path) -> str:
-    """Address of a sqlite database, of SQLAlchemy's form, in which only `?` has a meaning.
+    """SQLAlchemy's address of a sqlite database, in which `?` is escaped.
 
     Raises:
         FairAllError: where the path has a `?`.
@@ -272,7 +272,7 @@ def damaged(listing: Path, among: Collection[str] | None = None) -> list[str]:
 
 
 def _last_line(sums: str) -> str:
-    """The last line of a list of checksums, by which it is known to be whole; `sha256sum -c` skips it."""
+    """The last line of a list of checksums, its own checksum; `sha256sum -c` skips it."""
     n_files = sums.count("\n")
     return f"# {n_files} files; SHA-256 of the lines above: {sha256_of_text(sums)}\n"
 

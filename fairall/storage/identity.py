@@ -48,7 +48,7 @@ def code_hash(package: Path) -> str:
 
 
 def syntax_hash(source: bytes) -> str:
-    """Hash of a module's syntax tree without what cannot change a number.
+    """Hash of a module's syntax tree without docstrings, layout and messages.
 
     That is: comments, docstrings and other strings that stand alone, layout, and the messages of exceptions.
     Empty fields are left out too, such as those that a new version of Python adds for syntax that the module
@@ -107,7 +107,7 @@ def determining(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def defines_problem(key: str) -> bool:
-    """Whether a key, or one beneath it, is of `PROBLEM`; every other one is of the method.
+    """Whether a key, or one beneath it, is in `PROBLEM`; all others belong to the method.
 
     Examples:
         >>> [defines_problem(key) for key in ("cost.value", "protocol", "protocol.kl", "model.alpha")]

@@ -84,7 +84,7 @@ class RunFolder:
             )
 
     def write_config(self, config: dict[str, Any]) -> None:
-        """Write config.yaml, headed by its checksum: a damaged file must not be taken for another run's."""
+        """Write config.yaml, headed by its checksum, so that damage is not mistaken for another run."""
         content = OmegaConf.to_yaml(OmegaConf.create(config))
         self.write_text("config.yaml", f"{HEADING}{sha256_of_text(content)}\n{content}")
 
@@ -109,7 +109,7 @@ class RunFolder:
         return damaged(self.path / "DONE", among)
 
     def damage(self, among: Collection[str] | None = None) -> str | None:
-        """What is wrong with a complete result, in words; None for nothing. Arguments as for `damaged`."""
+        """Damage of a complete result, in words; None without any. Arguments as for `damaged`."""
         wrong = self.damaged(among)
         if wrong == ["DONE"]:
             return "DONE is damaged"
@@ -201,7 +201,7 @@ class RunFolder:
         self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
     def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
-        """Write decisions.csv; numbers have the fewest digits that give them back.
+        """Write decisions.csv; numbers have the fewest digits that restore them.
 
         Args:
             tables: of the same columns, to be written one below the other.

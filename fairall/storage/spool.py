@@ -1,4 +1,4 @@
-"""Records of tensors that a computation appends to a file, and reads back as if they were in memory."""
+"""Records of tensors that a computation appends to a file and reads as if they were in memory."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Spool:
         return self._read or {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the records are, after those that wait have been written.
+        """Position in the file, after writing the waiting records.
 
         Raises:
             FairAllError: if something else has changed the file.
@@ -131,7 +131,7 @@ class Spool:
         vars(self).update(vars(loaded))
 
     def _write(self) -> None:
-        """Write the records that wait; where that fails, for instance on a full disk, they go on waiting."""
+        """Write the waiting records; after a failure, as on a full disk, they wait for the next try."""
         assert self.path is not None
         if not self._waiting:
             return

@@ -35,7 +35,7 @@ class QuotasConfig:
 
 @dataclass
 class CapacityConfig(PartConfig):
-    """The most acceptances of a time step; a share of the applicants or a number, no limit without either."""
+    """Limit of the acceptances per time step, as a share of the applicants or a number; none by default."""
 
     share: float | None = positive_share()
     number: int | None = at_least(1)
@@ -64,7 +64,7 @@ class CapacityConfig(PartConfig):
 
 
 class Capacity(Part):
-    """Accepts the policy's choice where it finds places, and by a rule a part of it where it does not.
+    """Limits acceptances to the places; a rule chooses among the selected people.
 
     The policy wants a person with probability π, independently of the others. With the rule `lottery` places
     are drawn among the people it wants, with `top` they go to the greatest π, equal ones by position. With
@@ -144,7 +144,7 @@ class Capacity(Part):
         ]
 
     def warnings(self, *, drawn: bool) -> list[str]:
-        """A warning where places leave many applicants next to no chance; `notes` has the case of none."""
+        """A warning if many applicants have almost no chance of a place; `notes` has the case of none."""
         had, lost = self.counts.tolist()
         if not drawn or lost <= MANY * had:
             return []
@@ -158,7 +158,7 @@ class Capacity(Part):
     def finds_place(
         self, s: Tensor, value: Tensor, others_s: Tensor, wants: Tensor, others: Tensor
     ) -> Tensor:
-        """Who of people of given s and value finds a place, (E, N), bool.
+        """Mask of the people who find a place, given s and value, shape (E, N).
 
         Args:
             s: of each person, shape (E, N).
@@ -179,14 +179,14 @@ class Capacity(Part):
         return before.sum(2) < places
 
     def _queues(self, s: Tensor) -> list[tuple[Tensor, int]]:
-        """Who share places (E, N), and how many places."""
+        """Groups of people (E, N) who share places, and the number of their places."""
         if not self.by_group:
             return [(torch.ones_like(s, dtype=torch.bool), self.places)]
         return [(s < 0, self.by_group[0]), (s > 0, self.by_group[1])]
 
 
 def lottery(pi: Tensor, places: int) -> Tensor:
-    """π_i E[min(1, C / (1 + Σ_{j≠i} B_j))], B_j ~ Bernoulli(π_j): wanted, and drawn for one of C places.
+    """π_i E[min(1, C / (1 + Σ_{j≠i} B_j))], B_j ~ Bernoulli(π_j): selected, and drawn for one of C places.
 
     Args:
         pi: π, shape (E, N).
@@ -215,7 +215,7 @@ def lottery(pi: Tensor, places: int) -> Tensor:
 
 
 def top(pi: Tensor, places: int) -> Tensor:
-    """π_i P(Σ_{j before i} B_j < C): wanted, and among the C wanted of greatest π, the earlier of equals.
+    """π_i P(Σ_{j before i} B_j < C): selected, and among the C selected of greatest π; ties by order.
 
     Arguments and result as for `lottery`.
 

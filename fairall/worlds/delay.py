@@ -85,7 +85,7 @@ class Delay(Part):
         )
 
     def notes(self, *, drawn: bool) -> list[str]:
-        """A note on how many labels come in time; `warnings` has the case of none."""
+        """A note on the number of labels that come before the run ends; `warnings` has the case of none."""
         arrivals, last = self._arrivals(), self.setting.time_steps
         if not arrivals or len(arrivals) == last:
             return []
@@ -95,7 +95,7 @@ class Delay(Part):
         ]
 
     def warnings(self, *, drawn: bool) -> list[str]:
-        """A warning where no label comes in time."""
+        """A warning if no label comes before the run ends."""
         if self._arrivals():
             return []
         key = "steps" if self.config.mean is None else "mean"

@@ -1,4 +1,4 @@
-"""A population that moves: shares of groups, features, and labels given features."""
+"""Drift of a population: shares of groups, features, and labels given features."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LabelDriftConfig:
 
 @dataclass
 class DriftConfig(PartConfig):
-    """What moves, and when."""
+    """Course and targets of the drift."""
 
     course: Course = MISSING
     start: int = at_least(0)
@@ -45,13 +45,13 @@ class DriftConfig(PartConfig):
 
     @property
     def active(self) -> bool:
-        """Whether anything moves."""
+        """Whether anything drifts."""
         moves = [*self.features.values(), *vars(self.label).values()]
         return self.advantaged_share is not None or any(move != 0 for move in moves)
 
 
 class Drift(Part):
-    """Moves the population by an extent e(t) from 0 to 1 (`extent`), and the evaluation people with it.
+    """Drift by an extent e(t) from 0 to 1 (`extent`), also of the evaluation people.
 
     A person of features x and group s comes with the weight
 
@@ -126,7 +126,7 @@ class Drift(Part):
         return ratio[group] * torch.exp(extent * self._score(x) - log_mean[group])
 
     def relabelled(self, people: People, uniform: Tensor, extent: float) -> People:
-        """The people with labels that moved; `uniform` on [0, 1) of the shape of their labels."""
+        """The people with changed labels; `uniform` on [0, 1) of the shape of their labels."""
         change = extent * self.change[(people.s > 0).long()]
         label = torch.where(uniform < change, 1.0, people.label)
         return replace(people, label=torch.where(uniform < -change, 0.0, label))
@@ -161,12 +161,12 @@ class Drift(Part):
         return moved.rows(torch.searchsorted(share, points, right=True).clamp(max=n - 1))
 
     def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:
-        """P(ỹ = 1 | x, s) with the labels that have moved by a time step."""
+        """P(ỹ = 1 | x, s) after the drift of labels up to a time step."""
         change = (self.extent(time_step) * self.change).to(p.dtype)[(s > 0).long()]
         return torch.where(change > 0, p + (1.0 - p) * change, p * (1.0 + change))
 
     def notes(self, *, drawn: bool) -> list[str]:
-        """A note where the run ends before the drift begins."""
+        """A note if the run ends before the drift begins."""
         start, last = self.config.start, self.setting.time_steps
         if start < last:
             return []
@@ -174,7 +174,7 @@ class Drift(Part):
 
     @property
     def moves_people(self) -> bool:
-        """Whether other people come, and not only other labels."""
+        """Whether the people change, and not only their labels."""
         return self.config.advantaged_share is not None or bool((self.slope != 0).any())
 
     def _score(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""People who come back, changed by what an acceptance did to them."""
+"""People who apply again, changed by earlier acceptances."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Feedback(Part):
         self.people = self.dynamics.draw(SeedStreams(seeds, "people who return"), n)  # (E, M, ...)
 
     def arriving(self, draw: Draw, time_step: int) -> People:
-        """The next of the M people, as they are by now, instead of those of the static world."""
+        """The next of the M people in their current state, instead of those of the static world."""
         number = self.order.next().person
         assert number is not None
         return self.dynamics.people(take(self.people, number), self.labels, number)
 
     def decided(self, people: People, accepted: Tensor, time_step: int) -> None:
-        """Change those who are accepted by their labels; who came twice changes by the last visit."""
+        """Change the accepted people by their labels; after several visits the last one counts."""
         assert people.person is not None
         changed = self.dynamics.changed(take(self.people, people.person), people.label > 0)
         seeds = torch.arange(len(accepted)).unsqueeze(1).expand_as(accepted)[accepted]

@@ -14,7 +14,7 @@ SMOOTHED = 5  # time steps
 
 @measure(label="utility per place", unit="gain per place", higher_is_better=True, cumulative=True)
 def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tensor) -> Tensor:
-    """Utility realised up to each step by place, Σ over accepted of (ỹ − c) / Σ of places.
+    """Realised utility per place up to each step, Σ over accepted of (ỹ − c) / Σ of places.
 
     Args:
         accepted: decisions taken, shape (T, E, N), bool.
@@ -40,7 +40,7 @@ def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tens
     cumulative=True,
 )
 def effective_revealed_utility(accepted: Tensor, revealed_label: Tensor, cost: float) -> Tensor:
-    """`effective_utility` as the decision maker sees it, by the labels that decisions reveal, false or not.
+    """`effective_utility` computed from the revealed labels, which may be false.
 
     Args:
         accepted: decisions taken, shape (T, E, N), bool.
@@ -59,7 +59,7 @@ def effective_revealed_utility(accepted: Tensor, revealed_label: Tensor, cost: f
 
 @measure(label="regret", unit="gain per applicant", higher_is_better=False, cumulative=True)
 def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor) -> Tensor:
-    """Effective utility of the oracle of the day on the same applicants, less that of the decisions taken.
+    """Effective utility of the oracle on the same applicants, minus that of the decisions taken.
 
     The oracle knows P(ỹ | x, s) as a logistic model of all training labels (`models.oracle.Oracle`), moved as
     the labels have moved by the time step, and gives the places to those of greatest P.
@@ -83,7 +83,7 @@ def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor
 
 @measure(label="mean score, S = +1", unit="score", higher_is_better=True, cumulative=True)
 def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
-    """Mean score after each step of the people with S = +1 who come again and again.
+    """Mean score after each step of all people with S = +1 who apply repeatedly.
 
     Args:
         accepted: decisions taken, shape (T, E, N), bool.
@@ -101,7 +101,7 @@ def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
 
 @measure(label="mean score, S = −1", unit="score", higher_is_better=True, cumulative=True)
 def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
-    """The same of the people with S = −1; arguments and result as for `mean_score_advantaged`.
+    """The same for S = −1; arguments and result as for `mean_score_advantaged`.
 
     Examples:
         >>> mean_score_disadvantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
@@ -122,7 +122,7 @@ def score_gap(accepted: Tensor, group_score: Tensor) -> Tensor:
 
 
 def adaptation_time(utility: np.ndarray, start: int) -> np.ndarray:
-    """Time steps from a shift until the utility has made up nine tenths of what it will make up.
+    """Time steps from a shift until nine tenths of the later gain in utility are reached.
 
     The utility is averaged over `SMOOTHED` steps from each on. What it will make up is the difference between
     its mean over the last tenth of the steps after the shift and its value right after it.

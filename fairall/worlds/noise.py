@@ -1,4 +1,4 @@
-"""False labels: what an acceptance reveals is not always what is true."""
+"""False labels: an acceptance may reveal the opposite of the label."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FlipsConfig:
 
 @dataclass
 class NoiseConfig(PartConfig):
-    """The same by group."""
+    """`FlipsConfig` for each group."""
 
     advantaged: FlipsConfig = field(default_factory=FlipsConfig)
     disadvantaged: FlipsConfig = field(default_factory=FlipsConfig)
@@ -37,7 +37,7 @@ class NoiseConfig(PartConfig):
 
 
 class Noise(Part):
-    """Reveals the opposite of a label with a probability that depends on the group and the label.
+    """Reveals the opposite of a label with a probability by group and label.
 
     Learners get the revealed labels. Measures use the labels of the data, but for
     `effective_revealed_utility`.

@@ -18,7 +18,7 @@ Draw = Callable[[], People]
 
 @dataclass(frozen=True)
 class WorldSetting:
-    """What the parts of a world are made for.
+    """The problem that the parts of a world are built for.
 
     Attributes:
         data: the people of the run.
@@ -47,7 +47,7 @@ class PartConfig(NodeConfig):
 
 
 class Part:
-    """One way in which a world departs from the paper's; each method leaves things as they are by default.
+    """One deviation of a world from the paper's; by default each method changes nothing.
 
     A part is chosen by `world.NAME._target_`. In a time step `arriving`, `admit`, `revealed`, `due`,
     `decided`, `evaluated` and `observed` are called once each, in this order, with the time step from 1.
@@ -90,11 +90,11 @@ class Part:
         return people
 
     def due(self, decided: list[Decided], time_step: int) -> list[Decided]:
-        """What learners get at this time step, given what they would get without this part."""
+        """The decisions that learners get at this time step, given those without this part."""
         return decided
 
     def decided(self, people: People, accepted: Tensor, time_step: int) -> None:
-        """Take note of the decisions on the applicants, `accepted` (E, N), bool."""
+        """Observe the decisions on the applicants, `accepted` (E, N), bool."""
 
     def evaluated(self, people: People, time_step: int) -> People:
         """The evaluation people of a time step, as many as `people` (N,) of a population at rest."""

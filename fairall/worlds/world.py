@@ -18,7 +18,7 @@ from fairall.worlds.part import Part, PartConfig, WorldSetting
 
 
 class World:
-    """What happens between applicants, policy and learner, and the applicants themselves.
+    """The applicants, and the steps between policy and learner: places, labels, delays.
 
     Args:
         setting: of the run.
@@ -62,7 +62,7 @@ class World:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """What runs in this world report besides the standard measures."""
+        """Measures that runs in this world report besides the standard ones."""
         functions = [function for part in self.parts.values() for function in part.measures]
         return tuple(map(registered, [regret, *functions])) if self.parts else ()
 
@@ -75,13 +75,13 @@ class World:
         return draw()
 
     def admit(self, people: People, wanted: Decisions) -> Decisions:
-        """The decisions that are possible, given those that the policy wants."""
+        """The possible decisions, given those of the policy."""
         for part in self.parts.values():
             wanted = part.admit(people, wanted, self.time_step)
         return wanted
 
     def reveal(self, people: People, taken: Decisions) -> list[Decided]:
-        """What learners get at this time step."""
+        """The decisions that learners get at this time step."""
         seen = people
         for part in self.parts.values():
             seen = part.revealed(seen, self.time_step)
@@ -92,7 +92,7 @@ class World:
         return due
 
     def decided(self, people: People, accepted: Tensor) -> None:
-        """Take note of the decisions on the applicants, `accepted` (E, N), bool."""
+        """Observe the decisions on the applicants, `accepted` (E, N), bool."""
         for part in self.parts.values():
             part.decided(people, accepted, self.time_step)
 

@@ -84,7 +84,7 @@ def infer_features(
 
 @dataclass(frozen=True)
 class _Column:
-    """A column with its numbers, NaN where a cell is none; see `infer_feature`."""
+    """A column with its numbers, NaN for cells that are not numbers; see `infer_feature`."""
 
     text: pd.Series
     train: np.ndarray
@@ -209,7 +209,7 @@ def _are_codes(values: pd.Series) -> bool:
 
 
 def _told(column: pd.Series, feature: Feature, config: CsvConfig) -> list[str]:
-    """Notes on a column whose numbers are taken for codes, and on one whose rarer levels are merged."""
+    """Notes on a column read as codes, and on one whose rarer levels are merged."""
     if feature.kind not in DISCRETE:
         return []
     name, values, notes = feature.name, column.dropna(), []

@@ -69,7 +69,7 @@ def _values(groups: pd.DataFrame) -> str:
 
 
 def of_label(table: Table, config: CsvConfig) -> list[str]:
-    """Warnings on features that tell the label, by their levels or by whether a number exceeds a threshold.
+    """Warnings on features that predict the label nearly exactly, by their levels or by a threshold.
 
     Raises:
         FairAllError: if a feature of two levels is the label in other words.

@@ -93,7 +93,7 @@ def revealed(
     value: str,
     unlabelled: str = "taken to be a random part of the accepted",
 ) -> tuple[np.ndarray, list[str]]:
-    """Whose label is used, shape (N,), bool, and notes on labels that are not.
+    """Mask (N,) of the rows whose label is used, and notes on the labels that are not.
 
     Only labels of the accepted: the propensity of the decision gives the probability that such a label is
     known, but not that of a rejected person's label.

@@ -123,7 +123,7 @@ def empty_regions(
 def _regions(
     groups: Mapping[str, np.ndarray], schema: Schema, x: pd.DataFrame, found: np.ndarray
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks of all groups and regions in which nobody is found."""
+    """Names and masks (N,) of all groups and regions in which nobody is `found`."""
     yield from ((name, members) for name, members in groups.items() if not found[members].any())
     columns = [(feature, x[feature.name].to_numpy(dtype=float)) for feature in schema]
     cells = [(feature, values, _cells(feature, values)) for feature, values in columns]

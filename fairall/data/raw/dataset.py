@@ -67,7 +67,7 @@ class RawTableDataset(TableDataset):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """Path of the raw file; if it is missing, what gets it."""
+        """Path of the raw file, or the command that fetches it."""
         if found := find(config):
             return str(found)
         if config.download.url is None:

@@ -89,7 +89,7 @@ def fetch(download: DownloadConfig, folder: Path) -> Path:
 
 
 def _check(response: Response, **_: object) -> None:
-    """Close a response that is not used, which pooch leaves to the garbage collector, and raise its error."""
+    """Raise the error of a response; close it, which pooch leaves to the garbage collector."""
     try:
         _refuse_in_the_clear(response.url)
         response.raise_for_status()

@@ -1,4 +1,4 @@
-"""Raw files that cannot be redistributed: where they are, and whether they are the published ones."""
+"""Raw files that cannot be redistributed: finding and verifying them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ FAIRNESS = "none", "demographic_parity", "equal_opportunity"
 
 
 class SemiLogistic(DecisionRule):
-    """Accepts surely from the threshold on, and below it with the score as probability.
+    """Acceptance with probability 1 from the threshold on, and with the score as probability below.
 
     >>> SemiLogistic().propensity(torch.tensor([0.2, 0.7]))
     tensor([0.2000, 1.0000])

@@ -36,7 +36,7 @@ FIRST_STEPS, NEXT_STEPS = 20, 3  # of a regression from zero, and from the one b
 
 @dataclass
 class FairReductionsConfig(ModelConfig):
-    """Length of the phase that accepts everybody, smoothing, constraint, and when policies are found anew."""
+    """Length of the phase that accepts everybody, smoothing, constraint, and schedule of new solutions."""
 
     alpha: float = between(0.25, 0.5)
     mu: float = limited("above 0 and below 0.5", lambda mu: 0 < mu < 0.5)
@@ -196,7 +196,7 @@ class FairReductions(Learner):
 
 
 def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
-    """What accepting each person adds to (rate_+ − rate_−)·max(share_+, share_−).
+    """Contribution of accepting each person to (rate_+ − rate_−)·max(share_+, share_−).
 
     With two groups |rate_g − rate| is |rate_+ − rate_−| times the share of the other group, so the sum over
     accepted people is the larger of the two.
@@ -222,7 +222,7 @@ def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
 
 
 def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, psi: float) -> Found:
-    """The distribution Q over fair policies, what is left of it on the policy of least loss.
+    """The distribution Q over fair policies, with the remaining weight on the policy of least loss.
 
     Coordinate descent (Agarwal et al. 2014, algorithm 2, for two actions): with q the smoothed probability of
     a decision under Q, V_π = mean of 1/q over the decisions of π, and b_π = regret(π)/(ψμ), a policy with

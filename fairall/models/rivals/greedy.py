@@ -1,4 +1,4 @@
-"""A classifier of the accepted people that accepts wherever it pays."""
+"""Greedy decisions by a classifier of the accepted people."""
 
 from __future__ import annotations
 

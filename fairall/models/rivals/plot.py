@@ -94,7 +94,7 @@ class Plot(Remembering):
         return torch.where(propensity < 1.0, self.epsilon * clone.propensity(x, s, self.streams), propensity)
 
     def clone(self) -> Plot:
-        """A learner with this one's weights, a fresh optimiser and equal streams, without memory."""
+        """A learner with the same weights and streams, a fresh optimiser and no memory."""
         twin = type(self)(replace(self.config, updates=self.config.clone_updates), self.setting)
         twin.load_state_dict(self.state_dict())
         twin.streams = self.streams.copy()

@@ -60,7 +60,7 @@ class PastPolicies:
         cast(StackedLinear, net.layers[-1]).bias.fill_(-torch.inf)
 
     def add(self, policy: StackedMLP) -> None:
-        """Add a policy of every seed, which may replace another or be left out."""
+        """Add a policy of every seed to the sample, in which it may replace another or be dropped."""
         n_seeds = len(self.streams)
         most = len(self.net.weights_and_biases()[0]) // n_seeds
         place = torch.full((n_seeds,), self.added)

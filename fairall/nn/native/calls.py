@@ -1,4 +1,4 @@
-"""Calls of compiled functions: whether there are any, in which threads, and a line when they compile."""
+"""Calls of compiled functions: availability, threads, and a message when they compile."""
 
 from __future__ import annotations
 
@@ -117,12 +117,12 @@ def kernels() -> Any:
 
 @functools.cache
 def announce() -> None:
-    """Say, once, why there is a pause."""
+    """Print once that functions are being compiled."""
     print("fairall: compiling, once for this installation ...", file=sys.stderr, flush=True)
 
 
 def _limit_blas() -> None:
-    """Give BLAS one thread in a process that trains: each thread of ours has replicates of its own."""
+    """Limit BLAS to one thread in a process that trains, since replicates are divided over threads."""
     if _training and "fairall.nn.native.kernels" in sys.modules:
         from threadpoolctl import threadpool_limits
 

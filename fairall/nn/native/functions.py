@@ -253,7 +253,7 @@ class Phase1Epochs:
         self.training = at_once, batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
 
     def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
-        """Like `TorchEpochs.epoch`, but a seed that is done keeps its weights, and its loss."""
+        """Like `TorchEpochs.epoch`, but a finished seed keeps its weights and its loss."""
         steps = int(self.steps)
 
         def some(theta: np.ndarray, mean: np.ndarray, square: np.ndarray, *arrays: np.ndarray) -> None:
@@ -291,7 +291,7 @@ def _over_replicates(
 
 
 def _check(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
-    """Compiled functions do not check indices: with other shapes they would read and write any memory."""
+    """Check shapes, since compiled functions do not check indices."""
     if tensor.shape != shape:
         raise ValueError(f"{name} have shape {tuple(tensor.shape)} in place of {shape}")
 
