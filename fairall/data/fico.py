@@ -104,10 +104,6 @@ class CreditScores:
         Without parity it accepts where P(ỹ = 1 | score, s) > c. With parity both groups have one acceptance
         rate, of the people most likely to repay in each (Hardt et al. 2016, section 5.1); the utility is
         concave in the rate, and linear between the rates at which a whole score is accepted.
-
-        Args:
-            cost: c in (0, 1).
-            parity: whether acceptance rates are equal.
         """
         if not parity:
             return (self.repays > cost).astype(float)
@@ -131,11 +127,6 @@ class ScoreDynamics(Dynamics):
     """Scores that rise after repayment and fall after default, clipped to their range.
 
     The state of a person is score and s. P(ỹ = 1 | score, s) is interpolated between scores.
-
-    Args:
-        scores: the population.
-        config: by how much.
-        scaler: of the score.
     """
 
     def __init__(self, scores: CreditScores, config: DynamicsConfig, scaler: Scaler) -> None:

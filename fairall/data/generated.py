@@ -81,11 +81,7 @@ class GeneratedDataset(Dataset, Generic[I]):
 
     @abstractmethod
     def dynamics(self, scaler: Scaler) -> Dynamics:
-        """How people change when they are accepted.
-
-        Args:
-            scaler: of their features.
-        """
+        """How people change when they are accepted."""
 
     def individuals(self, role: str, n: int) -> I:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""

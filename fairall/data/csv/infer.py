@@ -41,15 +41,9 @@ class LeftOut(Exception):  # noqa: N818
 def infer_feature(
     text: pd.Series, train: np.ndarray, config: CsvConfig, numbers: np.ndarray | None = None
 ) -> Feature:
-    """Infer the feature that a column of text holds.
+    """Infer the feature that a column of text holds, None where missing; `numbers` are its `numbers_of`.
 
-    The kind depends on all rows, levels and imputed value on the training rows.
-
-    Args:
-        text: cells, None where missing; the name of the column becomes the feature's.
-        train: indices of the training rows, shape (M,).
-        config: declared kinds, and the limits of inferred ones.
-        numbers: `numbers_of` the column, if known.
+    The kind depends on all rows, levels and imputed value on the training rows, whose indices are `train`.
 
     Raises:
         LeftOut: if the column has no information.
@@ -66,10 +60,7 @@ def infer_features(
     config: CsvConfig,
     numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> tuple[list[Feature], list[str]]:
-    """Features of the columns, and notes on columns that are left out, codes or reduced to some levels.
-
-    Arguments and errors as for `infer_feature`; `numbers` are by column.
-    """
+    """Features of the columns, and notes on columns that are left out, codes or reduced to some levels."""
     features: list[Feature] = []
     notes = []
     for name in raw:

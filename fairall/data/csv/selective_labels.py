@@ -107,7 +107,7 @@ def empty_regions(
 
     Args:
         groups: masks (N,) of groups by name.
-        schema: features.
+        schema: the D features.
         x: their values, shape (N, D); NaN, where a number is missing, is a region of its own.
         found: shape (N,), bool.
     """
@@ -134,10 +134,7 @@ def _regions(
 
 
 def feature_regions(feature: Feature, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of the levels of a discrete feature, else of the deciles of its values (N,).
-
-    Missing numbers, NaN, are a region of their own.
-    """
+    """Names and masks (N,) of the levels of a discrete feature, else of the deciles of its values and NaN."""
     cell = _cells(feature, values)
     for i in np.unique(cell):
         rows = cell == i

@@ -103,11 +103,7 @@ class RawTableDataset(TableDataset):
 
 
 def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFrame, np.ndarray, Sensitive]:
-    """The rows of the two groups, S of each, shape (N,), and its raw column.
-
-    Raises:
-        FairAllError: if no row has one of the groups' values.
-    """
+    """The rows of the two groups, S of each, shape (N,), and its raw column."""
     groups = config.groups[config.sensitive]
     column = raw[config.sensitive].astype(str)
     for side, values in vars(groups).items():
@@ -123,20 +119,12 @@ def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFra
 
 
 def label_of(column: pd.Series) -> np.ndarray:
-    """A column as labels in {0, 1}, shape (N,).
-
-    Raises:
-        FairAllError: with column and row of another or a missing value.
-    """
+    """A column as labels in {0, 1}, shape (N,); raises FairAllError for another or a missing value."""
     return Feature(str(column.name), Kind.BINARY, (0.0, 1.0)).encode(column).astype(int)
 
 
 def numbers(column: pd.Series) -> pd.Series:
-    """A column as numbers, NaN where a cell is empty.
-
-    Raises:
-        FairAllError: with column and row of a value that is no number.
-    """
+    """A column as numbers, NaN where a cell is empty; raises FairAllError for a value that is no number."""
     parsed = pd.to_numeric(column, errors="coerce")
     refuse(column, parsed.isna() & column.notna(), "is no number")
     return parsed
