@@ -33,13 +33,7 @@ def check(key: str, value: Any, declared: Any) -> None:
 
 
 def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING) -> Any:
-    """A field with a range, for values of any kind; the other functions here make those of usual kinds.
-
-    Args:
-        allowed: the range in words that follow "it must be".
-        holds: true of the values in the range.
-        default: the value where the YAML file has none; MISSING makes that an error.
-    """
+    """A field for the values of which `holds` is true; `allowed` says that in words after "it must be"."""
     return field(default=default, metadata={"allowed": allowed, "holds": holds})
 
 

@@ -24,15 +24,7 @@ from fairall.randomness import SeedStreams
 
 
 class ClassifierNet(StackedMLP):
-    """A net of (x, s) with one output, the logit of a probability.
-
-    Args:
-        schema: the features of x.
-        hidden: sizes of the hidden layers.
-        streams: draw the initial weights, a replicate per generator.
-        dropout: probability that a hidden unit is dropped in training.
-        gain: gain of the initial weights, see `StackedMLP`.
-    """
+    """A net of (x, s) with one output, the logit of a probability; arguments as for `StackedMLP`."""
 
     def __init__(
         self,

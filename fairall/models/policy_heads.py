@@ -64,16 +64,9 @@ def acceptance(
 
 
 def average_acceptance(net: StackedMLP, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """E_{z ~ q(z | x, s, ũ)}[π^Z(z)] by samples z = loc + scale·ε.
+    """E_{z ~ q(z | x, s, ũ)}[π^Z(z)] by samples z = loc + scale·ε, shape (E, B, 2), in [0, 1].
 
-    Args:
-        net: the logit of π^Z.
-        loc: locations for ũ = 0 and ũ = 1, shape (E, B, 2, Z).
-        scale: scales, same shape.
-        noise: ε, the same for both ũ, shape (E, B, Z, L).
-
-    Returns:
-        Shape (E, B, 2), in [0, 1].
+    Locations and scales are of ũ = 0 and ũ = 1, shape (E, B, 2, Z), and ε is for both, shape (E, B, Z, L).
     """
     layers = net.weights_and_biases()
     if not torch.is_grad_enabled() and native.takes(loc, *layers):

@@ -94,12 +94,7 @@ class StackedMLP(nn.Module):
         first.weight[:, column] = 0.0
 
     def forward(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
-        """Map x (E, B, in) to (E, B, out).
-
-        Args:
-            x: inputs, shape (E, B, in).
-            dropout_streams: draw the dropout masks; without them there is no dropout (evaluation).
-        """
+        """Map x (E, B, in) to (E, B, out), with dropout if `dropout_streams` are given to draw the masks."""
         return self.forward_transposed(x.mT, dropout_streams).mT
 
     def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:

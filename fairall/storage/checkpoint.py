@@ -70,8 +70,7 @@ class Checkpoint:
     def load(self, restore: Callable[[dict[str, Any]], None] = lambda state: None) -> dict[str, Any] | None:
         """The newest undamaged state of this computation, None if there is none.
 
-        Args:
-            restore: called with the state; a DamagedFileError says that what it refers to is damaged.
+        `restore` is called with the state; a DamagedFileError says that what it refers to is damaged.
         """
         for path in (self.path, self.previous):
             try:

@@ -109,11 +109,7 @@ class Part:
         return {}
 
     def notes(self, *, drawn: bool) -> list[str]:
-        """Remarks for the user, one sentence each.
-
-        Args:
-            drawn: whether the method and its exploration leave decisions to chance.
-        """
+        """Remarks for the user, one sentence each; `drawn`: whether decisions are left to chance."""
         return []
 
     def warnings(self, *, drawn: bool) -> list[str]:

@@ -194,14 +194,8 @@ def adversary_loss(of_accepted: Tensor, of_seen: Tensor, accepted: Tensor) -> Te
     >>> adversary_loss(logit, logit, torch.ones(1, 3).bool())  # log 2
     tensor([0.6931])
 
-    Args:
-        of_accepted: logits of a minibatch of accepted people, shape (E, B).
-        of_seen: logits of a minibatch of all people, shape (E, B').
-        accepted: which of the first are accepted, shape (E, B), bool; all, or none in a replicate that has
-            accepted nobody.
-
-    Returns:
-        Shape (E,); 0 for a replicate that has accepted nobody.
+    The logits are of minibatches of accepted people (E, B) and of all people (E, B'). All of the first are
+    `accepted`, or none in a replicate that has accepted nobody, whose loss is 0.
     """
     known = accepted.any(-1)
     return 0.5 * (masked_mean(F.softplus(-of_accepted), accepted) + known * F.softplus(of_seen).mean(-1))
