@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from omegaconf import MISSING
@@ -33,7 +34,7 @@ def check(key: str, value: Any, declared: Any) -> None:
 
 
 def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING) -> Any:
-    """A field for the values of which `holds` is true; `allowed` says that in words after "it must be"."""
+    """A field for values of which `holds` is true; `allowed` says that in words that follow "it must be"."""
     return field(default=default, metadata={"allowed": allowed, "holds": holds})
 
 
@@ -43,14 +44,13 @@ def one_of(allowed: Iterable[str]) -> Any:
     return limited(" or ".join(words), lambda value: value in words)
 
 
-def positive() -> Any:
-    """A field for a positive number."""
-    return limited("positive", lambda value: value > 0)
-
-
-def not_negative() -> Any:
-    """A field for a number of 0 or more."""
-    return limited("0 or more", lambda value: value >= 0)
+positive = partial(limited, "positive", lambda value: value > 0)
+not_negative = partial(limited, "0 or more", lambda value: value >= 0)
+positive_share = partial(limited, "above 0 and at most 1", lambda value: 0 < value <= 1)
+open_unit = partial(limited, "between 0 and 1, both excluded", lambda value: 0 < value < 1)
+below_one = partial(limited, "at least 0 and below 1", lambda value: 0 <= value < 1)
+even = partial(limited, "an even number, at least 2", lambda value: value >= 2 and value % 2 == 0)
+numpy_seed = partial(limited, "at least 0 and below 2**32", lambda state: 0 <= state < 2**32)
 
 
 def at_least(least: float) -> Any:
@@ -58,34 +58,14 @@ def at_least(least: float) -> Any:
     return limited(f"at least {least}", lambda value: value >= least)
 
 
-def copies(least: int) -> Any:
-    """A field for a number of copies of a net, `least` or more."""
-    return between(least, MOST_COPIES)
-
-
 def between(least: float, most: float) -> Any:
     """A field for a number from `least` to `most`."""
     return limited(f"from {least} to {most}", lambda value: least <= value <= most)
 
 
-def positive_share() -> Any:
-    """A field for a number above 0 and at most 1."""
-    return limited("above 0 and at most 1", lambda value: 0 < value <= 1)
-
-
-def open_unit() -> Any:
-    """A field for a number between 0 and 1, both excluded."""
-    return limited("between 0 and 1, both excluded", lambda value: 0 < value < 1)
-
-
-def below_one() -> Any:
-    """A field for a number of at least 0 and below 1."""
-    return limited("at least 0 and below 1", lambda value: 0 <= value < 1)
-
-
-def even() -> Any:
-    """A field for a positive even number."""
-    return limited("an even number, at least 2", lambda value: value >= 2 and value % 2 == 0)
+def copies(least: int) -> Any:
+    """A field for a number of copies of a net, `least` or more."""
+    return between(least, MOST_COPIES)
 
 
 def hidden_sizes(least: int = 1) -> Any:
@@ -97,14 +77,9 @@ def hidden_sizes(least: int = 1) -> Any:
     )
 
 
-def numpy_seed() -> Any:
-    """A field for a seed of numpy's `RandomState`."""
-    return limited("at least 0 and below 2**32", lambda state: 0 <= state < 2**32)
-
-
-def plain_name() -> Any:
-    """A field for a name that a folder can have on every system."""
-    return limited(
-        "a plain name of letters, digits, '_', '-', '.', which names a folder",
-        lambda name: re.fullmatch(r"[\w+-][\w+. -]*", name) is not None,
-    )
+# For a name that a folder can have on every system.
+plain_name = partial(
+    limited,
+    "a plain name of letters, digits, '_', '-', '.', which names a folder",
+    lambda name: re.fullmatch(r"[\w+-][\w+. -]*", name) is not None,
+)

@@ -41,14 +41,7 @@ def acceptance(
     Both values of ũ use the same antithetic ε. Terms odd in ε then cancel, which halves the number of samples
     needed for a given error (docs/protocols.md).
 
-    Args:
-        policy: one of `POLICIES`.
-        model: VAE and classifier.
-        net: π^Z, of a policy that has one.
-        x: features, shape (E, B, D).
-        s: sensitive attribute, shape (E, B).
-        streams: draw ε; `FixedSamples` for a deployed policy.
-        n_samples: samples of z per person and ũ; even.
+    The streams draw ε for `n_samples` of z per person and ũ, an even number.
     """
     logit = model.classify(x, s)
     if policy == "clf":

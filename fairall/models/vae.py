@@ -104,16 +104,11 @@ class ConditionalVAE(nn.Module):
         *,
         gradient: Tensor | None = None,
     ) -> Tensor:
-        """Log p(x | z, s) + d·log p(ũ | z, s, d = 1), averaged over samples of z.
+        """Log p(x | z, s) + d·log p(ũ | z, s, d = 1), averaged over samples z (E, B, Z, L).
 
-        Args:
-            z: samples, shape (E, B, Z, L).
-            s: sensitive attribute in {−1, +1}, shape (E, B).
-            x: features, shape (E, B, D).
-            utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
-            decision: d in {0, 1}, shape (E, B); by default 1, with which every ũ counts.
-            gradient: gradient of the loss in the result, shape (E, B), if it is known beforehand, which saves
-                compiled code a pass of the decoder. With another gradient the result is the same.
+        Other arguments are as for `elbo.elbo_terms`. `gradient` is that of the loss in the result, shape
+        (E, B), if it is known beforehand, which saves compiled code a pass of the decoder; with another one
+        the result is the same.
 
         Returns:
             Shape (E, B), in nats; compiled, it is differentiable once, in z and in the decoder's weights.

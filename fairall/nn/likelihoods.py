@@ -149,23 +149,13 @@ class Categorical(KindLikelihood):
 
 
 class Layout(NamedTuple):
-    """Layout of a `MixedLikelihood` for compiled code (`fairall.nn.native`); features are in blocks by kind.
-
-    Attributes:
-        n_real: number of real features.
-        n_count: number of counts.
-        n_binary: number of binary features.
-        sizes: numbers of codes of the categorical features.
-        codes: second code of each binary feature, then all codes of the categorical ones.
-        min_rate: see `MIN_RATE`.
-        max_logit: see `MAX_LOGIT`.
-    """
+    """Layout of a `MixedLikelihood` for compiled code (`fairall.nn.native`), features in blocks by kind."""
 
     n_real: int
     n_count: int
     n_binary: int
-    sizes: np.ndarray
-    codes: np.ndarray
+    sizes: np.ndarray  # numbers of codes of the categorical features
+    codes: np.ndarray  # the second one of each binary feature, then all of the categorical ones
     min_rate: np.float32
     max_logit: np.float32
 

@@ -24,13 +24,9 @@ class OnlineLearning:
 
     Args:
         learner: warmed up.
-        world: with the applicants.
         evaluation: of the policy after each step.
-        seeds: the E seeds.
-        exploration: of applicants whom the policy rejects.
         decide_again: whether effective measures count new decisions of the updated policy on a step's
             applicants, as in the authors' code, instead of the decisions taken.
-        luck: of the decisions.
         keep_propensity: whether `history` records the propensities of the decisions taken.
     """
 

@@ -36,12 +36,7 @@ class PhaseDisplay(Protocol):
 class Training:
     """One run of a method on a data set.
 
-    Args:
-        learner: untrained.
-        initial_policy: decides on the people of the warm-up.
-        config: of the run.
-        world: of the run, before its first time step.
-        measures: to evaluate.
+    Learner and world are as before the first epoch.
 
     Attributes:
         decided: the people of the warm-up with the decisions of the initial policy.

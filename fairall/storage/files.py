@@ -227,9 +227,7 @@ def sha256_of_text(text: str) -> str:
 def write_sums(listing: Path, names: Sequence[str]) -> None:
     """Write the checksums of files in the format of `sha256sum`, and below them one of the list itself.
 
-    Args:
-        listing: file to write.
-        names: names of the files, relative to the folder of `listing`.
+    Names are relative to the folder of `listing`.
     """
     sums = "".join(f"{sha256(listing.parent / name)}  {name}\n" for name in names)
     with atomic(listing) as temporary:

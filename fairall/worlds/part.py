@@ -58,10 +58,6 @@ class Part:
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
 
-    Args:
-        config: the node.
-        setting: of the run.
-
     Raises:
         FairAllError: where the data do not allow such a world.
     """

@@ -83,14 +83,8 @@ def revealed(
     """Mask (N,) of the rows whose label is used, and notes on the labels that are not.
 
     Only labels of the accepted: the propensity of the decision gives the probability that such a label is
-    known, but not that of a rejected person's label.
-
-    Args:
-        labelled: whose label is known, shape (N,), bool.
-        accepted: who was accepted, shape (N,), bool.
-        column: of the decisions.
-        value: that means acceptance.
-        unlabelled: what is assumed of accepted rows without a label, for the note on them.
+    known, but not that of a rejected person's label. `column` has the decisions, of which `value` means
+    acceptance; `unlabelled` says what is assumed of accepted rows without a label.
     """
     if labelled.any() and not (labelled & accepted).any():
         other = typed("dataset.accepted", str(column[~accepted].iloc[0]))

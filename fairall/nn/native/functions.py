@@ -27,11 +27,8 @@ def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:
     _check("inputs of the nets", x, (*layers[0].shape[:2], x.shape[-1]))
     theta, sizes = _flat(layers)
     computed = x.new_empty(len(x), int(sizes[-1]), x.shape[2])
-
-    def some(theta: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-        kernels().apply(theta, sizes, x, out, columns_of(sizes))
-
-    _over_replicates(some, theta, x, computed)
+    columns = columns_of(sizes)
+    _over_replicates(lambda *some: kernels().apply(some[0], sizes, *some[1:], columns), theta, x, computed)
     return computed
 
 
@@ -44,11 +41,10 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
     averages = loc.new_empty(loc.shape[:3])
     if noise.stride(1) == 0:
         noise = noise[:, :1]
-
-    def some(theta: np.ndarray, *arrays: np.ndarray) -> None:
-        kernels().average(theta, sizes, *arrays, columns_of(sizes))
-
-    _over_replicates(some, theta, loc, scale, noise, averages)
+    _over_replicates(
+        lambda theta, *some: kernels().average(theta, sizes, *some, columns_of(sizes)),
+        *(theta, loc, scale, noise, averages),
+    )
     return averages
 
 
@@ -155,11 +151,8 @@ class _MixtureKL(Function):
     def forward(ctx: Any, logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
         value, of_logit = logit.new_empty(2, *logit.shape)
         of_loc, of_scale = loc.new_empty(2, *loc.shape)
-
-        def some(*arrays: np.ndarray) -> None:
-            kernels().mixture_kl(*arrays)
-
-        _over_replicates(some, logit, loc, scale, noise, value, of_logit, of_loc, of_scale)
+        given = logit, loc, scale, noise
+        _over_replicates(kernels().mixture_kl, *given, value, of_logit, of_loc, of_scale)
         ctx.gradients = of_logit, of_loc, of_scale
         return value
 
@@ -180,12 +173,8 @@ class Phase1Epochs:
         encoder: weights and biases of E encoders of inputs, s the last, to location and scale before the
             softplus.
         decoder: those of E decoders of z and s.
-        likelihood: of the decoder's outputs.
         given: inputs of the encoder, shape (1, inputs, N).
         x: features, shape (N, D).
-        n_samples: L.
-        beta: weight of the KL term.
-        min_scale: least scale of z.
     """
 
     def __init__(
