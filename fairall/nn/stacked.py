@@ -54,10 +54,7 @@ class StackedMLP(nn.Module):
     """E multilayer perceptrons with ReLU and dropout after each hidden layer.
 
     Args:
-        n_in: size of the input.
         hidden: sizes of the hidden layers.
-        n_out: size of the output.
-        streams: draw the initial weights.
         dropout: probability that a hidden unit is dropped in training.
         gain: factor of the initial weights; `RELU_GAIN` keeps the scale of activations from layer to layer.
     """

@@ -143,15 +143,9 @@ class AdOpt(Plot):
         self.optimiser = Adam(both, config.learning_rate)
 
     @override
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        if epoch == 0:
-            self.seen.add(decided)
-        return super().warm_up_epoch(decided, epoch)
-
-    @override
-    def update(self, decided: Decided) -> None:
+    def remember(self, decided: Decided) -> None:
         self.seen.add(decided)
-        super().update(decided)
+        super().remember(decided)
 
     def minibatches(self) -> list[Decided]:
         """Minibatches of the accepted, each beside one of everybody seen."""

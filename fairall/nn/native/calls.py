@@ -44,8 +44,7 @@ def _after_fork() -> None:
     _threads, _n_threads = None, 1
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def over_replicates(
