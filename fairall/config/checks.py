@@ -1,5 +1,8 @@
 """Ranges of configuration values. A field of a dataclass declares its own, as in `epochs: int = at_least(1)`.
 
+Made from `limited` are also `positive()`, `not_negative()`, `positive_share()` (above 0, at most 1),
+`open_unit()` (between 0 and 1, both excluded), `below_one()` (from 0), `even()`, `numpy_seed()` and
+`plain_name()` (of a folder).
 `fairall.config.validation.check_values` checks the fields of a configuration, `check` any other value.
 """
 
@@ -77,7 +80,7 @@ def hidden_sizes(least: int = 1) -> Any:
     )
 
 
-# For a name that a folder can have on every system.
+# A name that a folder can have on every system.
 plain_name = partial(
     limited,
     "a plain name of letters, digits, '_', '-', '.', which names a folder",

@@ -50,19 +50,12 @@ class FicoConfig(GeneratedConfig):
 
 @dataclass(frozen=True)
 class CreditScores:
-    """Distribution of R scores in two groups, S = −1 and S = +1 in this order, and repayment by score.
+    """Distribution of R scores in two groups, S = −1 and S = +1 in this order, and repayment by score."""
 
-    Attributes:
-        score: from 0 to 100, ascending, shape (R,).
-        share: of each group's people with a score, shape (2, R), rows sum to 1.
-        repays: P(ỹ = 1 | score, s), shape (2, R).
-        group_share: of the groups, shape (2,), sums to 1.
-    """
-
-    score: np.ndarray
-    share: np.ndarray
-    repays: np.ndarray
-    group_share: np.ndarray
+    score: np.ndarray  # from 0 to 100, ascending, shape (R,)
+    share: np.ndarray  # of each group's people with a score, shape (2, R), rows sum to 1
+    repays: np.ndarray  # P(ỹ = 1 | score, s), shape (2, R)
+    group_share: np.ndarray  # shape (2,), sums to 1
 
     @classmethod
     def of(cls, config: FicoConfig) -> CreditScores:

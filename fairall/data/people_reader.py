@@ -64,39 +64,25 @@ class Cells:
 
 @dataclass
 class Findings:
-    """Findings in the parts of a table read so far.
-
-    Attributes:
-        no_group: values of the sensitive attribute that are no group.
-        odd: by feature, values of a discrete one not known from training, and numbers outside the training
-            range by more than its width.
-        missing: number of missing values by feature.
-    """
+    """Findings in the parts of a table read so far, in the sensitive attribute and by feature."""
 
     n_rows: int = 0
     columns: frozenset[str] = frozenset()
     no_group: Cells = field(default_factory=Cells)
+    # Levels not known from training, and numbers outside the training range by more than its width.
     odd: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
     missing: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class PeopleReader:
-    """Converter from tables of raw people to the inputs of a policy.
-
-    Attributes:
-        scaler: of the D features.
-        lowest: smallest training value of real features and counts, NaN for the others, shape (D,).
-        highest: largest training value, likewise, shape (D,).
-        sensitive: the raw column of the sensitive attribute, if the data set has one.
-        judged: whether `doubts` has judged the tables to be read, so that `read` does not.
-    """
+    """Converter from tables of raw people to the inputs of a policy."""
 
     scaler: Scaler
-    lowest: np.ndarray
-    highest: np.ndarray
+    lowest: np.ndarray  # training values of the D features, shape (D,), NaN for discrete ones
+    highest: np.ndarray  # likewise
     sensitive: Sensitive | None
-    judged: bool = False
+    judged: bool = False  # `doubts` has judged the tables to be read, so that `read` does not
 
     @classmethod
     def of(cls, data: PreparedData) -> PeopleReader:

@@ -24,22 +24,13 @@ class SplitConfig:
 
 @dataclass(frozen=True)
 class Splits:
-    """Row numbers of a table, in order of use.
+    """Row numbers of a table, in order of use."""
 
-    Attributes:
-        train: possible applicants of Phase II, including the pool.
-        validation: people for model selection.
-        test: people for reported measures.
-        pool: people of Phase I, which uses no label; its first rows are those of the warm-up.
-        strata: stratum of every row of the table, of which each part has its share, shape (N,); None where
-            rows were not stratified.
-    """
-
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
-    pool: np.ndarray
-    strata: np.ndarray | None = None
+    train: np.ndarray  # possible applicants of Phase II, including the pool
+    validation: np.ndarray  # people for model selection
+    test: np.ndarray  # people for reported measures
+    pool: np.ndarray  # people of Phase I, which uses no label; the first rows are those of the warm-up
+    strata: np.ndarray | None = None  # of every row of the table, shape (N,); each part has its share of each
 
 
 def split(n_rows: int, config: SplitConfig, strata: np.ndarray | None = None) -> Splits:

@@ -61,15 +61,10 @@ class SyntheticConfig(GeneratedConfig):
 
 @dataclass(frozen=True)
 class StructuralIndividuals(Individuals):
-    """People of the structural model with their latent variables; `values` are K and the variables.
+    """People of the structural model with their latent variables; `values` are K and the variables."""
 
-    Attributes:
-        y: ground-truth label in {0, 1}.
-        noise: exogenous noise of each variable, by name.
-    """
-
-    y: np.ndarray
-    noise: dict[str, np.ndarray]
+    y: np.ndarray  # ground-truth label in {0, 1}
+    noise: dict[str, np.ndarray]  # exogenous noise of each variable
 
     @property
     def k(self) -> np.ndarray:

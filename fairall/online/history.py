@@ -18,16 +18,10 @@ PLAIN = ("largest_weight", "longest_rejection", "_rejections", "_at_first")  # a
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the table of a policy is made of.
+    """What the table of a policy is made of."""
 
-    Attributes:
-        measures: of the policy by name, at time steps 0..T, shapes (T + 1, E).
-        applicants: data of the measures of applicants by parameter name (`metrics.APPLICANTS_DATA`), at time
-            steps 1..T, shapes (T, E, ...).
-    """
-
-    measures: dict[str, Tensor]
-    applicants: dict[str, Tensor]
+    measures: dict[str, Tensor]  # of the policy by name, at time steps 0..T, shapes (T + 1, E)
+    applicants: dict[str, Tensor]  # by name in `metrics.APPLICANTS_DATA`, at 1..T, shapes (T, E, ...)
 
 
 class History:

@@ -14,17 +14,11 @@ from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of results, each a plain container of tensors.
+    """A folder of results, each a plain container of tensors."""
 
-    Attributes:
-        folder: created when needed.
-        checkpoint_seconds: least time between two checkpoints of a result that is being computed.
-        log: called when another process computes the result, and with warnings about damaged files.
-    """
-
-    folder: Path
-    checkpoint_seconds: float
-    log: Log = ignore
+    folder: Path  # created when needed
+    checkpoint_seconds: float  # least time between two checkpoints of a result that is being computed
+    log: Log = ignore  # called when another process computes the result, and about damaged files
 
     def result(self, key: str, make: Callable[[Checkpoint], dict[str, Any]]) -> dict[str, Any]:
         """The stored result of a key, a hash of what determines it, or that of `make`, which is then stored.

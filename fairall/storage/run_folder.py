@@ -123,12 +123,8 @@ class RunFolder:
     def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
         """The folder to write the result to; a result is complete once `finish` was called on it.
 
-        Args:
-            anew: start without checkpoints; a complete result is replaced when the new one is complete.
-            log: called if the old result stays because the new one was not completed.
-
-        Raises:
-            Stopped: from the block, its `then` according to `anew`.
+        With `anew` it starts without checkpoints, and a complete result is replaced when the new one is
+        complete, or stays, of which `log` tells.
         """
         if not anew:
             yield self

@@ -56,21 +56,16 @@ class Phased(Decided):
 
 @dataclass(frozen=True)
 class Problem:
-    """People that policies are found on; N people, D columns.
+    """N people that policies are found on, with the loss and the gap of accepting each, shapes (E, N).
 
-    Attributes:
-        columns: inputs of the linear classifiers, shape (E, N, D).
-        loss: of accepting each person, shape (E, N): the sum over whom a policy accepts estimates its loss
-            per person.
-        gap: of accepting each person, shape (E, N): the sum over whom a policy accepts is the larger of the
-            |rate_g − rate| of the two groups, with the sign of the difference of S = +1.
-        slack: bound of that sum.
+    Sums over whom a policy accepts estimate its loss per person, and are the larger of the |rate_g − rate| of
+    the two groups, with the sign of the difference of S = +1.
     """
 
-    columns: Tensor
+    columns: Tensor  # inputs of the linear classifiers, shape (E, N, D)
     loss: Tensor
     gap: Tensor
-    slack: float
+    slack: float  # bound of the sum of gaps
 
 
 @dataclass(frozen=True)
