@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from fairall.results.selection import classifier_logit, latent_selection_metrics, selection_metrics
+from fairall.measuring.selection import classifier_logit, latent_selection_metrics, selection_metrics
 
 from fairall.config.compose import compose_config
 from fairall.data.people import People
