@@ -187,6 +187,6 @@ class Outbox:
 
     def _later(self, error: UnreachableError) -> None:
         if not self._warned:
-            later = "`python -m fairall.tracking sync` logs it later"
+            later = "`python -m fairall mlflow sync` logs it later"
             self._say(f"Warning: {error}. The run goes on without; {later}.")
         self._warned = True

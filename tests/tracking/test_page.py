@@ -95,7 +95,7 @@ def test_ui_prints_the_address_and_becomes_the_server(outputs: Path) -> None:
     served = []
     with mock.patch.object(os, "execv") as execv:
         execv.side_effect = lambda *_: served.append(os.environ["MLFLOW_BACKEND_STORE_URI"])
-        shown = typed("ui", f"outputs_dir={outputs}", cwd=outputs, module="fairall.tracking")
+        shown = typed("mlflow", "ui", f"outputs_dir={outputs}", cwd=outputs)
     assert shown.stdout == f"MLflow: {page_address(config_of(outputs), '1')}\n"
     server = "-m mlflow ui --host 127.0.0.1"
     assert served == [f"sqlite:///{outputs / 'mlflow.db'}"]
@@ -103,7 +103,7 @@ def test_ui_prints_the_address_and_becomes_the_server(outputs: Path) -> None:
 
 
 def test_ui_without_a_store_is_one_line(tmp_path: Path) -> None:
-    ended = typed("ui", cwd=tmp_path, module="fairall.tracking")
+    ended = typed("mlflow", "ui", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
     assert "has no MLflow store" in ended.stderr
 

@@ -250,7 +250,7 @@ def test_the_source_is_that_of_the_command(
     assert typed(*SHORT, "tracking.uri=sqlite:////dev/null/x.db", cwd=project / "inside").returncode == 0
     assert commit() != then
     later = empty_store(tmp_path / "later")
-    assert typed("sync", f"tracking.uri={later}", cwd=project / "inside", module="fairall.tracking").stdout
+    assert typed("mlflow", "sync", f"tracking.uri={later}", cwd=project / "inside").stdout
     (parent,) = (run for run in active(mlflow.MlflowClient(later)) if "fairall.run_id" in run.data.tags)
     assert {key: parent.data.tags.get(key) for key in source_tags()} == {
         "mlflow.source.name": "fairall",  # the first word of the command line, see `typed`

@@ -274,7 +274,7 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     silent.finish()
     later = empty_store(tmp_path / "later")
     there = f"tracking.uri={later}"
-    ended = typed("sync", there, cwd=tmp_path, module="fairall.tracking")
+    ended = typed("mlflow", "sync", there, cwd=tmp_path)
     assert (ended.returncode, ended.stderr, ended.stdout) == (
         0,
         "",
@@ -284,9 +284,9 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
     assert parent.data.tags["fairall.command"].startswith(f"python -m fairall {' '.join(short[:-1])}")
     assert parent.data.metrics["cpu_seconds"] > 0
-    again = typed("sync", there, cwd=tmp_path, module="fairall.tracking")
+    again = typed("mlflow", "sync", there, cwd=tmp_path)
     assert again.stdout == "Logged 0 runs to MLflow; 1 were already there.\n"
-    away = typed("sync", cwd=tmp_path, module="fairall.tracking")
+    away = typed("mlflow", "sync", cwd=tmp_path)
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
     assert f"cannot use {uri}" in away.stderr
 
@@ -384,11 +384,11 @@ def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     address = folder / "outputs" / "mlflow.db"
     assert f"--backend-store-uri {shlex.quote(f'sqlite:///{address}')}\n" in ended.stdout
     (run_folder(folder / "outputs") / "tracking.json").unlink()
-    synced = typed("sync", cwd=folder, module="fairall.tracking")
+    synced = typed("mlflow", "sync", cwd=folder)
     assert synced.stdout.endswith("Logged 0 runs to MLflow; 1 were already there.\n")
     people = load_policy(run_folder(folder / "outputs")).reader.example()
     people.to_csv(folder / "people.csv", index=False)
-    decided = typed("models:/loans/1", "people.csv", "-o", "out.csv", cwd=folder, module="fairall.decide")
+    decided = typed("decide", "models:/loans/1", "people.csv", "-o", "out.csv", cwd=folder)
     assert decided.stderr == ""
     assert not (folder / "mlruns").exists()
 
