@@ -189,6 +189,6 @@ def completion(given: Namespace) -> Done:
 def _log(given: Namespace, config: dict[str, Any], folder: Path, title: str, **further: Any) -> None:
     """Log a folder to MLflow with --log."""
     if given.to_mlflow and config["tracking"]["enabled"]:
-        from fairall.tracking.artifacts import log_report
+        from fairall.tracking.store import log_report
 
         log_report(config, folder, title, given.typed, **further)

@@ -11,8 +11,8 @@ from fairall.config.compose import compose_config, places, plain_tracking
 from fairall.errors import FairAllError, count
 from fairall.results.runs import load, load_results
 from fairall.storage.run_folder import RunFolder
-from fairall.tracking.client import Store, connection, has_server, how_to_look, page_address, reaching
 from fairall.tracking.outbox import Outbox
+from fairall.tracking.store import Store, connection, has_server, how_to_look, page_address, reaching
 
 
 def sync(overrides: Sequence[str]) -> bool:
@@ -42,9 +42,9 @@ def sync(overrides: Sequence[str]) -> bool:
             config["tracking"] = elsewhere | {"register": run.config["tracking"]["register"]}
         try:
             with RunFolder(run.path).locked(log=print):
-                load(run.path)  # again: another process may have restarted it
+                result = load(run.path)  # again: another process may have restarted it
                 outbox = Outbox(config, run.path, print)
-                sent += outbox.send()
+                sent += outbox.send(result)
                 for sentence in outbox.register():
                     print(sentence)
         except FairAllError as error:

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fairall.results.summary import columns, summarise
 
 from fairall.config.compose import compose_config
 from fairall.config.validation import typed
 from fairall.report.plan import Planned, plan
 from fairall.results import page
-from fairall.results.summary import columns, summarise
 from fairall.storage.run_folder import RunFolder
 
 MakeRun = Callable[..., Path]

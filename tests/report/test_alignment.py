@@ -4,6 +4,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from fairall.results.finished import collect, read_run
 from matplotlib.colors import to_rgba
 from matplotlib.text import Annotation
 
@@ -11,7 +12,6 @@ from fairall.report import alignment
 from fairall.report.alignment import alignment_figure, alignment_table, draw_alignment, states
 from fairall.report.figures import ROSE, TEAL, Space
 from fairall.report.plan import Planned, with_runs
-from fairall.results.finished import collect, read_run
 from fairall.results.page import BASE
 from fairall.storage.run_folder import RunFolder
 from tests.report.conftest import MakeRun, planned

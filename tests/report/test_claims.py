@@ -1,11 +1,11 @@
 from pathlib import Path
 
 import pytest
+from fairall.results.finished import collect
 
 from fairall.report.claims import IN_DIRECTION, MISSING, NOT, REAL, REPRODUCED, in_words, judge
 from fairall.report.plan import with_runs
 from fairall.report.tables import methods_table
-from fairall.results.finished import collect
 from tests.report.conftest import MakeRun, planned
 
 SAME_BUT_BETTER = REAL[0]  # FairAll accumulates more utility than FairLog

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from fairall.results.finished import Run
 
 from fairall.report.comparable import difference, grouped
-from fairall.results.finished import Run
 from tests.report.conftest import configuration
 
 OWN = [

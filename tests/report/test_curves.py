@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from fairall.results.finished import read_run
 
 from fairall.report.curves import DATASETS, LEVELS, curves
 from fairall.report.plan import Planned
-from fairall.results.finished import read_run
 from tests.report.conftest import MakeRun, add_references, planned
 
 WORDS = "model=greedy", "dataset=credit,fico", "schedule.time_steps=6", "evaluation.window=[2,6]"

@@ -6,13 +6,13 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
+from fairall.results.finished import Run, read_run
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from fairall.report import figures, labels
 from fairall.results import page
-from fairall.results.finished import Run, read_run
 from tests.report.conftest import MakeRun, add_references, lay_down, planned
 
 LONG = "12 a_method_of_my_own_with_a_name_that_goes_on, 0123456789ab and a note in brackets (like this one)"

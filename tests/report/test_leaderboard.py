@@ -9,6 +9,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from fairall.results.finished import Run
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from omegaconf import DictConfig
 
@@ -40,7 +41,6 @@ from fairall.report.leaderboard_tables import (
 )
 from fairall.report.plan import LEADERBOARD, Planned, _grid, plan
 from fairall.results import page
-from fairall.results.finished import Run
 from fairall.results.interpretable import CAUTION
 from fairall.results.table import Table
 from tests.report.conftest import MakeRun, add_references

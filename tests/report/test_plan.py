@@ -3,12 +3,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from fairall.results.finished import collect
 from omegaconf import OmegaConf
 
 from fairall.config.paths import sweeps_folder
 from fairall.errors import FairAllError
 from fairall.report.plan import PREFIX, added, missing_runs, plan, sweeps_of, with_runs
-from fairall.results.finished import collect
 from tests.report.conftest import MakeRun
 
 

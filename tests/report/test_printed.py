@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from fairall.results.finished import collect, read_run
 
 from fairall.metrics import Spread
 from fairall.report import printed
 from fairall.report.claims import in_words
 from fairall.report.plan import with_runs
 from fairall.report.statistics import predictive_intervals, predictive_pooled_std
-from fairall.results.finished import collect, read_run
 from fairall.results.table import Table, latex, markdown
 from fairall.storage.run_folder import RunFolder
 from tests.report.conftest import MakeRun, planned

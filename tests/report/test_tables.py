@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from fairall.results.finished import collect, read_run
 from scipy.stats import wilcoxon
 
 from fairall.report import labels
 from fairall.report.claims import REAL, claims_table, judge
 from fairall.report.plan import Planned, with_runs
 from fairall.report.tables import group_rows, hyperparameter_table, methods_table, with_references
-from fairall.results.finished import collect, read_run
 from fairall.results.table import Row, Table
 from tests.report.conftest import MakeRun, add_references, lay_down, planned
 

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from fairall.results.finished import Run, collect
 
 from fairall.errors import FairAllError
 from fairall.report import worlds as page
 from fairall.report.plan import WORLDS, plan
-from fairall.results.finished import Run, collect
 from fairall.results.interpretable import CAUTION
 from tests.report.conftest import MakeRun, add_references
 

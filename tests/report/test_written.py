@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from fairall.results.finished import Run
 
 from fairall.report.claims import REAL, claims_table, judge
 from fairall.report.tables import hyperparameter_table
-from fairall.results.finished import Run
 from fairall.results.table import Cell, Lacking, Row, Table, comma_separated, latex, markdown
 from tests.report.conftest import planned
 
