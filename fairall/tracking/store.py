@@ -1,4 +1,4 @@
-"""The MLflow store: its addresses, connection and errors; folders logged to it and downloaded from it."""
+"""The MLflow store: its addresses, connection and errors; reports in it, and finished runs out of it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fairall.config.checks import check, plain_name
+from fairall.config.compose import places
 from fairall.errors import FairAllError
+from fairall.results.runs import Results, load_results
 from fairall.runtime.credentials import complete, hidden, user_and_password
 from fairall.runtime.process import is_gone, this_process
-from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url
+from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url, temporary_folder
+from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.page import NOTE_TAG, experiment_page, experiment_tags, note_of_report
 
 if TYPE_CHECKING:
@@ -332,6 +336,32 @@ def log_report(
     reaching(config, keep)
 
 
+def load_logged_results(*overrides: str) -> Results:
+    """The results of all finished runs in an MLflow store.
+
+    Args:
+        overrides: words that say where it is, as on the command line: `outputs_dir=FOLDER` or
+            `tracking.uri=URI`.
+
+    Raises:
+        FairAllError: where MLflow cannot be reached.
+    """
+    with temporary_folder() as folder:
+        fetch_runs(places(overrides), folder)
+        return load_results(folder)
+
+
+def fetch_runs(config: dict[str, Any], folder: Path) -> None:
+    """Download the finished runs of a store to a folder laid out as outputs/runs, without figures.
+
+    The last of several MLflow runs of one run is used. Files that a run lacks are skipped.
+
+    Raises:
+        FairAllError: where MLflow cannot be reached.
+    """
+    reaching(config, lambda: _fetch(Store(config), folder))
+
+
 def download(address: str, folder: Path, config: dict[str, Any]) -> None:
     """Download what is at an address in a store, which is not changed.
 
@@ -370,3 +400,25 @@ def download(address: str, folder: Path, config: dict[str, Any]) -> None:
     missing = reaching(config, fetch, remedy=ELSEWHERE)
     if missing is not None:
         raise FairAllError(f"{address}: not found in {store_uri(config)} ({missing})")
+
+
+def _fetch(store: Store, folder: Path) -> None:
+    from mlflow.exceptions import MlflowException
+
+    for run in reversed(list(store.search("attributes.status = 'FINISHED'"))):
+        tags = run.data.tags
+        names = [tags.get(name, "") for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
+        if not all(names):
+            continue  # of one seed, a report, or somebody else's
+        for name in names:
+            check("a tag of a run in MLflow", name, plain_name())  # part of a path
+        path = folder.joinpath(*names)
+        path.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            try:
+                store.client.download_artifacts(run.info.run_id, name, str(path))
+            except (MlflowException, OSError):
+                continue  # reading the run reports what is missing
+        RunFolder(path).finish()
+        ended = run.info.end_time or run.info.start_time  # none where its status alone was set
+        os.utime(path / "DONE", (ended / 1000,) * 2)

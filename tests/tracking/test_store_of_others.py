@@ -18,7 +18,7 @@ from omegaconf import OmegaConf
 from fairall.data.load import load_dataset
 from fairall.tracking.logger import data_source
 from fairall.tracking.outbox import Outbox
-from fairall.tracking.store import Store, UnreachableError, reaching, source_tags
+from fairall.tracking.store import Store, UnreachableError, fetch_runs, reaching, source_tags
 from tests.conftest import run_folder, typed
 
 SHORT = [
@@ -90,6 +90,8 @@ def test_runs_of_others_do_not_stop_a_run(client: mlflow.MlflowClient, once: Pat
     assert ended.stdout.splitlines()[-1].startswith("Registered: version 1 of mine")
     closed = [client.get_run(run.info.run_id).info.status for run in made[: len(PROCESSES)]]
     assert closed == ["KILLED" if process.endswith("0" * 30) else "RUNNING" for process in PROCESSES]
+    fetch_runs(config, tmp_path / "fetched")
+    assert [path.name for path in (tmp_path / "fetched").glob("*/*/*")] == [folder.name]
 
 
 def test_a_run_deleted_meanwhile_does_not_stop_another(

@@ -23,10 +23,10 @@ from fairall.decide.load import load_policy
 from fairall.policy import Policy
 from fairall.results.runs import load
 from fairall.runtime.signals import Stopped
-from fairall.storage.run_folder import RunFolder
+from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking import logger
 from fairall.tracking.outbox import Outbox, Sent
-from fairall.tracking.store import Store, log_report, store_uri
+from fairall.tracking.store import Store, fetch_runs, log_report, store_uri
 from tests.conftest import run_folder, typed
 
 QUICK = ["preset=quick", "schedule.warm_up_epochs=2", "evaluation.decisions=true"]
@@ -115,6 +115,17 @@ def test_the_model_has_the_means_over_seeds(client: mlflow.MlflowClient) -> None
     model = client.get_logged_model(parent.outputs.model_outputs[-1].model_id)
     found = {metric.key: metric.value for metric in model.metrics}
     assert found["summary.mean_utility.mean"] == parent.data.metrics["summary.mean_utility.mean"]
+
+
+def test_finished_runs_come_out_of_the_store(
+    client: mlflow.MlflowClient, outputs: Path, tmp_path: Path
+) -> None:
+    config, folder = kept_run(client, outputs)
+    fetch_runs(config, tmp_path)
+    fetched = tmp_path / folder.relative_to(outputs / "runs")
+    for name in FILES:
+        assert (fetched / name).read_bytes() == (folder / name).read_bytes()
+    assert load(fetched).finished > 0
 
 
 def test_a_report_is_a_run_with_its_files_but_what_a_kill_left(tmp_path: Path, empty_store: Put) -> None:
