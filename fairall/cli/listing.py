@@ -27,14 +27,15 @@ def show_list(given: Namespace) -> Done:
             raise FairAllError(f"list {name}: no such list{near}; there are {', '.join(LISTS)}")
     outputs, found = outputs_dir(given.words), choices(given.config_dir)
     document: dict[str, Any] = {}
-    for name in [LISTS.get(name, name) for name in given.names or LISTS]:
+    for word in given.names or LISTS:
+        name = LISTS.get(word, word)
         if name == "runs":
-            document[name] = _runs(outputs / "runs", None if given.names else FEW)
+            document[word] = _runs(outputs / "runs", None if given.names else FEW)
         elif name == "studies":
-            document[name] = _studies(given.words, outputs)
+            document[word] = _studies(given.words, outputs)
         else:
-            document[name] = {choice: description(path) for choice, path in found[name].items()}
-            _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[name].items()])
+            document[word] = {choice: description(path) for choice, path in found[name].items()}
+            _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[word].items()])
     return Done(document)
 
 

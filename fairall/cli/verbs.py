@@ -33,7 +33,7 @@ class Done(NamedTuple):
 def compare(given: Namespace) -> Done:
     """Compare runs on a page of their own."""
     from fairall.config.compose import places
-    from fairall.report.compare import chosen_runs, compare
+    from fairall.report.comparison import chosen_runs, compare
     from fairall.results.interpretable import own_name
     from fairall.results.table import print_table
 
