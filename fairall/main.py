@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import sys
 import traceback
-from typing import Any
 
 import hydra
+from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
@@ -18,8 +17,7 @@ from fairall.config.paths import configuration_root
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.runtime.process import prepare_process
-from fairall.tuning.sweeper import TARGET as STUDY_SWEEPER
-from fairall.tuning.sweeper import directions_of
+from fairall.tuning.objectives import directions_of, worst
 
 
 class JobFailedError(Exception):
@@ -27,15 +25,15 @@ class JobFailedError(Exception):
 
 
 @hydra.main(version_base="1.3", config_path=str(configuration_root() / "conf"), config_name="config")
-def main(composed: DictConfig) -> float | list[float] | dict[str, Any]:
-    """Run one job and return what its sweeper needs: the outcome of a trial, or the objectives."""
+def main(composed: DictConfig) -> float | list[float]:
+    """Run one job and return the objectives, for a sweeper."""
     prepare_process()  # again, since a launcher may have started a process for the job
     hydra_config = HydraConfig.get()
     if hydra_config.mode == RunMode.MULTIRUN:
         sources = hydra_config.runtime.config_sources
         folders = [source.path for source in sources if source.provider == "command-line"]
         words = [word for folder in folders for word in ("-cd", folder)]
-        return _job_of_several(composed, hydra_config.sweeper, [*words, *hydra_config.overrides.task])
+        return _job_of_several(composed, hydra_config, [*words, *hydra_config.overrides.task])
     try:
         sweep = hydra_config.runtime.choices.get("sweeps")
         if sweep:
@@ -46,25 +44,21 @@ def main(composed: DictConfig) -> float | list[float] | dict[str, Any]:
         raise SystemExit(report_error(error, sys.argv[1:])) from None
 
 
-def _job_of_several(
-    composed: DictConfig, sweeper: DictConfig, words: list[str]
-) -> float | list[float] | dict[str, Any]:
+def _job_of_several(composed: DictConfig, hydra_config: HydraConf, words: list[str]) -> float | list[float]:
     """A job of `--multirun`; a failing one does not end the others."""
-    if sweeper._target_ == STUDY_SWEEPER:
-        from fairall.tuning.trial import outcome
+    if composed.sweep.trial is not None:
+        from fairall.tuning.trial import objectives_of_trial
 
-        return outcome(composed)
+        return objectives_of_trial(composed, hydra_config, shlex.join(["python", "-m", "fairall", *words]))
     try:
         return _objective(composed, words)
     except USER_ERRORS as error:
         report_error(error, words)
     except Exception:
         traceback.print_exc()
-    if "direction" not in sweeper:
+    if "direction" not in hydra_config.sweeper:
         raise JobFailedError
-    # An optimiser, which goes on after a bad trial.
-    worst = [math.inf if direction == "minimize" else -math.inf for direction in directions_of(sweeper)]
-    return worst if len(worst) > 1 else worst[0]
+    return worst(directions_of(hydra_config.sweeper))  # an optimiser, which goes on
 
 
 def _objective(composed: DictConfig, words: list[str]) -> float | list[float]:

@@ -11,10 +11,10 @@ import torch
 from fairall.config.compose import compose_config
 from fairall.data.people import Decided
 from fairall.experiment import run
+from fairall.measuring.summary import columns
 from fairall.models.fairall import FairAll
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
-from fairall.measuring.summary import columns
 from fairall.results.terminal import Display
 
 STEP, SEED = 4, 1
@@ -26,7 +26,7 @@ def result(folder: Path, model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
         "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false",
         f"outputs_dir={folder}",
     )  # fmt: skip
-    _, path = run(composed, Display(progress_only=True))
+    path = run(composed, Display(progress_only=True)).path
     return pd.read_csv(path / "metrics.csv"), json.loads((path / "summary.json").read_text())
 
 

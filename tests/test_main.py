@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fairall import __version__
+from fairall.measuring.summary import columns
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.interpretable import CAUTION
-from fairall.measuring.summary import columns
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.outbox import Sent

@@ -19,6 +19,8 @@ import fairall
 from fairall.cli.parser import COMMANDS
 from fairall.config.paths import configuration_root, sweeps_folder
 
+pytestmark = pytest.mark.whole
+
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
 OLDEST = "3.11.0"  # Python that setup.cfg admits
@@ -85,7 +87,7 @@ def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
         if path.is_file() and path.parent.name != "__pycache__":
             expected.add(f"fairall/{path.relative_to(package).as_posix()}")
     assert expected <= carried
-    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "conf"))}
+    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "reproduction", "conf"))}
 
 
 def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:

@@ -71,12 +71,7 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
 
 
 def message(error: Exception, overrides: Sequence[str]) -> str:
-    """One line about an exception of Hydra, OmegaConf or our own.
-
-    Args:
-        error: the exception.
-        overrides: words of the command line.
-    """
+    """One line about an exception of Hydra, OmegaConf or our own, given the words of the command line."""
     # Under a debugger OmegaConf chains an error that lacks the key.
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__ or error
     if isinstance(error, OSError) and not isinstance(error, HydraException):
@@ -144,7 +139,7 @@ def _meant(error: OverrideParseException) -> str:
     known |= {verb: f"python -m fairall {verb}" for verb in VERBS}
     found = [known[name] for name in closest(word, known)]
     hint = f"did you mean {' or '.join(found)}?" if found else "it is not KEY=VALUE, without spaces"
-    return f"{hint}; `python -m fairall list` shows what there is"
+    return f"{hint}; `python -m fairall list` lists all names"
 
 
 def _first_line(message: object) -> str:

@@ -1,13 +1,11 @@
 """What a mistake is told as: one line that says what is wrong and what to type instead."""
 
-import signal
 from pathlib import Path
 
 import pytest
 
 from fairall.config.messages import report_error
 from fairall.errors import FairAllError
-from fairall.runtime import signals
 from tests.config.test_config import NEEDED
 from tests.conftest import typed
 
@@ -27,7 +25,7 @@ from tests.conftest import typed
         (["credit"], "cannot read 'credit': did you mean dataset=credit?"),
         (["phase1"], "did you mean --multirun sweeps=phase1?"),
         (["fairlgo"], "did you mean model=fairlog?"),
-        (["xyzzy"], "it is not KEY=VALUE, without spaces; `python -m fairall list` shows what there is"),
+        (["xyzzy"], "it is not KEY=VALUE, without spaces; `python -m fairall list` lists all names"),
         (["version"], "did you mean --version?"),
         (["hepl"], "did you mean --help?"),
         (["lsit"], "did you mean python -m fairall list?"),
@@ -115,17 +113,6 @@ def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
     ended = typed("-cd", "conf", *chosen, *words, "tracking.enabled=false", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert said in ended.stderr
-
-
-def test_an_error_that_an_interruption_caused_is_told_as_the_interruption(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert report_error(FairAllError("no such thing"), []) == 1
-    assert capsys.readouterr().err == "fairall: no such thing\n"
-    monkeypatch.setattr(signals._State, "requested", signal.SIGTERM)
-    with pytest.raises(signals.Stopped):
-        report_error(FairAllError("no such thing"), [])
-    assert capsys.readouterr().err == ""
 
 
 def test_ends_of_lines_in_a_key_make_no_second_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -92,8 +92,8 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
     assert said.returncode == 1
     problems = [line for line in said.stdout.splitlines() if line.startswith("To fix")]
     assert len(problems) == 2
-    assert "column 'age', row 3: 'old' is no finite number" in problems[0]
-    assert "column 'income', row 5: 'inf' is no finite number" in problems[1]
+    assert "column 'age', row 3: 'old' is not a finite number" in problems[0]
+    assert "column 'income', row 5: 'inf' is not a finite number" in problems[1]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["describe", "credit", "initial_policy=logged"], "the data set records no decisions"),
         (["check", str(LOANS), "dataset.separator=ab"], "it must be one character"),
         (["check", str(LOANS), "dataset.kinds={age: numeric}"], "dataset.kinds.age=numeric is not possible"),
-        (["check", str(LOANS), "dataset=credit"], "dataset=credit is no CSV"),
+        (["check", str(LOANS), "dataset=credit"], "dataset=credit is not a CSV"),
         (["check", "nope.csv"], "there is no such file"),
         (["check", "."], "is a folder"),
         (["check", "/dev/null"], "is a device, not a file"),
@@ -152,7 +152,7 @@ def test_a_copy_of_the_label_is_refused_by_check_and_by_a_run(data: Path, fairal
     said = fairall_data("check", "copied.csv", *words)
     assert said.returncode == 1
     assert "Ready to run" not in said.stdout
-    told = "column 'outcome' is the label 'repaid' in other words ('1' for 'yes', else '0')"
+    told = "column 'outcome' encodes the label 'repaid' ('1' for 'yes', else '0')"
     assert f"To fix: {told}" in said.stdout
     ended = typed("dataset=csv", "dataset.path=copied.csv", *words, cwd=data)
     assert ended.returncode == 1

@@ -409,8 +409,8 @@ def test_a_method_of_ones_own_is_imported_where_it_is_trusted(
 @pytest.mark.parametrize(
     ("encoding", "refused"),
     [
-        ("rot13", "dataset.text_encoding=rot13: there is no such encoding of text"),
-        ("idna", "dataset.text_encoding=idna: there is no such encoding of text"),
+        ("rot13", "dataset.text_encoding=rot13: no such text encoding"),
+        ("idna", "dataset.text_encoding=idna: no such text encoding"),
         ("punycode", "people.csv: line 1 is not punycode text; give its encoding"),
     ],
 )
@@ -430,7 +430,7 @@ def test_half_precision_and_tables_without_rows(saved: Path, people: pd.DataFram
     half.head(0).to_parquet(tmp_path / "none.parquet")
     said = decide(tmp_path, saved, people="none.parquet")
     assert (said.returncode, said.stderr.count("\n")) == (1, 1)
-    assert "there are columns, but no row" in said.stderr
+    assert "there are columns, but no rows" in said.stderr
 
 
 def test_what_is_at_the_place_of_the_output_stays(saved: Path, tmp_path: Path) -> None:

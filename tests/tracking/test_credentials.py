@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall.tracking.client import PASSWORD, USER
+from fairall.tracking.store import PASSWORD, USER
 from tests.conftest import Ended, typed
 
 NAME, SECRET = "somebodyelse", "pa55w@rd"

@@ -12,9 +12,8 @@ import mlflow
 import pytest
 
 from fairall.results.interpretable import CAUTION
-from fairall.tracking.client import Store, page_address
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
-from fairall.tracking.run_logger import RUN_TAG
+from fairall.tracking.store import RUN_TAG, Store, page_address
 from tests.conftest import run_folder, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]

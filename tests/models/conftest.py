@@ -1,0 +1,126 @@
+"""People to learn from, decided by others, and small problems for methods that explore."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairall.data.features import Feature, Kind, Schema
+from fairall.data.people import Decided, People
+from fairall.models.learner import Learner, Setting
+from fairall.randomness import SeedStreams
+
+CENTRES = torch.tensor([[2.0, 0.0], [-2.0, 2.0], [-2.0, -2.0]])
+WORTH = torch.tensor([0.95, 0.95, 0.05])  # p(ỹ = 1) of the three regions
+KNOWN, MISJUDGED, BAD = range(3)
+
+
+@pytest.fixture
+def two_features(setting: Callable[..., Setting]) -> Callable[..., Setting]:
+    """The setting of a learner for people with two real features."""
+    schema = Schema([Feature("a", Kind.REAL), Feature("b", Kind.REAL)])
+    return lambda seeds, *words: replace(setting(seeds, *words), schema=schema)
+
+
+def regional(streams: SeedStreams, n: int) -> tuple[People, Tensor]:
+    """People of the three regions, and the region of each, shape (E, n)."""
+    region = (3 * streams.uniform(n)).long()
+    x = CENTRES[region] + 0.3 * streams.normal(n, 2)
+    s = 2.0 * (streams.uniform(n) < 0.5) - 1.0
+    return People(x, s, (streams.uniform(n) < WORTH[region]).float()), region
+
+
+def first_decided(seeds: list[int]) -> Decided:
+    """Ten accepted of each of two regions and three of `MISJUDGED`, who all have label 0 by bad luck."""
+    streams = SeedStreams(seeds, "first people")
+    region = torch.tensor([KNOWN] * 10 + [MISJUDGED] * 3 + [BAD] * 10).expand(len(seeds), -1)
+    x = CENTRES[region] + 0.3 * streams.normal(23, 2)
+    s = 2.0 * (streams.uniform(23) < 0.5) - 1.0
+    return Decided(x, s, torch.ones_like(s), torch.ones_like(s).bool(), (region == KNOWN).float())
+
+
+def online_step(learner: Learner, applicants: People, uniform: Tensor) -> tuple[Decided, Tensor]:
+    """Decide on applicants (E, N), and update; the decisions and the policy's propensities."""
+    seeds = learner.setting.seeds
+    policy = learner.propensity(applicants.x, applicants.s, SeedStreams(seeds, "propensity"))
+    propensity = learner.explore(applicants.x, applicants.s, policy, uniform)
+    decided = Decided.reveal(applicants, propensity, uniform < propensity)
+    learner.update(decided)
+    return decided, policy
+
+
+def leaves(state: object) -> list[Tensor]:
+    """All tensors of a nested state."""
+    if isinstance(state, dict):
+        return [leaf for value in state.values() for leaf in leaves(value)]
+    if isinstance(state, list):
+        return [leaf for value in state for leaf in leaves(value)]
+    assert isinstance(state, Tensor)
+    return [state.clone()]
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two states have equal tensors."""
+    a, b = leaves(left), leaves(right)
+    return len(a) == len(b) and all(torch.equal(one, other) for one, other in zip(a, b, strict=True))
+
+
+def someone(people: People, step: int, seeds: list[int], rate: float = 0.5) -> Decided:
+    """A time step: some 16 of the people in an order of the seed's own, accepted with probability `rate`."""
+    streams = SeedStreams(seeds, f"step {step}")
+    rows = (streams.uniform(16) * len(people)).long()
+    propensity = torch.full((len(seeds), 16), rate)
+    return Decided.reveal(people.rows(rows), propensity, streams.uniform(16) < propensity)
+
+
+def taught(learner: Learner, people: People, steps: range) -> Learner:
+    """The learner after its warm-up, if `steps` begins with 0, and updates on people of further steps."""
+    for step in steps:
+        decided = someone(people, step, list(learner.setting.seeds))
+        if step == 0:
+            for epoch in range(2):
+                learner.warm_up_epoch(decided, epoch)
+        else:
+            learner.update(decided)
+    return learner
+
+
+def propensities(learner: Learner, people: People) -> Tensor:
+    """Those of all people, shape (E, N)."""
+    n_seeds = len(learner.setting.seeds)
+    x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
+    return learner.propensity(x, s, SeedStreams(learner.setting.seeds, "p"))
+
+
+def decided_on(
+    people: People, n_seeds: int = 1, *, least: float = 0.1, share: float = 2 / 3, first: float | None = None
+) -> Decided:
+    """The same people for every replicate, a share of them accepted with propensities from `least` on.
+
+    The first person is accepted with the propensity `first`, if given.
+    """
+    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
+    generator = torch.Generator().manual_seed(7)
+    propensity = least + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
+    accepted = torch.rand(n_seeds, len(people), generator=generator) < share
+    if first is not None:
+        propensity[:, 0], accepted[:, 0] = first, True
+    return Decided.reveal(everyone, propensity, accepted)
+
+
+def nobody_of(batch: Decided) -> Decided:
+    """The same people, all rejected."""
+    nothing = torch.zeros_like(batch.label)
+    return replace(batch, accepted=nothing > 0, label=nothing, propensity=nothing)
+
+
+def with_features(given: Setting, *names: str) -> Setting:
+    """The setting for people with these real features."""
+    return replace(given, schema=Schema([Feature(name, Kind.REAL) for name in names]))
+
+
+def stacked(people: People) -> tuple[Tensor, Tensor]:
+    """x and s of the same people for two seeds."""
+    return people.x.expand(2, -1, -1), people.s.expand(2, -1)
