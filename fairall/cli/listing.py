@@ -47,7 +47,7 @@ def outputs_dir(words: Sequence[str]) -> Path:
     """
     given = ""
     for word in words:
-        if not word.startswith(("outputs_dir=", "tracking.", "hydra.sweeper.storage=")):
+        if not word.startswith(("outputs_dir=", "tracking.")):
             raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
         given = word if word.startswith("outputs_dir=") else given
     folder = given.partition("=")[2] if given else settings()["outputs_dir"]
@@ -93,7 +93,7 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
 def _studies(words: Sequence[str], outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
     place, rows = str(outputs), list[tuple[str, str]]()
-    if (outputs / "sweeps").is_dir() or any(word.startswith("hydra.") for word in words):
+    if any(outputs.glob("sweeps/*/study.json")):
         from fairall.tuning.report import standings  # slow
 
         place, rows = standings(words)
