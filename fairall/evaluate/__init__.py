@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from fairall.evaluate.comparison import compare
     from fairall.evaluate.evaluation import evaluate
 
-# Imported at their first use: `python -m fairall.evaluate --help` needs neither.
+# Imported at their first use: `import fairall.evaluate` alone needs neither.
 _MODULES = {"compare": "fairall.evaluate.comparison", "evaluate": "fairall.evaluate.evaluation"}
 
 __all__ = ["compare", "evaluate"]

@@ -29,7 +29,7 @@ FURTHER_OUTPUTS = ("measures", "decisions")
 COMPUTING = """
     data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
 """.split()
-# Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
+# Exceptions: `python -m fairall data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
 
 
