@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairall.results.result import Result
     from fairall.results.runs import load_result, load_results
     from fairall.storage.identity import configuration_key
-    from fairall.tracking.artifacts import load_logged_results
+    from fairall.tracking.store import load_logged_results
 
 # Imported at their first use: torch and Hydra take a second, and `--help` needs neither.
 _MODULES = {
@@ -33,7 +33,7 @@ _MODULES = {
     "is_finished": "fairall.experiment",
     "load_dataset": "fairall.data.load",
     "load_initial_policy": "fairall.online.load",
-    "load_logged_results": "fairall.tracking.artifacts",
+    "load_logged_results": "fairall.tracking.store",
     "load_policy": "fairall.decide.load",
     "load_result": "fairall.results.runs",
     "load_results": "fairall.results.runs",

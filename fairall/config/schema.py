@@ -21,7 +21,6 @@ from fairall.config.checks import (
     one_of,
     open_unit,
     plain_name,
-    positive,
 )
 from fairall.runtime.credentials import hidden
 
@@ -52,11 +51,7 @@ class NodeConfig:
     _target_: str = MISSING
 
     def validate(self) -> None:
-        """Check conditions beyond types and ranges of fields; an override calls `super().validate()`.
-
-        Raises:
-            FairAllError: naming the key, its value and what is allowed.
-        """
+        """Check conditions beyond types and ranges of fields; an override calls `super().validate()`."""
 
     @property
     def target(self) -> Any:
@@ -200,10 +195,8 @@ class TrackingConfig:
 class SweepConfig:
     """Keys of a sweep beside those of `hydra.sweeper` (docs/sweeps.md)."""
 
-    trial: str = MISSING
-    attempts: int = at_least(1)
-    retry_failed: bool = MISSING
-    grace_seconds: float = positive()
+    name: str | None = MISSING
+    trial: str | None = MISSING
     grid: dict[str, Any] = field(default_factory=dict)
 
 

@@ -25,11 +25,7 @@ BASES = {
 
 
 def target_class(node: Any, place: str) -> Any:
-    """The class that `node._target_` names, by module and name.
-
-    Args:
-        node: a dataclass, a DictConfig or a dict.
-        place: its key in the configuration, which begins with a group of `BASES`.
+    """The class that `node._target_` names; `place`, the key of the node, begins with a group of `BASES`.
 
     Raises:
         FairAllError: where there is no such class, or it is not of the group.
@@ -71,23 +67,15 @@ def _unfit(found: Any, module: str, name: str, arguments: Sequence[str]) -> str:
         return f"it is made from {' and '.join(arguments)}, so it begins {made} ({error})"
     declared, of_base = getattr(found, "config_type", None), base.config_type
     if not (inspect.isclass(declared) and issubclass(declared, of_base) and is_dataclass(declared)):
-        return f"its config_type is no dataclass derived from {of_base.__module__}.{of_base.__name__}"
+        return f"its config_type is not a dataclass derived from {of_base.__module__}.{of_base.__name__}"
     return ""
 
 
 def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
-    """Check that the class that `node._target_` names may be imported, which runs its module's code.
+    """Raise FairAllError unless the class that `node._target_` names may be imported, which runs its code.
 
-    These may be: modules of the group's own room of this package, those named in `modules`, and those that
-    this process has imported already.
-
-    Args:
-        node: of a stored configuration, which somebody else may have written.
-        group: of `BASES`.
-        modules: names of modules, or of packages for all that is in them.
-
-    Raises:
-        FairAllError: where it may not be.
+    Somebody else may have written the node. These may be imported: modules of the group's own room of this
+    package, those in `modules` or in packages there, and those that this process has imported already.
     """
     target = node.get("_target_") if isinstance(node, dict) else None
     if not (isinstance(target, str) and re.fullmatch(r"\w{1,99}(\.\w{1,99}){1,9}", target)):

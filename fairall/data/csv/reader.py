@@ -7,7 +7,6 @@ import csv
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -22,12 +21,12 @@ from fairall.storage.files import why_no_file
 CHUNK_ROWS = 50_000
 UNUSABLE_SEPARATORS = '"\r\n'
 PARQUET, PARQUET_ENDINGS = b"PAR1", (".parquet", ".pq")
-SAVE = "save or unpack it as one"
+SAVE = "save it as CSV or Parquet"
 OTHER_FORMATS = {  # by first bytes: what it is, and what to do
     b"PK\x03\x04": ("an Excel workbook or a zip archive", SAVE),
     b"\xd0\xcf\x11\xe0": ("an Excel workbook", SAVE),
-    b"\x1f\x8b": ("compressed with gzip", SAVE),
-    PARQUET: ("a Parquet file", "rename it, so that its name ends in .parquet"),
+    b"\x1f\x8b": ("gzip-compressed", "unpack it first"),
+    PARQUET: ("a Parquet file", "rename it to end in .parquet"),
 }
 OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as typed in a shell
 
@@ -35,16 +34,10 @@ OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  #
 def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[str]) -> pd.DataFrame:
     """Read all cells as text without surrounding blanks, None where missing, in the file's order.
 
-    Empty rows and a byte-order mark are skipped; quoted cells may hold separators and line breaks. Line
-    breaks in column names become blanks; unnamed columns are called `column 1` and so on. A Parquet file
-    gives what a CSV file of the same table would.
-
-    Args:
-        path: Parquet file, if its name ends in .parquet or .pq; else a CSV file whose first row holds the
-            column names.
-        separator: one character between cells of a CSV file.
-        encoding: Python's name of the text encoding of a CSV file.
-        missing: cell texts that mean a missing value.
+    A file whose name ends in .parquet or .pq is a Parquet file, which gives what a CSV file of the same table
+    would; any other is a CSV file whose first row holds the column names. Empty rows and a byte-order mark
+    are skipped; quoted cells may hold separators and line breaks. Line breaks in column names become blanks;
+    unnamed columns are called `column 1` and so on. The texts in `missing` mean a missing value.
 
     Raises:
         FairAllError: if the file cannot be read, has no rows, or has a malformed row.
@@ -60,11 +53,8 @@ def read_parts(
 
     Yields:
         Cells as text, with the index of the whole table, and, of a Parquet file, the same rows as they are.
-
-    Raises:
-        FairAllError: as `read_text`, when the row is reached.
     """
-    with _one_line_errors(path, encoding):
+    try:
         if wrong := why_no_file(path):
             raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV or Parquet file")
         if path.suffix.lower() in PARQUET_ENDINGS:
@@ -74,12 +64,6 @@ def read_parts(
             cells = _rows(file, path, separator)
             for part in _of_csv(cells, path, separator, frozenset(missing), rows or CHUNK_ROWS):
                 yield part, None
-
-
-@contextmanager
-def _one_line_errors(path: Path, encoding: str) -> Iterator[None]:
-    try:
-        yield
     except UnicodeError as error:
         raise FairAllError(_undecodable(path, encoding)) from error
     except OSError as error:
@@ -92,11 +76,11 @@ def _open(path: Path, separator: str, encoding: str) -> IO[str]:
     beginning = _beginning(path)
     for magic, (is_, remedy) in OTHER_FORMATS.items():
         if beginning.startswith(magic):
-            raise FairAllError(f"dataset.path={path} is {is_}, no CSV: {remedy}")
+            raise FairAllError(f"dataset.path={path} is {is_}, not a CSV file: {remedy}")
     try:
         "a..b".encode(encoding).decode(encoding)  # host names' encoding refuses empty parts
     except (LookupError, ValueError) as error:
-        raise FairAllError(f"dataset.text_encoding={encoding}: there is no such encoding of text") from error
+        raise FairAllError(f"dataset.text_encoding={encoding}: no such text encoding") from error
     return path.open(encoding=encoding, newline="")
 
 
@@ -110,8 +94,7 @@ def _of_parquet(
 ) -> Iterator[tuple[pd.DataFrame, pa.Table]]:
     if _beginning(path) != PARQUET:
         raise FairAllError(
-            f"dataset.path={path} is no Parquet file: rename it, so that its name ends in .csv, or save it "
-            "as Parquet"
+            f"dataset.path={path} is not a Parquet file: rename it to end in .csv, or save it as Parquet"
         )
     n_rows = 0
     for table in parquet_parts(path, rows):
@@ -126,7 +109,7 @@ def _of_parquet(
         n_rows += len(text)
         yield text, table.rename_columns(names)
     if n_rows == 0:
-        raise FairAllError(f"{path}: there are columns, but no row")
+        raise FairAllError(f"{path}: there are columns, but no rows")
 
 
 def _rows(file: IO[str], path: Path, separator: str) -> Iterator[list[str]]:
@@ -152,7 +135,7 @@ def _lines(file: IO[str], path: Path) -> Iterator[str]:
     for number, line in enumerate(file, start=1):
         if "\0" in line:
             raise FairAllError(
-                f"{path}: line {number} holds a NUL byte: is the file no CSV, or in another encoding, for "
+                f"{path}: line {number} holds a NUL byte: is the file not a CSV, or in another encoding, for "
                 "instance dataset.text_encoding=utf-16?"
             )
         yield line.removeprefix("\ufeff") if number == 1 else line
@@ -181,7 +164,7 @@ def _of_csv(
         yield pd.DataFrame(columns, index=pd.RangeIndex(n_rows, n_rows + len(chunk)), dtype=object)
         n_rows += len(chunk)
     if n_rows == 0:
-        raise FairAllError(f"{path}: there is a header, but no row")
+        raise FairAllError(f"{path}: there is a header, but no rows")
 
 
 def _names(header: list[str], path: Path, separator: str | None = None) -> list[str]:
