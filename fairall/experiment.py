@@ -16,6 +16,7 @@ from fairall.config.schema import Config, ScalerRows, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
 from fairall.measuring.decisions import decision_tables
 from fairall.measuring.latent_quality import latent
 from fairall.measuring.measure import measure
@@ -32,8 +33,8 @@ from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
 from fairall.storage.run_folder import CARD, RunFolder
-from fairall.tracking.client import how_to_look, page_address
 from fairall.tracking.outbox import Outbox, Sent
+from fairall.tracking.store import how_to_look, page_address
 from fairall.worlds.world import World
 
 DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
@@ -102,6 +103,34 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     return Job(config, plain, data, world, policy, learner, measures, identity, folder)
 
 
+def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
+    """Whether a configuration has a finished and undamaged result of this version.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+        people: of the data sets that earlier calls have loaded, to check many configurations; added to here.
+
+    Raises:
+        FairAllError: where a value of the configuration is impossible or the data are missing.
+    """
+    loaded: dict[str, Any] = {} if people is None else people
+
+    def load(source: Dataset, scaler: ScalerRows) -> PreparedData:
+        key = repr((source.config, scaler))
+        if key not in loaded:
+            try:
+                loaded[key] = prepare(source, scaler)
+            except FairAllError as error:
+                # Kept: a failing download should not be tried again for every run.
+                loaded[key] = error
+        if isinstance(loaded[key], FairAllError):
+            raise loaded[key]
+        return loaded[key]
+
+    requested = job(composed, load)
+    return not requested.config.force and requested.folder.intact(print)
+
+
 @short_of_memory()
 def run(composed: DictConfig, display: Display | None = None, *, command: str = "") -> Result:
     """Run a configuration, resume an interrupted run, or return the finished result.
@@ -132,7 +161,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
         if intact and not config.force:
             result = Result.read(folder)
             display.say(f"Already done; force=true runs it anew: {folder.path}")
-            registered = Outbox(plain, folder.path, display.say).flush()
+            registered = Outbox(plain, folder.path, display.say).flush(result)
         else:
             if not intact:
                 folder.reopen()
@@ -146,7 +175,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
                     write_files(result, training, making)
                     outbox.result_made(cpu_seconds=time.process_time())
                     making.finish()
-                registered = outbox.flush()
+                registered = outbox.flush(result)
             result = replace(result, path=folder.path, finished=time.time())
     show_result(result, display)
     for sentence in registered:

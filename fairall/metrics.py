@@ -20,6 +20,8 @@ from torch import Tensor
 
 from fairall.errors import FairAllError
 
+__all__ = ["Measure", "Quantity", "Spread", "measure"]  # names that programs may use
+
 UNBOUNDED = (-math.inf, math.inf)
 SHARE = (0.0, 1.0)
 # Least and greatest possible values of measures of a latent, by name; in plain units. The estimate of the
@@ -225,7 +227,7 @@ def load_measures(names: Sequence[str]) -> tuple[Measure, ...]:
                 "the module in the current folder or installed"
             ) from error
         if registered is None:
-            raise FairAllError(f"{key} is no measure; decorate the function with @fairall.metrics.measure")
+            raise FairAllError(f"{key} is not a measure; decorate the function with @fairall.metrics.measure")
         own = _names([registered])
         if own & _names(found) or any(map(RESERVED.fullmatch, own)):
             raise FairAllError(f"{key}: a measure called {registered.name} is there already; rename this one")

@@ -252,7 +252,7 @@ class Policy:
         average = np.median if policy == "median" else np.mean
         combined = average(propensity[self.deciding(policy)].astype(float), axis=0)
         if not np.isfinite(combined).all():
-            raise FairAllError(f"policy {policy}: for some people its probability is no number")
+            raise FairAllError(f"policy {policy}: for some people its probability is not a number")
         return combined.round(DECIMALS)
 
     def spread(self, propensity: np.ndarray) -> np.ndarray:
@@ -365,13 +365,13 @@ def _other_version(folder: Path, features: Any = None) -> FairAllError:
 def _refuse_damaged(folder: Path) -> None:
     """Raise FairAllError unless `folder` holds an unchanged policy."""
     if not folder.is_dir():
-        raise FairAllError(f"{folder} is no folder; a policy is the folder policy/ of a finished run")
+        raise FairAllError(f"{folder} is not a folder; a policy is the folder policy/ of a finished run")
     if not (folder / SUMS).exists():
         lacking = [name for name in (CONFIG, FEATURES, WEIGHTS) if not (folder / name).exists()]
         if lacking:
             within = folder / "policy"
             hint = f"; did you mean {within}?" if within.is_dir() else ""
-            raise FairAllError(f"{folder} is no policy: {folder / lacking[0]} is missing{hint}")
+            raise FairAllError(f"{folder} is not a policy: {folder / lacking[0]} is missing{hint}")
         raise FairAllError(
             f"{folder / SUMS} is missing: another version of fairall saved the policy, or it is not whole; "
             "run it anew"

@@ -134,7 +134,7 @@ def test_an_own_data_set(tmp_path: Path) -> None:
     refused("python -m fairall data fetch students -cd conf", tmp_path, "students needs no raw file")
     assert "random initial policy" in run.stdout
     harsh = f"{command} initial_policy=harsh"
-    refused(harsh, tmp_path, "needs a score, which this data set does not bring")
+    refused(harsh, tmp_path, "needs a score, which this data set does not have")
     ended(f"{harsh} 'dataset.initial_policies.score={{grade: 1}}' dataset.rows=600", tmp_path)
 
 

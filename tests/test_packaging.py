@@ -1,5 +1,6 @@
 """The wheel: what it carries, and every command from an installation of it, outside the checkout."""
 
+import json
 import os
 import re
 import shutil
@@ -15,13 +16,13 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 import fairall
+from fairall.cli.parser import COMMANDS
 from fairall.config.paths import configuration_root, sweeps_folder
 
 pytestmark = pytest.mark.whole
 
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
-VERBS = ("show", "compare", "decide", "explain", "evaluate", "completion")
 OLDEST = "3.11.0"  # Python that setup.cfg admits
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -86,7 +87,7 @@ def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
         if path.is_file() and path.parent.name != "__pycache__":
             expected.add(f"fairall/{path.relative_to(package).as_posix()}")
     assert expected <= carried
-    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "conf"))}
+    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "reproduction", "conf"))}
 
 
 def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
@@ -94,29 +95,27 @@ def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
     assert Path(told.strip()).is_relative_to(installed)
 
 
-def test_every_verb_outside_of_the_checkout(typed: Typed, installed: Path) -> None:
-    def fairall(*words: str) -> str:
-        return typed(str(installed / "bin" / "fairall"), *words).stdout
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command: str, typed: Typed) -> None:
+    said = typed(sys.executable, "-m", "fairall", *command.split(), "--help").stdout
+    assert f"python -m fairall {command}" in said
 
-    for verb in VERBS:
-        assert f"fairall {verb}" in fairall(verb, "--help")
-    runs = []
-    for model in ("fairlog", "unfairlog"):
-        (found,) = re.findall(
-            r"outputs/runs/\w+/credit/\w+", fairall("dataset=credit", *RUN, f"model={model}")
-        )
-        runs.append(found)
-    fairall("--multirun", "sweeps=fairlog", "hydra.sweeper.n_trials=1", "dataset=credit", *RUN)
-    assert all(Path(run).name[:6] in fairall("list", "runs") for run in runs)
-    for words in (
-        ["show", runs[0]],
-        ["compare", *runs],
-        ["tune", "list"],
-        ["data", "describe", "credit"],
-        ["completion", "bash"],
-        ["completion", "zsh"],
-    ):
-        assert fairall(*words) != ""
+
+def test_a_run_a_comparison_and_a_sweep(typed: Typed, installed: Path) -> None:
+    command, words = str(installed / "bin" / "fairall"), ["dataset=credit", *RUN]
+    assert "Results: outputs/runs/fairlog/credit/" in typed(command, *words, "model=fairlog").stdout
+    typed(command, "run", *words, "model=greedy")
+    runs = [run["path"] for run in json.loads(typed(command, "list", "runs", "--json").stdout)["runs"]]
+    assert "comparison_quick/index.html" in typed(command, "compare", *runs).stdout
+    sweep = [command, "tune", "fairlog", "hydra.sweeper.n_trials=1", *words]
+    assert "fairlog_credit" in typed(*sweep).stdout
+
+
+def test_list_and_completion(typed: Typed, installed: Path) -> None:
+    command = str(installed / "bin" / "fairall")
+    assert "Any command in seconds" in typed(command, "list", "presets").stdout
+    for shell in ("bash", "zsh"):
+        assert "_fairall()" in typed(command, "completion", shell).stdout
 
 
 def test_citation_and_changelog_have_the_version() -> None:

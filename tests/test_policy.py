@@ -396,7 +396,7 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
     assert last.startswith("# 3 files; ")
     with pytest.raises(FairAllError, match="is no folder"):
         Policy.load(tmp_path / "nowhere")
-    with pytest.raises(FairAllError, match=r"is no policy: .*config\.yaml is missing"):
+    with pytest.raises(FairAllError, match=r"is not a policy: .*config\.yaml is missing"):
         Policy.load(tmp_path)
     with pytest.raises(FairAllError, match=r"did you mean .*policy\?"):
         Policy.load(saved.parent)

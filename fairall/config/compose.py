@@ -90,3 +90,13 @@ def _broken_file(error: MarkedYAMLError) -> str:
 def typed_config(*overrides: str) -> Config:
     """The same as dataclasses, unchecked; raises for a key without a value too, and as `typed`."""
     return typed(compose_config(*overrides))
+
+
+def plain_config(composed: DictConfig) -> dict[str, Any]:
+    """A composed configuration as plain containers, with types checked, as in config.yaml of its run.
+
+    Raises:
+        FairAllError: where a key is unknown, or a value is missing or of another type.
+    """
+    with in_one_line(()):
+        return typed(composed).to_plain()

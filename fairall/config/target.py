@@ -71,7 +71,7 @@ def _unfit(found: Any, module: str, name: str, arguments: Sequence[str]) -> str:
         return f"it is made from {' and '.join(arguments)}, so it begins {made} ({error})"
     declared, of_base = getattr(found, "config_type", None), base.config_type
     if not (inspect.isclass(declared) and issubclass(declared, of_base) and is_dataclass(declared)):
-        return f"its config_type is no dataclass derived from {of_base.__module__}.{of_base.__name__}"
+        return f"its config_type is not a dataclass derived from {of_base.__module__}.{of_base.__name__}"
     return ""
 
 

@@ -70,7 +70,7 @@ class Dataset(ABC):
         Raises:
             FairAllError: if the data set has no raw file, or the download fails.
         """
-        raise FairAllError(f"{self.config.name} needs no raw file; there is nothing to fetch")
+        raise FairAllError(f"{self.config.name} needs no raw file")
 
 
 @dataclass

@@ -78,7 +78,7 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
     composed = compose_config(*words)
     reader = target_class(composed.dataset, "dataset")
     if not issubclass(reader, OwnCsv):
-        raise FairAllError(f"{own[-1]} is no CSV; `check` is for dataset=csv and what inherits from it")
+        raise FairAllError(f"{own[-1]} is not a CSV; `check` is for dataset=csv and what inherits from it")
     composed.dataset.path = literal(path)
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
     # Columns can be inspected before their roles are declared.

@@ -400,4 +400,4 @@ def plain_number(value: Any) -> float:
     """A value out of JSON that must be a finite number; raises TypeError."""
     if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
         return float(value)
-    raise TypeError(f"{shown(json.dumps(value))} is no finite number")
+    raise TypeError(f"{shown(json.dumps(value))} is not a finite number")

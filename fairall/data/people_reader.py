@@ -332,7 +332,7 @@ def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
     if low > high:
         raise ValueError(f"its lowest value, {low}, is above its highest, {high}")
     if kind is Kind.COUNT and not are_counts(np.array(low)):
-        raise ValueError(f"its lowest value, {low}, is no count, a whole number from 0")
+        raise ValueError(f"its lowest value, {low}, is not a count, a whole number from 0")
     return low, high
 
 

@@ -23,7 +23,7 @@ from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
-from fairall.results.finished import read_named, run_folder
+from fairall.results.runs import load_result, run_folder
 
 LOGGED = "the logged decisions"
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
@@ -178,7 +178,7 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     Raises:
         FairAllError: with a reason, where that cannot be told.
     """
-    run = read_named(folder)
+    run = load_result(folder)
     if run.config["dataset"].get("_target_") != f"{OwnCsv.__module__}.{OwnCsv.__qualname__}":
         raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
     config = checked_dataset(run.config)
@@ -188,7 +188,7 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()
     except FairAllError as error:
         raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
-    if run.summary.get("data") != {"fingerprint": fingerprint}:
+    if run.fingerprint != fingerprint:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
     learnt = np.ones(len(source.raw), dtype=bool)
     learnt[source.splits.test] = False

@@ -91,7 +91,7 @@ class LogisticPolicy(DrawnPolicy):
         """Acceptance probability; FairAllError without a score, or if a scored column is not in the table."""
         if not self.config.score:
             raise FairAllError(
-                f"initial_policy={self.config.name} needs a score, which this data set does not bring: "
+                f"initial_policy={self.config.name} needs a score, which this data set does not have: "
                 "give 'dataset.initial_policies.score={COLUMN: WEIGHT}', or choose initial_policy=random"
             )
         for name in self.config.score:

@@ -187,5 +187,5 @@ def _fields(record: np.dtype[Any]) -> list[list[Any]]:
 
 def _changed(path: Path) -> FairAllError:
     return FairAllError(
-        f"{path} was deleted or changed during the run; the same command goes on from what is left of it"
+        f"{path} was deleted or changed during the run; the same command continues from the rest"
     )

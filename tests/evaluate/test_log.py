@@ -334,7 +334,7 @@ def test_propensities_of_accepted_people_that_are_none(chance: float) -> None:
     people = applicants()
     accepted = np.flatnonzero(people["granted"] == "granted")
     people.loc[accepted[:3], "chance"] = chance
-    told = rf"column 'chance', row {accepted[0] + 1}: .* is no propensity, .* \(2 more such rows\)"
+    told = rf"column 'chance', row {accepted[0] + 1}: .* is not a propensity, .* \(2 more such rows\)"
     with pytest.raises(FairAllError, match=told):
         log_of(people, propensity="chance", drop=("officer",))
 

@@ -78,7 +78,7 @@ def test_what_cannot_be_done_is_said(table: Table, config: LoggedPolicyConfig) -
     with pytest.raises(FairAllError, match="records no decisions"):
         policy.decide(table)
     harsh = typed_config("initial_policy=harsh").initial_policy
-    with pytest.raises(FairAllError, match="needs a score, which this data set does not bring"):
+    with pytest.raises(FairAllError, match="needs a score, which this data set does not have"):
         LogisticPolicy(replace(harsh, score={})).propensity(table)
     with pytest.raises(FairAllError, match="'age' is no feature; they are income, job"):
         LogisticPolicy(replace(harsh, score={"age": 1.0})).propensity(table)

@@ -75,7 +75,7 @@ class OwnCsv(TableDataset):
         splits = _splits(raw, s, label, labelled, config)
         features, of_columns = infer_features(without_role, splits.train, config)
         if not features:
-            raise FairAllError(f"{config.path}: no column is left to be a feature")
+            raise FairAllError(f"{config.path}: no column is left as a feature")
         schema = Schema(features)
         missing = {name: int(raw[name].isna().sum()) for name in schema.names}
         sensitive = Sensitive.of(raw[config.sensitive], s)

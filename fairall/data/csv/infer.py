@@ -160,12 +160,12 @@ class _Column:
         wrong = self.present & ~np.isfinite(numbers)
         if wrong.any():
             words = list(self.text[wrong].unique())
-            remedy = f"is no finite number: correct it, or, where it means no value, {self.as_missing(words)}"
+            remedy = f"is not a finite number: correct it, or, if it means no value, {self.as_missing(words)}"
             why = WRITE_PLAINLY if is_formatted(words[0]) else remedy
             refuse(self.text, wrong, f"{why}, or declare another kind, {self.as_kind(Kind.CATEGORICAL)}")
         refuse(self.text, np.abs(numbers) > LARGEST, f"is beyond {LARGEST:g}: use another unit")
         if kind is Kind.COUNT:
-            must = f"is no count, a whole number from 0 to {LARGEST_COUNT}"
+            must = f"is not a count, a whole number from 0 to {LARGEST_COUNT}"
             declare = f"correct it, or declare {self.as_kind(Kind.REAL)}"
             refuse(self.text, self.present & ~are_counts(numbers), f"{must}: {declare}")
         known = numbers[self.train][self.present[self.train]]

@@ -92,13 +92,13 @@ def of_label(table: Table, config: CsvConfig) -> list[str]:
         if discrete and wrong == 0 and len(values) == 2:
             named = [feature.levels[feature.codes.index(value)] for value in values[positive.argsort()]]
             raise FairAllError(
-                f"column {feature.name!r} is the label {config.label!r} in other words ({shown(named[1])!r} "
+                f"column {feature.name!r} encodes the label {config.label!r} ({shown(named[1])!r} "
                 f"for {shown(config.positive)!r}, else {shown(named[0])!r}), unknown before deciding: leave "
                 f"it out with {drop}"
             )
         warnings.append(
-            f"column {feature.name!r} tells the label {config.label!r} of {n - wrong} of {n} labelled rows: "
-            f"if it is made from the label, or unknown before deciding, leave it out ({drop})"
+            f"column {feature.name!r} predicts the label {config.label!r} of {n - wrong} of {n} rows: "
+            f"if it is computed from the label, or unknown before the decision, leave it out ({drop})"
         )
     return warnings
 

@@ -22,12 +22,12 @@ from fairall.storage.files import why_no_file
 CHUNK_ROWS = 50_000
 UNUSABLE_SEPARATORS = '"\r\n'
 PARQUET, PARQUET_ENDINGS = b"PAR1", (".parquet", ".pq")
-SAVE = "save or unpack it as one"
+SAVE = "save it as CSV or Parquet"
 OTHER_FORMATS = {  # by first bytes: what it is, and what to do
     b"PK\x03\x04": ("an Excel workbook or a zip archive", SAVE),
     b"\xd0\xcf\x11\xe0": ("an Excel workbook", SAVE),
-    b"\x1f\x8b": ("compressed with gzip", SAVE),
-    PARQUET: ("a Parquet file", "rename it, so that its name ends in .parquet"),
+    b"\x1f\x8b": ("gzip-compressed", "unpack it first"),
+    PARQUET: ("a Parquet file", "rename it to end in .parquet"),
 }
 OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  # as typed in a shell
 
@@ -92,11 +92,11 @@ def _open(path: Path, separator: str, encoding: str) -> IO[str]:
     beginning = _beginning(path)
     for magic, (is_, remedy) in OTHER_FORMATS.items():
         if beginning.startswith(magic):
-            raise FairAllError(f"dataset.path={path} is {is_}, no CSV: {remedy}")
+            raise FairAllError(f"dataset.path={path} is {is_}, not a CSV file: {remedy}")
     try:
         "a..b".encode(encoding).decode(encoding)  # host names' encoding refuses empty parts
     except (LookupError, ValueError) as error:
-        raise FairAllError(f"dataset.text_encoding={encoding}: there is no such encoding of text") from error
+        raise FairAllError(f"dataset.text_encoding={encoding}: no such text encoding") from error
     return path.open(encoding=encoding, newline="")
 
 
@@ -110,8 +110,7 @@ def _of_parquet(
 ) -> Iterator[tuple[pd.DataFrame, pa.Table]]:
     if _beginning(path) != PARQUET:
         raise FairAllError(
-            f"dataset.path={path} is no Parquet file: rename it, so that its name ends in .csv, or save it "
-            "as Parquet"
+            f"dataset.path={path} is not a Parquet file: rename it to end in .csv, or save it as Parquet"
         )
     n_rows = 0
     for table in parquet_parts(path, rows):
@@ -126,7 +125,7 @@ def _of_parquet(
         n_rows += len(text)
         yield text, table.rename_columns(names)
     if n_rows == 0:
-        raise FairAllError(f"{path}: there are columns, but no row")
+        raise FairAllError(f"{path}: there are columns, but no rows")
 
 
 def _rows(file: IO[str], path: Path, separator: str) -> Iterator[list[str]]:
@@ -152,7 +151,7 @@ def _lines(file: IO[str], path: Path) -> Iterator[str]:
     for number, line in enumerate(file, start=1):
         if "\0" in line:
             raise FairAllError(
-                f"{path}: line {number} holds a NUL byte: is the file no CSV, or in another encoding, for "
+                f"{path}: line {number} holds a NUL byte: is the file not a CSV, or in another encoding, for "
                 "instance dataset.text_encoding=utf-16?"
             )
         yield line.removeprefix("\ufeff") if number == 1 else line
@@ -181,7 +180,7 @@ def _of_csv(
         yield pd.DataFrame(columns, index=pd.RangeIndex(n_rows, n_rows + len(chunk)), dtype=object)
         n_rows += len(chunk)
     if n_rows == 0:
-        raise FairAllError(f"{path}: there is a header, but no row")
+        raise FairAllError(f"{path}: there is a header, but no rows")
 
 
 def _names(header: list[str], path: Path, separator: str | None = None) -> list[str]:

@@ -130,7 +130,7 @@ def recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
     wrong = ~((propensity > 0) & (propensity <= 1)) & (accepted | column.notna().to_numpy())
     wrong &= ~((propensity == 0) & ~accepted)
     others = f" ({count(int(wrong.sum()) - 1, 'more such row')})" if wrong.sum() > 1 else ""
-    refuse(column, wrong, f"is no propensity, a number above 0 and at most 1{others}")
+    refuse(column, wrong, f"is not a propensity, a number above 0 and at most 1{others}")
     return propensity
 
 

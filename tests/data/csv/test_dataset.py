@@ -346,7 +346,7 @@ def test_whole_numbers_from_0_up_to_max_count_are_counts_unless_declared(own: Ow
     assert feature(own(people(), "dataset.max_count=2").table(), "children").kind is Kind.REAL
     assert feature(own(with_cell("children", 1, "-1")).table(), "children").kind is Kind.REAL
     message = complaint(own(people(extra=["0", "inf", "inf", *(str(i) for i in range(97))])))
-    assert "column 'extra', row 2: 'inf' is no finite number" in message
+    assert "column 'extra', row 2: 'inf' is not a finite number" in message
 
 
 def test_hints_can_be_typed(own: Own) -> None:
@@ -496,7 +496,7 @@ def copied(words: tuple[str, str], changed: int = 0) -> list[str]:
 def test_a_copy_of_the_label_is_refused(words: tuple[str, str], own: Own) -> None:
     columns = people(200, again=copied(words), repaid=UNLABELLED)
     told = complaint(own(columns))
-    assert told.startswith("column 'again' is the label 'repaid' in other words (")
+    assert told.startswith("column 'again' encodes the label 'repaid' (")
     assert told.endswith("leave it out with 'dataset.drop=[again]'")
     dropped = own(columns, "dataset.drop=[again]").prepare()
     assert not any("again" in line for line in (*dropped.notes, *dropped.warnings))
@@ -513,8 +513,8 @@ def test_a_copy_of_the_label_is_refused(words: tuple[str, str], own: Own) -> Non
 )  # fmt: skip
 def test_a_column_that_tells_the_label_is_a_warning(cells: list[str], right: int, own: Own) -> None:
     data = own(people(200, extra=cells)).prepare()
-    (warning,) = [warning for warning in data.warnings if "tells the label" in warning]
-    assert warning.startswith(f"column 'extra' tells the label 'repaid' of {right} of 200 labelled rows")
+    (warning,) = [warning for warning in data.warnings if "predicts the label" in warning]
+    assert warning.startswith(f"column 'extra' predicts the label 'repaid' of {right} of 200 rows")
     assert warning.endswith("leave it out ('dataset.drop=[extra]')")
 
 
@@ -527,7 +527,7 @@ def test_columns_that_have_nothing_to_do_with_the_label_are_no_warning(seed: int
     columns |= {f"many{k}": [f"level {draw.randrange(40)}" for _ in range(100)] for k in range(20)}
     columns |= {f"number{k}": [f"{draw.random():.6f}" for _ in range(100)] for k in range(20)}
     data = own(people(100, repaid=label, **columns)).prepare()
-    assert not any("tells the label" in warning for warning in data.warnings)
+    assert not any("predicts the label" in warning for warning in data.warnings)
 
 
 def test_a_good_predictor_is_no_warning(own: Own) -> None:

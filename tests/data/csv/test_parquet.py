@@ -97,7 +97,7 @@ def test_empty_rows_and_an_index_without_a_name_are_skipped(tmp_path: Path) -> N
         ({"a": [b"x", b"y"], "b": [1, 2]}, "column 'a' holds nested or binary values"),
         ({"a": [1, 2]}, "there is a single column, 'a'; a table needs several"),
         ({}, "there are no columns"),
-        ({"a": pa.array([], pa.int64()), "b": pa.array([], pa.int64())}, "there are columns, but no row"),
+        ({"a": pa.array([], pa.int64()), "b": pa.array([], pa.int64())}, "there are columns, but no rows"),
         ({"a": pa.array([], pa.timestamp("ms")), "b": pa.array([], pa.float16())}, "columns, but no row"),
         ({"a": [1], " a": [1]}, "2 columns are named 'a'"),
     ],
@@ -111,10 +111,10 @@ def test_tables_that_cannot_be_read(table: dict[str, Any], told: str, tmp_path: 
 
 def test_endings_that_do_not_fit_and_damaged_files(tmp_path: Path) -> None:
     people().to_parquet(tmp_path / "one.csv")
-    with pytest.raises(FairAllError, match=r"is a Parquet file, no CSV: rename it, so .* ends in \.parquet"):
+    with pytest.raises(FairAllError, match=r"is a Parquet file, not a CSV file: .* end in \.parquet"):
         read(tmp_path / "one.csv")
     people().to_csv(tmp_path / "two.parquet")
-    with pytest.raises(FairAllError, match=r"is no Parquet file: rename it, so .* ends in \.csv"):
+    with pytest.raises(FairAllError, match=r"is not a Parquet file: rename it to end in \.csv"):
         read(tmp_path / "two.parquet")
     (tmp_path / "three.parquet").write_bytes((tmp_path / "one.csv").read_bytes()[:-9])
     with pytest.raises(FairAllError, match=r"three.parquet: cannot be read as Parquet \(.*\)$"):
