@@ -206,7 +206,7 @@ def top(pi: Tensor, places: int) -> Tensor:
 
     Examples:
         >>> top(torch.tensor([[0.5, 1.0, 0.25]]), 1)
-        tensor([[0.0000, 1.0000, 0.0000]])
+        tensor([[0., 1., 0.]])
     """
     order = pi.argsort(dim=1, descending=True, stable=True)
     ranked = pi.double().gather(1, order)

@@ -320,7 +320,7 @@ def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tenso
 
     Examples:
         >>> best_mixture(torch.tensor([[0.0, -1.0]]), torch.tensor([[0.0, 0.4]]), 0.1)
-        (tensor([[1, 0]]), tensor([[0.2500, 0.7500]]))
+        (tensor([[0, 1]]), tensor([[0.7500, 0.2500]]))
     """
     n = cost.shape[-1]
     first, second = gap.unsqueeze(-1), gap.unsqueeze(-2)
