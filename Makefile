@@ -8,14 +8,17 @@ ARGS ?= model=fairall_I_II dataset=credit
 WORDS ?=
 JOBS ?=
 
-.PHONY: run test check ui clean reproduce reproduce-tables reproduce-figures report leaderboard docs
+.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures report leaderboard docs
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
 
-test: .venv/installed-dev
-	@# A worker per core, each with one thread; plain `pytest` runs in one process.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n auto --dist worksteal
+# A worker per core, each with one thread; plain `pytest` runs in one process.
+test: MARKS := not slow and not whole
+# With kills, the wheel, servers, notebooks and simulations: what CI runs.
+test-all: MARKS := not slow
+test test-all: .venv/installed-dev
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "$(MARKS)" -n auto --dist worksteal
 
 check: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -55,7 +55,7 @@ def main() -> None:
     """Run the command line `FILE WORD ...` and write the parts to FILE; RATE has products a second."""
     stopwatch, counting = Stopwatch(START_UP), Lock()  # compiled functions run in several threads
     file, *words = sys.argv[1:]
-    from fairall.main import cli
+    from fairall.cli.main import main as cli
 
     put_timers(stopwatch)
 

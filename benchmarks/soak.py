@@ -229,7 +229,7 @@ def _table(chance: random.Random, policy: Path, cwd: Path) -> Ended:
     (cwd / "people.csv").write_bytes(damaged_table(chance, (policy.parent / "people.csv").read_bytes()))
     if chance.random() < 0.5:
         return typed(*LOANS, cwd=cwd)
-    ended = typed("check", "people.csv", *LOANS[2:], cwd=cwd, module="fairall.data")
+    ended = typed("data", "check", "people.csv", *LOANS[2:], cwd=cwd)
     *_, last = ended.stdout.splitlines() or [""]
     if ended.returncode and not ended.stderr and last.startswith("To fix: "):
         ended.stderr = f"{last}\n"  # its finding is its output
@@ -239,7 +239,7 @@ def _table(chance: random.Random, policy: Path, cwd: Path) -> Ended:
 def _people(chance: random.Random, policy: Path, cwd: Path) -> Ended:
     (cwd / "people.csv").write_bytes(damaged_table(chance, (policy.parent / "people.csv").read_bytes()))
     strict = ["--strict"] if chance.random() < 0.5 else []
-    return typed(str(policy), "people.csv", "-o", "decided.csv", *strict, cwd=cwd, module="fairall.decide")
+    return typed("decide", str(policy), "people.csv", "-o", "decided.csv", *strict, cwd=cwd)
 
 
 def _policies(chance: random.Random, policy: Path, cwd: Path) -> Ended:
@@ -251,7 +251,7 @@ def _policies(chance: random.Random, policy: Path, cwd: Path) -> Ended:
         (cwd / "policy" / name).write_bytes(content)
     write_sums(cwd / "policy" / "SUMS", list(CHANGES))
     shutil.copy(policy.parent / "people.csv", cwd)
-    return typed("policy", "people.csv", "-o", "decided.csv", cwd=cwd, module="fairall.decide")
+    return typed("decide", "policy", "people.csv", "-o", "decided.csv", cwd=cwd)
 
 
 INPUTS: dict[str, Callable[[random.Random, Path, Path], Ended]] = {

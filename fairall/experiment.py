@@ -32,8 +32,8 @@ from fairall.runtime.process import prepare_processor, short_of_memory
 from fairall.storage.cache import Cache
 from fairall.storage.identity import run_id
 from fairall.storage.run_folder import CARD, RunFolder
-from fairall.tracking.client import how_to_look, page_address
 from fairall.tracking.outbox import Outbox, Sent
+from fairall.tracking.store import how_to_look, page_address
 from fairall.worlds.world import World
 
 DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hparams/
@@ -132,7 +132,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
         if intact and not config.force:
             result = Result.read(folder)
             display.say(f"Already done; force=true runs it anew: {folder.path}")
-            registered = Outbox(plain, folder.path, display.say).flush()
+            registered = Outbox(plain, folder.path, display.say).flush(result)
         else:
             if not intact:
                 folder.reopen()
@@ -146,7 +146,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
                     write_files(result, training, making)
                     outbox.result_made(cpu_seconds=time.process_time())
                     making.finish()
-                registered = outbox.flush()
+                registered = outbox.flush(result)
             result = replace(result, path=folder.path, finished=time.time())
     show_result(result, display)
     for sentence in registered:

@@ -11,10 +11,10 @@ import torch
 from fairall.config.compose import compose_config
 from fairall.data.people import Decided
 from fairall.experiment import run
+from fairall.measuring.summary import columns
 from fairall.models.fairall import FairAll
 from fairall.models.fairlog import FairLog
 from fairall.models.learner import Learner
-from fairall.measuring.summary import columns
 from fairall.results.terminal import Display
 
 STEP, SEED = 4, 1

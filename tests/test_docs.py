@@ -1,128 +1,37 @@
-"""Commands, code and links of the documentation."""
+"""Links, commands and code of the documentation: they lead somewhere, compose, parse and run."""
 
+import ast
+import importlib
 import itertools
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
-from fairall.config.words import override
-from fairall.data.load import load_dataset
+from fairall.config.compose import compose_all
+from fairall.config.paths import sweeps_folder
 from tests.conftest import typed_line
 
 CHECKOUT = Path(__file__).parents[1]
-PAGE = CHECKOUT / "docs" / "your_own_data.md"
-EVALUATION_PAGE = CHECKOUT / "docs" / "evaluate.md"
-SWEEPS_PAGE = CHECKOUT / "docs" / "sweeps.md"
-LOANS = CHECKOUT / "tests" / "data" / "loans.csv"
-MARKDOWN = sorted(
-    path
-    for folder in (".", "docs", "docs/api", "docs/methods", "outputs")
-    for path in (CHECKOUT / folder).glob("*.md")
-)
+DOCS = CHECKOUT / "docs"
+MARKDOWN = sorted({*CHECKOUT.glob("*.md"), *DOCS.rglob("*.md"), CHECKOUT / "outputs" / "README.md"})
+EVERY_PAGE = pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(CHECKOUT)))
+COMMAND = re.compile(r"^ *(?:python -m )?fairall(?= |\.|$).*", re.MULTILINE)
 
 
-def commands(page: Path = PAGE) -> list[str]:
-    indented = "\n".join(line for line in page.read_text().splitlines() if line.startswith("    "))
-    return re.findall(r"python -m fairall.*", indented.replace("\\\n", " "))
+def code(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", commands(), ids=lambda command: " ".join(command.split())[:60])
-def test_commands_of_the_page_on_own_data(command: str, tmp_path: Path) -> None:
-    (tmp_path / "tests").symlink_to(CHECKOUT / "tests")
-    short = "" if "fairall data" in command else " schedule.warm_up_epochs=2"
-    said = typed_line(command + short, tmp_path)
-    assert said.stderr == ""
-    # The first look finds what the page says it finds.
-    assert said.returncode == ("dataset.label" not in command)
-
-
-@pytest.fixture(scope="module")
-def loans_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with the log of examples/loans.py."""
-    folder = tmp_path_factory.mktemp("loans")
-    script = str(CHECKOUT / "examples" / "loans.py")
-    said = subprocess.run([sys.executable, script, "loans.csv"], cwd=folder, capture_output=True, text=True)
-    assert said.stderr == ""
-    assert "proposal: true utility 7.8, DPU 7.5, equal-opportunity gap 6.1" in said.stdout
-    return folder
-
-
-def rows_of(text: str) -> dict[str, list[float]]:
-    """Numbers of the rows of tables in frames, by the row's name."""
-    rows = re.findall(r"^ *│ ([A-Za-z][A-Za-z -]+?) +│(.*)│$", text, re.MULTILINE)
-    return {
-        name: [float(number.replace("−", "-")) for number in re.findall(r"−?\d+\.\d", values)]
-        for name, values in rows
-    }
-
-
-@pytest.mark.parametrize(
-    "command",
-    [line for line in commands(EVALUATION_PAGE) if "loans.csv" in line],
-    ids=lambda line: line[18:60],
-)
-def test_commands_of_the_page_on_evaluation(command: str, loans_folder: Path) -> None:
-    said = typed_line(command, loans_folder)
-    assert (said.returncode, said.stderr) == (0, "")
-    for section in EVALUATION_PAGE.read_text().split("\n## "):
-        if command in section.replace("\\\n", " ") and command.count("--policy") < 2:
-            shown, printed = rows_of(section), rows_of(said.stdout)
-            assert len(shown) >= 4
-            # To the last digit, which may differ between processors.
-            assert {name: printed[name] for name in shown} == {
-                name: pytest.approx(values, abs=0.11) for name, values in shown.items()
-            }
-
-
-def test_python_of_the_page_on_evaluation(loans_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(loans_folder)
-    *_, code = re.findall(r"```python\n(.*?)```", EVALUATION_PAGE.read_text(), re.DOTALL)
-    names: dict[str, Any] = {}
-    exec(code, names)
-    assert names["found"].to_plain()["value"]["dr"]["estimate"] == pytest.approx(0.075, abs=0.002)
-
-
-def test_python_of_the_page_on_own_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(CHECKOUT)
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    names: dict[str, object] = {}
-    exec(code, names)
-    assert len(names["table"]) == 400  # type: ignore[arg-type]
-
-
-def test_there_are_commands_to_type() -> None:
-    assert len(commands()) == 3
-
-
-def test_a_data_set_of_ones_own_is_a_file_in_a_folder(tmp_path: Path) -> None:
-    page = PAGE.read_text()
-    (block,) = re.findall(r"    (defaults: \[csv, _self_\]\n(?:    .*\n)+)", page)
-    text = block.replace("\n    ", "\n").replace("/data/loans.csv", str(LOANS))
-    (tmp_path / "conf" / "dataset").mkdir(parents=True)
-    (tmp_path / "conf" / "dataset" / "loans.yaml").write_text(text)
-    run, describe, listing = (
-        typed_line(f"{command}{' tracking.enabled=false' if 'preset' in command else ''}", tmp_path)
-        for command in re.findall(r"`(python -m fairall[^`]* -cd [^`]*)`", page)
-    )
-    assert (run.returncode, describe.returncode, listing.returncode) == (0, 0, 0), (
-        run.stderr + describe.stderr
-    )
-    assert "on loans," in run.stdout
-    assert describe.stdout.startswith("loans: 400 rows, 163 of them without a label, 6 features")
-    assert "│ loans" in listing.stdout
-
-
-def test_the_sweep_of_ones_own_keeps_past_decisions_from_the_nets() -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", SWEEPS_PAGE.read_text(), re.DOTALL)
-    values = yaml.safe_load(text)["dataset"] | {"path": str(LOANS)}
-    table = load_dataset("csv", *(override(f"dataset.{key}", value) for key, value in values.items())).table()
-    assert table.schema.names == ["age", "income", "dependants", "purpose", "home_owner", "job"]
-    assert table.logged is not None
+def commands(page: Path) -> list[str]:
+    """Commands in indented and fenced blocks, continued lines joined."""
+    indented = re.findall(r"^    .*", page.read_text(), re.MULTILINE)
+    text = "\n".join([*indented, *code(page, "(?:bash|sh|console)")]).replace("\\\n", " ")
+    return [line.strip() for line in COMMAND.findall(text)]
 
 
 def prose(page: Path) -> str:
@@ -141,7 +50,7 @@ def anchors(page: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: str(page.relative_to(CHECKOUT)))
+@EVERY_PAGE
 def test_relative_links_lead_to_files_and_headings(page: Path) -> None:
     dead = []
     for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", prose(page))):
@@ -156,3 +65,59 @@ def test_anchors_of_headings(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A `b`, c\n```\n# code\n```\n## Twice\n## Twice\n")
     assert anchors(page) == {"a-b-c", "twice", "twice-1"}
+
+
+def test_commands_that_run_compose() -> None:
+    composed = []
+    for command in (command for page in MARKDOWN for command in commands(page)):
+        words = shlex.split(command.partition("fairall")[2], comments=True)
+        words = words[1:] if words[:1] == ["run"] else words
+        overrides = [word for word in words if "=" in word and not word.startswith("-")]
+        for name in (word.removeprefix("sweeps=") for word in words if word.startswith("sweeps=")):
+            assert name.isupper() or (sweeps_folder() / f"{name}.yaml").is_file(), command
+        own = "VALUE|[.][.][.]|NAME|dataset=(?:csv|students|loans)|my_|mine|_target_|strike|fairlog_people"
+        if words and len(words) == len(overrides) and not re.search(own, command):
+            composed.append(overrides)
+    assert len(compose_all(composed)) > 10
+
+
+@EVERY_PAGE
+def test_code_parses_and_imports_what_there_is(page: Path) -> None:
+    for text in code(page, "yaml"):
+        yaml.safe_load(text)
+    for tree in map(ast.parse, code(page, "python")):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fairall":
+                module = importlib.import_module(node.module or "")
+                assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands of pages are typed: with the log of examples/loans.py, and the table of tests."""
+    folder = tmp_path_factory.mktemp("typed")
+    (folder / "tests").symlink_to(CHECKOUT / "tests")
+    script = str(CHECKOUT / "examples" / "loans.py")
+    said = subprocess.run([sys.executable, script, "loans.csv"], cwd=folder, capture_output=True, text=True)
+    assert (said.returncode, said.stderr) == (0, "")
+    return folder
+
+
+TYPED = [
+    (page, command)
+    for page in ("your_own_data.md", "evaluate.md", "first_run.md")
+    for command in (commands(DOCS / page) if (DOCS / page).exists() else [])
+    if "CHECKOUT" not in command and ("loans.csv" in command or page != "evaluate.md")
+]
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(("page", "command"), TYPED, ids=[" ".join(line.split())[:60] for _, line in TYPED])
+def test_commands_of_pages_end_well(page: str, command: str, folder: Path) -> None:
+    words = []
+    for word in command.split():
+        words += [str(path) for path in folder.glob(word)] if "*" in word else [word]
+    said = typed_line(" ".join(words), folder)
+    # The first look at a table of one's own finds what is to be said of it.
+    first_look = "check" in words and "dataset.label" not in command
+    assert (said.returncode, said.stderr) == (int(first_look), "")

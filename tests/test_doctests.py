@@ -2,15 +2,15 @@
 
 import doctest
 import importlib
+from pathlib import Path
 
 import pytest
 
-MODULES = (
-    "fairall.models.elbo",
-    "fairall.models.objectives",
-    "fairall.nn.likelihoods",
-    "fairall.nn.stacked",
-    "fairall.randomness",
+PACKAGE = Path(__file__).parents[1] / "fairall"
+MODULES = sorted(
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    for path in PACKAGE.rglob("*.py")
+    if ">>> " in path.read_text()
 )
 
 
@@ -19,3 +19,10 @@ def test_examples_give_what_they_show(name: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(name), verbose=False)
     assert tried > 0
     assert failed == 0
+
+
+def test_every_standard_measure_has_an_example() -> None:
+    from fairall import metrics
+
+    named = {example.name for example in doctest.DocTestFinder().find(metrics) if example.examples}
+    assert [one.name for one in metrics.STANDARD if not any(one.name in name for name in named)] == []

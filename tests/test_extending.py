@@ -125,13 +125,13 @@ def test_an_own_data_set(tmp_path: Path) -> None:
     assert "fairlog on students" in run.stdout
     assert (described.stderr, described.returncode) == ("", 0)
     assert described.stdout.startswith("students: 1000 rows, 3 features")
-    listed = ended("python -m fairall.data -cd conf", tmp_path).stdout
+    listed = ended("python -m fairall data list -cd conf", tmp_path).stdout
     assert re.search(r"│ students +│ Students drawn.*│ read by", listed)
     command = "python -m fairall -cd conf model=fairlog dataset=students preset=quick"
     refused(f"{command} dataset.rows=9", tmp_path, "dataset.rows=9 is not possible: it must be at least 100")
     refused(f"{command} dataset.row=900", tmp_path, "dataset.row: no such key, did you mean dataset.rows?")
     refused(f"{command} dataset.rows=many", tmp_path, "dataset.rows: Value 'many' of type 'str' could not")
-    refused("python -m fairall.data -cd conf fetch students", tmp_path, "students needs no raw file")
+    refused("python -m fairall data fetch students -cd conf", tmp_path, "students needs no raw file")
     assert "random initial policy" in run.stdout
     harsh = f"{command} initial_policy=harsh"
     refused(harsh, tmp_path, "needs a score, which this data set does not have")
@@ -186,7 +186,7 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
     )
     counts = []
     for age in (0, 30):
-        command = f"python -m fairall.data -cd conf describe loans dataset.min_age={age}"
+        command = f"python -m fairall data describe loans -cd conf dataset.min_age={age}"
         described = ended(f"{command} dataset.kinds.dependants=real", tmp_path)
         assert (described.stderr, described.returncode) == ("", 0)
         assert re.search(r"dependants +│ real", described.stdout)
@@ -196,6 +196,7 @@ def test_a_class_and_a_file_may_derive_from_ours_and_add_keys(tmp_path: Path) ->
     assert (run.stderr, run.returncode) == ("", 0)
 
 
+@pytest.mark.whole
 def test_a_protocol_switch(tmp_path: Path) -> None:
     for name in ("fairall", "conf", "sweeps"):
         shutil.copytree(CHECKOUT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))

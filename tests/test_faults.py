@@ -29,7 +29,7 @@ from benchmarks.soak import kill_at_random
 from fairall import experiment
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
-from fairall.results.finished import collect
+from fairall.results.runs import load_results
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.files import held
 from fairall.storage.run_folder import RunFolder
@@ -91,6 +91,7 @@ def as_undisturbed(model: str, chance: random.Random, times: int, tmp_path: Path
     return kills
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("model", ["fairall_I_II", "fairlog"])
 def test_killed_at_random_moments_it_ends_as_if_nothing_had_happened(
     model: str, tmp_path: Path, empty_store: Put
@@ -106,21 +107,46 @@ def test_25_runs_killed_up_to_five_times_each(
     assert as_undisturbed(model, random.Random(f"{model} {repeat}"), 5, tmp_path, empty_store) > 0
 
 
+LONG = ["schedule.time_steps=100000", "evaluation.window=[10,40]"]
+SAVED = "outputs/runs/*/*/*/checkpoint.pt"
+
+
+def at_work(words: list[str], cwd: Path, saved: str = SAVED) -> tuple[subprocess.Popen[str], int]:
+    """A command on a terminal of its own that has kept its first state, and the terminal."""
+    terminal, its = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", *words],
+        cwd=cwd, stdin=its, stdout=its, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(its)
+    while not [*cwd.glob(saved)]:
+        os.read(terminal, 1 << 16)  # what it shows of its progress comes several times a second
+    return process, terminal
+
+
+def rest(process: subprocess.Popen[str], terminal: int) -> tuple[str, str]:
+    """What the terminal still shows, and the errors, when the command has ended."""
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal of a process that has ended
+        while part := os.read(terminal, 1 << 16):
+            shown += part
+    os.close(terminal)
+    _, said = process.communicate(timeout=60)
+    return shown.decode(), said
+
+
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 )
 def test_asked_to_stop_it_keeps_its_state_and_says_so(
     number: signal.Signals, code: int, tmp_path: Path, empty_store: Put
 ) -> None:
-    outputs = tmp_path / "outputs"
-    uri = empty_store(outputs)
-    long = ["model=fairlog", "schedule.time_steps=100000", "evaluation.window=[10,40]"]
-    process = subprocess.Popen(command(*long), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(outputs.glob("runs/*/*/*/checkpoint.pt")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    uri = empty_store(tmp_path / "outputs")
+    process, terminal = at_work(["fairall", *SMALL, "model=fairlog", *LONG], tmp_path)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = rest(process, terminal)
     assert process.returncode == code
     assert said == "fairall: interrupted; the same command goes on from what was saved\n"
     client = mlflow.MlflowClient(uri)
@@ -128,36 +154,23 @@ def test_asked_to_stop_it_keeps_its_state_and_says_so(
     assert parent.info.status == "KILLED"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
-    ("module", "words"),
+    "words",
     [
-        ("fairall", [*SMALL, "model=fairlog"]),
-        ("fairall.report", ["reproduce", "harsh", "model=fairlog", "dataset=credit", "--jobs", "1", *SMALL]),
+        ["fairall", *SMALL, "model=fairlog"],
+        ["fairall.report", "reproduce", "harsh", "model=fairlog", "dataset=credit", "--jobs", "1", *SMALL],
     ],
+    ids=["fairall", "reproduce"],
 )
-def test_a_closed_terminal_stops_a_run_and_those_it_has_started(
-    module: str, words: list[str], tmp_path: Path
-) -> None:
-    long = ["schedule.time_steps=100000", "evaluation.window=[10,40]", "tracking.enabled=false"]
-    terminal, its = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, *words, *long],
-        cwd=tmp_path, stdin=its, stdout=its, stderr=its, start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-    )  # fmt: skip
-    os.close(its)
-    os.set_blocking(terminal, False)
-    deadline = time.monotonic() + 120
-    while not (saved := list(tmp_path.glob("outputs/runs/*/*/*/checkpoint.pt"))):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-        with contextlib.suppress(BlockingIOError):
-            os.read(terminal, 1 << 16)
+def test_a_closed_terminal_stops_a_run_and_those_it_has_started(words: list[str], tmp_path: Path) -> None:
+    process, terminal = at_work([*words, *LONG, "tracking.enabled=false"], tmp_path)
     process.send_signal(signal.SIGSTOP)  # so that it writes to the terminal after it is closed
     os.close(terminal)
     process.send_signal(signal.SIGCONT)
-    assert process.wait(60) == 128 + signal.SIGHUP
-    (checkpoint,) = saved
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGHUP
+    (checkpoint,) = tmp_path.glob(SAVED)
     assert Checkpoint(checkpoint, checkpoint.parent.name, seconds=0).load() is not None
     assert not held(checkpoint.parent.with_suffix(".lock"))
 
@@ -191,61 +204,59 @@ def damage_file(path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [*DAMAGES, "missing"])
-@pytest.mark.parametrize("name", NAMES[1:])
-def test_any_damage_to_a_result_is_known(name: str, damage: str, finished: Path, tmp_path: Path) -> None:
+def test_any_damage_to_a_result_is_known(damage: str, finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
     folder = RunFolder(run_folder(tmp_path / "outputs"))
-    assert folder.damaged() == []
-    damage_file(folder.path / name, damage)
-    assert folder.damaged() == [name]
+    for name in NAMES[1:]:
+        assert folder.damaged() == []
+        whole = (folder.path / name).read_bytes()
+        damage_file(folder.path / name, damage)
+        assert folder.damaged() == [name]
+        (folder.path / name).write_bytes(whole)
 
 
-@pytest.mark.parametrize(
-    ("name", "damage"),
-    zip(NAMES, ["empty", "flipped", "missing", "truncated", "flipped", "empty"], strict=True),
-)
-def test_a_damaged_result_is_made_again_from_the_checkpoint(
-    name: str, damage: str, finished: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_result_is_made_again_from_the_checkpoint(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    path = run_folder(tmp_path / "outputs") / name
-    whole = path.read_bytes()
-    damage_file(path, damage)
-    ended = typed(*UNTRACKED, cwd=tmp_path)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert re.search(r"Warning: .* is damaged.*; the result is made again\.", ended.stdout)
-    assert result(tmp_path / "outputs") == result(finished / "outputs")
-    assert path.read_bytes() == whole
+    folder = run_folder(tmp_path / "outputs")
+    for name, damage in zip(
+        NAMES, ["empty", "flipped", "missing", "truncated", "flipped", "empty"], strict=True
+    ):
+        whole = (folder / name).read_bytes()
+        damage_file(folder / name, damage)
+        ended = typed(*UNTRACKED, cwd=tmp_path)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert re.search(r"Warning: .* is damaged", ended.stdout)
+        assert result(tmp_path / "outputs") == result(finished / "outputs")
+        assert (folder / name).read_bytes() == whole
     assert "Already done" in typed(*UNTRACKED, cwd=tmp_path).stdout
 
 
-@pytest.mark.parametrize("damage", [*DAMAGES, "missing"])
+@pytest.mark.parametrize("damage", ["flipped", "missing"])
 def test_with_damaged_steps_the_run_is_made_anew(damage: str, finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
-    folder = run_folder(tmp_path / "outputs")
+    folder, steps = run_folder(tmp_path / "outputs"), "checkpoint.steps"
     (folder / "metrics.csv").unlink()
-    damage_file(folder / "checkpoint.steps", damage)
+    damage_file(folder / steps, damage)
     ended = typed(*UNTRACKED, cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert f"checkpoint.steps is {'missing' if damage == 'missing' else 'damaged'}" in ended.stdout
+    assert f"{steps} is " in ended.stdout
     assert result(tmp_path / "outputs") == result(finished / "outputs")
-    assert (
-        files_of(folder)["checkpoint.steps"] == files_of(run_folder(finished / "outputs"))["checkpoint.steps"]
-    )
+    assert (folder / steps).read_bytes() == (run_folder(finished / "outputs") / steps).read_bytes()
 
 
+@pytest.mark.whole
 def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
     tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
-    original = experiment.write_result
+    original = experiment.write_files
 
-    def deleted_before(*arguments: Any) -> dict[str, Any]:
+    def deleted_before(*arguments: Any) -> None:
         shutil.rmtree(tmp_path / "outputs" / "runs")
-        return original(*arguments)
+        original(*arguments)
 
     words = [*TINY, "model=unfairlog"]
-    monkeypatch.setattr(experiment, "write_result", deleted_before)
+    monkeypatch.setattr(experiment, "write_files", deleted_before)
     ended = typed(*words, cwd=tmp_path)
     monkeypatch.undo()
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
@@ -290,44 +301,31 @@ def test_a_damaged_configuration_is_not_another_run(tmp_path: Path) -> None:
         folder.refuse_others(plain)
 
 
-LONG = ["model=fairlog", "schedule.time_steps=200", "tracking.enabled=false"]
-
-
 def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def begun_anew(outputs: Path) -> subprocess.Popen[str]:
-    """A command with `force=true` that has kept its first state."""
-    process = subprocess.Popen(
-        command(*LONG, "force=true"), cwd=outputs.parent, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not list(outputs.glob("runs/*/*/*/anew/*/checkpoint.pt")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert process.poll() is None
-    return process
-
-
+@pytest.mark.whole
 def test_a_result_stays_until_the_one_made_anew_is_complete(tmp_path: Path) -> None:
-    assert typed(*SMALL, *LONG, cwd=tmp_path).returncode == 0
+    words = [*SMALL, "model=fairlog", "schedule.time_steps=200", "tracking.enabled=false"]
+    assert typed(*words, cwd=tmp_path).returncode == 0
     outputs = tmp_path / "outputs"
     folder = run_folder(outputs)
     before = files_of(folder)
     for stop in (signal.SIGKILL, signal.SIGTERM):
-        process = begun_anew(outputs)
-        assert [one.path for one in collect(outputs / "runs").runs] == [folder]
+        anew = "outputs/runs/*/*/*/anew/*/checkpoint.pt"
+        process, terminal = at_work(["fairall", *words, "force=true"], tmp_path, anew)
+        assert [one.path for one in load_results(outputs / "runs").results] == [folder]
         process.send_signal(stop)
-        said, _ = process.communicate(timeout=60)
-        assert ("The result from before is unchanged" in said) == (stop == signal.SIGTERM)
+        shown, _ = rest(process, terminal)
+        assert ("The result from before is unchanged" in shown) == (stop == signal.SIGTERM)
         assert files_of(folder).items() >= before.items()
-        plain = typed(*SMALL, *LONG, cwd=tmp_path)
+        plain = typed(*words, cwd=tmp_path)
         assert (plain.returncode, plain.stderr) == (0, "")
         assert "Already done" in plain.stdout
         assert files_of(folder) == before
     (folder / "policy" / "of_mine.txt").write_text("from before")
-    forced = typed(*SMALL, *LONG, "force=true", cwd=tmp_path)
+    forced = typed(*words, "force=true", cwd=tmp_path)
     assert (forced.returncode, forced.stderr) == (0, "")
     assert files_of(folder).keys() == before.keys()
     assert RunFolder(folder).damaged() == []
@@ -382,6 +380,7 @@ def database(tmp_path_factory: pytest.TempPathFactory, empty_store: Put) -> byte
     return (folder / "outputs" / "mlflow.db").read_bytes()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("damage", [*DAMAGES, "text", "of something else"])
 def test_a_damaged_mlflow_database_does_not_end_a_run(
     damage: str, database: bytes, tmp_path: Path, empty_store: Put
@@ -402,10 +401,11 @@ def test_a_damaged_mlflow_database_does_not_end_a_run(
         elsewhere = tmp_path / "elsewhere"
         shutil.copytree(tmp_path / "outputs" / "runs", elsewhere / "outputs" / "runs")
         empty_store(elsewhere / "outputs")
-        told = typed("sync", cwd=elsewhere, module="fairall.tracking")
+        told = typed("mlflow", "sync", cwd=elsewhere)
         assert (told.returncode, told.stdout) == (0, "Logged 1 run to MLflow; 0 were already there.\n")
 
 
+@pytest.mark.whole
 def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> None:
     def small_files() -> None:
         # As a full disk, but for this process alone: no file may grow beyond that.
@@ -423,6 +423,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_half_written(tmp_path: Path) -> 
     assert typed(*SMALL, "tracking.enabled=false", "model=fairlog", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.whole
 def test_who_wants_what_another_is_at_work_on_is_told_and_waits(finished: Path, tmp_path: Path) -> None:
     outputs = shutil.copytree(finished / "outputs", tmp_path / "outputs")
     with RunFolder(run_folder(outputs)).locked():

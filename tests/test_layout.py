@@ -14,16 +14,16 @@ PACKAGE = Path(__file__).parents[1] / "fairall"
 # From the bottom to the top: a room imports from those before it only. docs/architecture.md describes them.
 ROOMS = (
     "errors", "runtime", "randomness", "metrics", "config", "storage", "data", "nn", "models", "worlds",
-    "online", "policy", "results", "measuring", "tracking", "decide", "experiment", "tuning", "evaluate", "report", "main",
-    "__main__",
+    "online", "policy", "results", "measuring", "tracking", "decide", "experiment", "tuning", "evaluate",
+    "report", "main", "cli",
 )  # fmt: skip
 MOST = 26  # folders and modules of the root together
 ROOT_MODULES = 8
 
 
 def modules(package: Path = PACKAGE) -> dict[str, Path]:
-    """Path of every module by its name below the package; the faces of folders left out."""
-    paths = (path for path in package.rglob("*.py") if path.name != "__init__.py")
+    """Path of every module by its name below the package; faces and entry points of folders left out."""
+    paths = (path for path in package.rglob("*.py") if path.name not in ("__init__.py", "__main__.py"))
     return {".".join(path.relative_to(package).with_suffix("").parts): path for path in sorted(paths)}
 
 

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from fairall import __version__
+from fairall.measuring.summary import columns
 from fairall.metrics import STANDARD, summaries
 from fairall.policy import Policy
 from fairall.results.interpretable import CAUTION
-from fairall.measuring.summary import columns
 from fairall.runtime.process import this_process
 from fairall.storage.run_folder import RunFolder
 from fairall.tracking.outbox import Sent
@@ -246,7 +246,7 @@ def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
         assert [group] in lines
     # Nothing has been run: the commands that do.
     assert "none in outputs/runs yet; python -m fairall preset=quick" in ended.stdout
-    assert "studies.db yet; python -m fairall --multirun sweeps=NAME" in ended.stdout
+    assert "none in outputs yet; python -m fairall tune NAME" in ended.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"conf"}
     helped = typed("-cd", "conf", "dataset=mine", "--help", cwd=tmp_path)
     assert (helped.returncode, helped.stderr) == (0, "")
@@ -263,7 +263,7 @@ def test_list_narrows(tmp_path: Path) -> None:
 
 
 def test_list_of_choices_imports_nothing_heavy() -> None:
-    code = "sys.argv += ['list', 'models']\nfrom fairall.main import cli; assert cli() == 0"
+    code = "sys.argv += ['list', 'models']\nfrom fairall.__main__ import main; assert main() == 0"
     assert imported(code, *HEAVY, "sqlalchemy")[1] == []
 
 
@@ -338,12 +338,10 @@ def test_a_damaged_run_is_one_line_of_list(outputs: Path, tmp_path: Path) -> Non
     ("words", "said"),
     [
         (["list", "modles"], "list modles: no such list, did you mean models?; there are models, datasets, "),
-        (["list", "seeds=3"], "list seeds=3: not possible; list takes outputs_dir=FOLDER only"),
-        (["show"], "show takes one run: python -m fairall show RUN"),
+        (["list", "seeds=3"], "seeds=3: not possible here; outputs_dir=FOLDER says where runs are"),
         (["show", ""], "an empty name is no run: give its folder or the beginning of its id"),
         (["show", "abc"], "abc: no such run, neither a folder nor an id in outputs/runs"),
         (["show", "."], "not the folder of a run, which is outputs/runs/METHOD/DATASET/ID"),
-        (["completion"], "completion takes a shell, bash or zsh"),
         (["completion", "fish"], "completion takes a shell, bash or zsh"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -360,7 +358,7 @@ def test_version_is_fairalls(tmp_path: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, f"fairall {__version__}\n")
 
 
-COMMANDS = ["fairall", "fairall.data", "fairall.report", "fairall.tuning", "fairall.tracking sync"]
+COMMANDS = ["fairall", "fairall data", "fairall list", "fairall tune", "fairall mlflow sync"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -377,10 +375,9 @@ def test_a_deleted_working_folder_is_one_line(command: str, tmp_path: Path) -> N
 
 
 def test_a_terminal_without_the_characters_gets_ascii(quick: Path) -> None:
-    one = ["model=fairlog", "dataset=credit"]
-    for module, words in (("fairall", QUICK), ("fairall", ["--help"]), ("fairall.data", []),
-                          ("fairall.report", one), ("fairall.tuning", [])):  # fmt: skip
-        ended = typed(*words, cwd=quick, module=module, encoding="ascii")
+    run = run_folder(quick / "outputs").name
+    for words in (QUICK, ["--help"], ["data"], ["show", run], ["list"], ["tune"]):
+        ended = typed(*words, cwd=quick, encoding="ascii")
         assert (ended.returncode, ended.stderr) == (0, "")
         assert "?" not in ended.stdout
         if words == QUICK:
@@ -445,7 +442,7 @@ def test_help_lists_groups_keys_and_no_schemas(tmp_path: Path) -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = "sys.argv += ['--help']\nfrom fairall.main import cli; cli()"
+    code = "sys.argv += ['--help']\nfrom fairall.__main__ import main; main()"
     assert imported(code, *HEAVY, "aif360")[1] == []
 
 

@@ -1,6 +1,4 @@
-import doctest
 import warnings
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -9,20 +7,33 @@ import torch
 from sklearn.metrics import precision_score, recall_score
 
 from fairall import metrics
-from fairall.report import figures, statistics
-from fairall.results import table, time_left
 
 
-def test_utility_and_dpu_by_hand() -> None:
+def test_utility_dpu_and_sizes_by_hand() -> None:
     propensity = torch.tensor([[1.0, 0.5, 0.0, 0.5]])
     label, s = torch.tensor([1.0, 0.0, 1.0, 1.0]), torch.tensor([1.0, 1.0, -1.0, -1.0])
     assert metrics.utility(propensity, label, 0.4).item() == pytest.approx((0.6 - 0.2 + 0 + 0.3) / 4)
     assert metrics.dpu(propensity, s).item() == pytest.approx(0.75 - 0.25)
     assert metrics.cfu(propensity, 1 - propensity).item() == pytest.approx((1 + 0 + 1 + 0) / 4)
+    weight = torch.tensor([2.0, 4.0, 0.0, 2.0])
+    weighted = metrics.utility(propensity, label, 0.4, weight).item()
+    assert weighted == pytest.approx((2 * 0.6 - 4 * 0.2 + 2 * 0.3) / 8)
+    for weights, size in (([3.0, 3.0, 0.0, 3.0], 3.0), ([1.0, 3.0], 16 / 10), ([0.0] * 3, 0.0)):
+        assert metrics.effective_sample_size(np.array(weights)) == pytest.approx(size)
 
 
-def test_dpu_without_a_group_is_nan() -> None:
+def test_groups_that_are_absent() -> None:
     assert metrics.dpu(torch.ones(1, 3), torch.ones(3)).isnan().all()
+    accepted = torch.tensor([[[1, 0]], [[1, 1]], [[1, 0]]], dtype=torch.bool)
+    s = torch.tensor([[[1.0, 1.0]], [[1.0, -1.0]], [[1.0, -1.0]]])
+    assert metrics.effective_dpu(accepted, s)[0].isnan().all()
+    assert metrics.effective_dpu(accepted, s)[1:, 0].tolist() == pytest.approx([0.0, 0.5])
+    accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
+    s = torch.tensor([[[1.0, 1.0, -1.0, -1.0]], [[-1.0, -1.0, -1.0, -1.0]]])
+    advantaged = metrics.acceptance_rate_advantaged(accepted, s)
+    assert advantaged[0].item() == 1.0
+    assert metrics.acceptance_rate_disadvantaged(accepted, s)[:, 0].tolist() == [0.0, 0.75]
+    assert advantaged[1].isnan().all()
 
 
 def test_dpu_agrees_with_aif360_on_the_same_decisions() -> None:
@@ -61,10 +72,7 @@ def test_measures_by_group_agree_with_aif360_and_sklearn(weighted: bool) -> None
     weight = generator.choice([0.0, 1.0, 2.5], 500) if weighted else np.ones(500)
     frame = pd.DataFrame({"s": s, "label": label, "weight": weight})
     people = BinaryLabelDataset(
-        df=frame,
-        label_names=["label"],
-        protected_attribute_names=["s"],
-        instance_weights_name="weight",
+        df=frame, label_names=["label"], protected_attribute_names=["s"], instance_weights_name="weight"
     )
     decided = people.copy()
     decided.labels = accepted.reshape(-1, 1)
@@ -115,15 +123,6 @@ def test_labels_that_are_unknown_do_not_count() -> None:
     assert metrics.equal_opportunity(propensity, (s > 0).float(), s).isnan().all()
 
 
-@pytest.mark.parametrize(
-    "module", [metrics, figures, statistics, table, time_left], ids=lambda it: it.__name__
-)
-def test_doctests(module: ModuleType) -> None:
-    failed, tried = doctest.testmod(module)
-    assert failed == 0
-    assert tried > (len(metrics.STANDARD) if module is metrics else 0)
-
-
 def test_effective_measures_by_hand() -> None:
     # Two steps, one seed, four applicants.
     accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
@@ -135,23 +134,6 @@ def test_effective_measures_by_hand() -> None:
     assert dpu[:, 0].tolist() == pytest.approx([1.0, (1.0 + 1 / 3) / 2])
     pooled = metrics.effective_dpu_pooled(accepted, s)
     assert pooled[:, 0].tolist() == pytest.approx([1.0, 1.0 - 2 / 5])
-
-
-def test_acceptance_by_group_by_hand() -> None:
-    accepted = torch.tensor([[[1, 1, 0, 0]], [[1, 0, 1, 1]]], dtype=torch.bool)
-    s = torch.tensor([[[1.0, 1.0, -1.0, -1.0]], [[-1.0, -1.0, -1.0, -1.0]]])
-    advantaged = metrics.acceptance_rate_advantaged(accepted, s)
-    other = metrics.acceptance_rate_disadvantaged(accepted, s)
-    assert advantaged[0].item() == 1.0
-    assert other[:, 0].tolist() == [0.0, 0.75]
-    assert advantaged[1].isnan().all()
-
-
-def test_a_step_without_a_group_is_left_out_of_effective_dpu() -> None:
-    accepted = torch.tensor([[[1, 0]], [[1, 1]], [[1, 0]]], dtype=torch.bool)
-    s = torch.tensor([[[1.0, 1.0]], [[1.0, -1.0]], [[1.0, -1.0]]])
-    assert metrics.effective_dpu(accepted, s)[0].isnan().all()
-    assert metrics.effective_dpu(accepted, s)[1:, 0].tolist() == pytest.approx([0.0, 0.5])
 
 
 def test_effective_dpu_has_a_noise_floor_and_the_pooled_one_has_not() -> None:
@@ -168,21 +150,7 @@ def test_temporal_measures_use_both_ends_and_n_minus_1() -> None:
     assert metrics.temporal_variation(series, (1, 3)).item() == pytest.approx(np.sqrt((4 + 1 + 9) / 2))
 
 
-def test_weighted_utility_by_hand() -> None:
-    propensity = torch.tensor([[1.0, 0.5, 0.3, 0.5]])
-    label, weight = torch.tensor([1.0, 0.0, 0.0, 1.0]), torch.tensor([2.0, 4.0, 0.0, 2.0])
-    utility = metrics.utility(propensity, label, 0.4, weight).item()
-    assert utility == pytest.approx((2 * 0.6 - 4 * 0.2 + 2 * 0.3) / 8)
-    alike = metrics.utility(propensity, label, 0.4, torch.full((4,), 3.0))
-    assert alike.item() == pytest.approx(metrics.utility(propensity, label, 0.4).item())
-
-
-def test_effective_sample_size() -> None:
-    assert metrics.effective_sample_size(np.array([3.0, 3.0, 0.0, 3.0])) == pytest.approx(3.0)
-    assert metrics.effective_sample_size(np.array([1.0, 3.0])) == pytest.approx(16 / 10)
-    assert metrics.effective_sample_size(np.zeros(3)) == 0.0
-
-
+@pytest.mark.whole
 @pytest.mark.parametrize("selective", [False, True])
 def test_the_standard_error_of_the_utility_is_its_spread_over_samples(selective: bool) -> None:
     generator = torch.Generator().manual_seed(3)
@@ -208,8 +176,11 @@ def test_spread_over_seeds() -> None:
     cut = metrics.Spread.over_seeds(np.array([0.5, 1.5, 2.5, 3.5]), bounds=(0.0, 3.0))
     assert cut is not None
     assert cut.interval == (0.0, 3.0)
+    assert metrics.Spread.over_seeds(np.array([2.0])) == metrics.Spread(2.0, None, None)
+    assert metrics.Spread.over_seeds(np.array([1.0, np.nan])) is None
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("n_seeds", [2, 3, 5, 10, 50])
 def test_intervals_cover_the_mean_as_often_as_they_say(n_seeds: int) -> None:
     generator, covered = np.random.default_rng(n_seeds), 0
@@ -219,9 +190,3 @@ def test_intervals_cover_the_mean_as_often_as_they_say(n_seeds: int) -> None:
         assert spread.interval is not None
         covered += spread.interval[0] <= 3.0 <= spread.interval[1]
     assert 0.93 < covered / 4000 < 0.97
-
-
-def test_spread_of_one_seed_or_of_nothing() -> None:
-    alone = metrics.Spread.over_seeds(np.array([2.0]))
-    assert alone == metrics.Spread(2.0, None, None)
-    assert metrics.Spread.over_seeds(np.array([1.0, np.nan])) is None

@@ -1,5 +1,6 @@
 """The wheel: what it carries, and every command from an installation of it, outside the checkout."""
 
+import json
 import os
 import re
 import shutil
@@ -15,11 +16,13 @@ import yaml
 from packaging.specifiers import SpecifierSet
 
 import fairall
+from fairall.cli.parser import COMMANDS
 from fairall.config.paths import configuration_root, sweeps_folder
+
+pytestmark = pytest.mark.whole
 
 CHECKOUT = Path(__file__).parents[1]
 RUN = ["preset=quick", "seeds=1", "schedule.warm_up_epochs=2", "tracking.enabled=false"]
-SUB_COMMANDS = ["data", "decide", "report", "tracking", "tuning"]
 OLDEST = "3.11.0"  # Python that setup.cfg admits
 Typed = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -92,17 +95,19 @@ def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:
     assert Path(told.strip()).is_relative_to(installed)
 
 
-@pytest.mark.parametrize("module", ["fairall", *(f"fairall.{name}" for name in SUB_COMMANDS)])
-def test_help(module: str, typed: Typed) -> None:
-    assert f"python -m {module}" in typed(sys.executable, "-m", module, "--help").stdout
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command: str, typed: Typed) -> None:
+    said = typed(sys.executable, "-m", "fairall", *command.split(), "--help").stdout
+    assert f"python -m fairall {command}" in said
 
 
-def test_a_run_a_report_and_a_sweep(typed: Typed, installed: Path) -> None:
+def test_a_run_a_comparison_and_a_sweep(typed: Typed, installed: Path) -> None:
     command, words = str(installed / "bin" / "fairall"), ["dataset=credit", *RUN]
     assert "Results: outputs/runs/fairlog/credit/" in typed(command, *words, "model=fairlog").stdout
-    report = typed(sys.executable, "-m", "fairall.report", *words, "model=fairlog").stdout
-    assert report.startswith("1 of the 4 runs")
-    sweep = [command, "--multirun", "sweeps=fairlog", "hydra.sweeper.n_trials=1", *words]
+    typed(command, "run", *words, "model=greedy")
+    runs = [run["path"] for run in json.loads(typed(command, "list", "runs", "--json").stdout)["runs"]]
+    assert "comparison_quick/index.html" in typed(command, "compare", *runs).stdout
+    sweep = [command, "tune", "fairlog", "hydra.sweeper.n_trials=1", *words]
     assert "fairlog_credit" in typed(*sweep).stdout
 
 
@@ -111,11 +116,6 @@ def test_list_and_completion(typed: Typed, installed: Path) -> None:
     assert "Any command in seconds" in typed(command, "list", "presets").stdout
     for shell in ("bash", "zsh"):
         assert "_fairall()" in typed(command, "completion", shell).stdout
-
-
-def test_plan_of_the_paper(typed: Typed) -> None:
-    words = ["reproduce", "tables", "--dry-run", "dataset=credit"]
-    assert "20 runs: " in typed(sys.executable, "-m", "fairall.report", *words).stdout
 
 
 def test_citation_and_changelog_have_the_version() -> None:

@@ -134,12 +134,8 @@ def test_a_probability_depends_on_the_person_alone(name: str, loans: list[str]) 
     np.testing.assert_allclose(alone, expected, atol=1e-6)
 
 
-def test_nobody_is_decided_on(policy: Policy, people: pd.DataFrame) -> None:
-    assert policy.propensity(people.head(0)).shape == (2, 0)
-
-
 def test_a_saved_policy_keeps_its_points(saved: Path, loans: list[str], people: pd.DataFrame) -> None:
-    policy = Policy.load(saved)
+    policy = Policy.load(str(saved))
     assert policy.points.shape == (2, 4, POINTS)
     assert not torch.equal(*policy.points), "errors of seeds are independent"
     np.testing.assert_array_equal(built(*loans)[0].propensity(people), policy.propensity(people))
@@ -147,6 +143,7 @@ def test_a_saved_policy_keeps_its_points(saved: Path, loans: list[str], people: 
     assert (other.propensity(people) != policy.propensity(people)).any(), "the points are those of the folder"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("size", [2, 12, 20])
 @pytest.mark.parametrize("gain", [1.0, 2.0])
 def test_points_are_as_good_as_very_many_draws(size: int, gain: float, credit: PreparedData) -> None:
@@ -236,7 +233,7 @@ def test_other_spellings_are_the_same_people(
     np.testing.assert_array_equal(policy.propensity(spelt, strict=True), expected)
 
 
-def test_types_of_columns_do_not_matter(policy: Policy, people: pd.DataFrame) -> None:
+def test_types_of_columns_do_not_matter_and_values_do(policy: Policy, people: pd.DataFrame) -> None:
     expected = policy.propensity(people)
     for other in (
         people.astype(str),
@@ -245,37 +242,37 @@ def test_types_of_columns_do_not_matter(policy: Policy, people: pd.DataFrame) ->
         people.astype(object),
     ):
         np.testing.assert_array_equal(policy.propensity(other), expected)
-
-
-def test_a_value_matters(policy: Policy, people: pd.DataFrame) -> None:
-    expected = policy.propensity(people)
     for change in ({"owner": True}, {"town": "York"}, {"rooms": 3}, {"income": 40.0}, {"children": 4}):
         assert (policy.propensity(people.assign(**change)) != expected).any()
+    assert policy.propensity(people.head(0)).shape == (2, 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        policy.propensity(people, strict=True)
 
 
 @pytest.mark.parametrize(
     ("name", "values", "expected"),
     [
-        ("owner", "maybe", ["'owner'", "12 of 12", "'maybe'", "one of False, True"]),
-        ("owner", [True] * 11 + [2], ["'owner'", "1 of 12", "'2'", "one of False, True"]),
-        ("town", "Paris", ["'town'", "12 of 12", "'Paris'", "one of Bath, Hull, York"]),
-        ("rooms", 0.5, ["'rooms'", "'0.5'", "one of 1, 2, 3"]),
-        ("children", -1, ["'children', row 1", "-1", "whole number from 0"]),
-        ("children", [1] * 11 + [1.5], ["'children', row 12", "1.5", "whole number from 0"]),
-        ("children", "two", ["'children', row 1", "'two'", "finite number"]),
-        ("income", np.inf, ["'income', row 1", "inf", "finite number"]),
-        ("income", pd.Timestamp("2020-01-01"), ["'income', row 1", "finite number"]),
-        ("town", [["York"]] * 12, ["'town'", "numbers or texts"]),
-        ("sex", "x", ["'sex'", "12 of 12", "'x'", "male (S = +1), female (S = −1)"]),
-        ("sex", ["male"] * 11 + [None], ["'sex'", "1 of 12", "no value"]),
-        ("s", 0, ["'s'", "'0'", "−1 or +1"]),
+        ("owner", "maybe", "'owner'|12 of 12|'maybe'|False, True"),
+        ("owner", [True] * 11 + [2], "'owner'|1 of 12|'2'|False, True"),
+        ("town", "Paris", "'town'|12 of 12|'Paris'|Bath, Hull, York"),
+        ("rooms", 0.5, "'rooms'|'0.5'|1, 2, 3"),
+        ("children", -1, "'children', row 1|-1"),
+        ("children", [1] * 11 + [1.5], "'children', row 12|1.5"),
+        ("children", "two", "'children', row 1|'two'"),
+        ("income", np.inf, "'income', row 1|inf"),
+        ("income", pd.Timestamp("2020-01-01"), "'income', row 1"),
+        ("town", [["York"]] * 12, "'town'"),
+        ("sex", "x", "'sex'|12 of 12|'x'|male (S = +1), female (S = −1)"),
+        ("sex", ["male"] * 11 + [None], "'sex'|1 of 12"),
+        ("s", 0, "'s'|'0'|−1 or +1"),
     ],
 )
 def test_what_cannot_be_is_one_line(
-    name: str, values: Any, expected: list[str], policy: Policy, people: pd.DataFrame
+    name: str, values: Any, expected: str, policy: Policy, people: pd.DataFrame
 ) -> None:
     message = refusal(policy, people.assign(**{name: values}))
-    assert [part for part in expected if part not in message] == []
+    assert [part for part in expected.split("|") if part not in message] == []
 
 
 def test_columns_that_are_not_there(policy: Policy, people: pd.DataFrame) -> None:
@@ -370,10 +367,6 @@ def test_the_example_is_somebody_whom_the_policy_takes(policy: Policy, credit: P
 # The folder
 
 
-def test_a_folder_may_be_a_text(saved: Path, policy: Policy, people: pd.DataFrame) -> None:
-    np.testing.assert_array_equal(Policy.load(str(saved)).propensity(people), policy.propensity(people))
-
-
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-10])
 
@@ -397,14 +390,11 @@ def test_a_damaged_folder_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_sums_are_those_of_the_command_line(saved: Path) -> None:
+def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path) -> None:
     *lines, last = (saved / SUMS).read_text().splitlines()
     assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.safetensors"]
     assert last.startswith("# 3 files; ")
-
-
-def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(FairAllError, match="is not a folder"):
+    with pytest.raises(FairAllError, match="is no folder"):
         Policy.load(tmp_path / "nowhere")
     with pytest.raises(FairAllError, match=r"is not a policy: .*config\.yaml is missing"):
         Policy.load(tmp_path)
@@ -414,11 +404,17 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
     whole = (folder / SUMS).read_text()
     for kept in (whole.splitlines(keepends=True)[0], ""):
         (folder / SUMS).write_text(kept)
-        with pytest.raises(FairAllError, match=r"SUMS is damaged, or of an earlier version of fairall; run"):
+        with pytest.raises(FairAllError, match="SUMS is damaged"):
             Policy.load(folder)
     (folder / SUMS).unlink()
-    with pytest.raises(FairAllError, match=r"another version of fairall saved the policy.*run it anew"):
+    with pytest.raises(FairAllError, match="another version of fairall saved the policy"):
         Policy.load(folder)
+    plain = json.loads((folder / "features.json").read_text())
+    assert plain["fairall"] == fairall.__version__
+    (folder / "features.json").write_text(json.dumps(plain | {"format": 99, "fairall": "9.1"}))
+    versions = rf"another version of fairall \(9\.1; this is {re.escape(fairall.__version__)}\)"
+    with pytest.raises(FairAllError, match=versions):
+        Policy.load(summed(folder))
 
 
 def summed(folder: Path) -> Path:
@@ -434,6 +430,9 @@ def refused_folder(folder: Path) -> str:
     return str(caught.value)
 
 
+TARGET = "fairall.models.fairall.FairAll"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
@@ -442,29 +441,17 @@ def refused_folder(folder: Path) -> str:
             "outputs_dir: ${oc.env:SECRET_OF_THE_TEST}",
             "outputs_dir is an interpolation",
         ),
-        ("seeds: 2", "seeds: 100000000", "seeds=100000000 is not possible: it must be from 1 to 10000"),
-        ("seeds: 2", "seeds: 10000", "weights.safetensors holds 2 seeds, and config.yaml says seeds=10000"),
+        ("seeds: 2", "seeds: 100000000", "seeds=100000000 is not possible"),
+        ("seeds: 2", "seeds: 10000", "config.yaml says seeds=10000"),
         ("cost:\n  value: 0.5", "cost:\n  value: -3", "cost.value=-3"),
-        ("latent_size: 4", "latent_size: 100000000", "describes larger nets than weights.safetensors holds"),
-        ("latent_size: 4", "latent_size: 3", "does not fit fairall.models.fairall.FairAll"),
+        ("latent_size: 4", "latent_size: 100000000", "larger nets than weights.safetensors"),
+        ("latent_size: 4", "latent_size: 3", f"does not fit {TARGET}"),
         ("latent_size: 4", "latent_size: four", "model.latent_size: Value 'four'"),
-        (
-            "latent_size: 4",
-            "latent_sizes: 4",
-            "model.latent_sizes: no such key, did you mean",
-        ),
+        ("latent_size: 4", "latent_sizes: 4", "model.latent_sizes: no such key, did you mean"),
         ("world: {}", "world: 3", "config.yaml: world: "),
-        (
-            "fairall.models.fairall.FairAll",
-            "fairall.__main__.FairAll",
-            "config.yaml: model._target_=fairall.__main__.FairAll: ",
-        ),
-        (
-            "fairall.models.fairall.FairAll",
-            "os.path.join",
-            "model._target_=os.path.join: not a",
-        ),
-        ("fairall.models.fairall.FairAll", "antigravity.Fly", "--trust antigravity, or load_policy"),
+        (TARGET, "fairall.__main__.FairAll", "config.yaml: model._target_=fairall.__main__.FairAll: "),
+        (TARGET, "os.path.join", "model._target_=os.path.join: not a"),
+        (TARGET, "antigravity.Fly", "--trust antigravity"),
     ],
 )
 def test_a_configuration_that_no_run_has_is_refused(
@@ -481,54 +468,59 @@ def test_a_configuration_that_no_run_has_is_refused(
     assert "antigravity" not in sys.modules
 
 
+FEATURES: list[tuple[int, str, Any, str]] = [  # of which feature, what, and what its refusal tells
+    (0, "scale", 0, "scale"),
+    (0, "scale", 10**400, "1000"),
+    (0, "mean", None, "null"),
+    (0, "lowest", 1e9, "lowest"),
+    (0, "lowest", None, "null"),
+    (1, "lowest", -1, "lowest"),
+    (0, "name", 7, "7"),
+    (0, "kind", "word", "'word'"),
+    (0, "kind", [], "[]"),
+    (0, "codes", [1.0], "'income'"),
+    (3, "codes", [2.0, 1.0], "'town'"),
+    (3, "codes", [1.0, 2.0], "'town'"),
+    (3, "levels", ["a", "a", "b"], "'town'"),
+    (3, "fill", 99, "'town'"),
+    (3, "missing", [1], "1"),
+    (3, "lowest", 1, "lowest"),
+    (3, "levels", None, ""),
+]
+
+
 @pytest.mark.parametrize(
     ("keys", "value", "told"),
     [
-        ((0, "scale"), 0, "features.0 is not possible: its scale must be positive"),
-        ((0, "scale"), 10**400, "features.0 is not possible: 1000"),
-        ((0, "mean"), None, "features.0 is not possible: null is not a finite number"),
-        (
-            (0, "lowest"),
-            1e9,
-            "features.0 is not possible: its lowest value, 1000000000.0, is above its highest",
+        *(
+            (("features", i, name), value, (f"features.{i} is not possible", told))
+            for i, name, value, told in FEATURES
         ),
-        ((0, "lowest"), None, "features.0 is not possible: null is not a finite number"),
-        ((1, "lowest"), -1, "features.1 is not possible: its lowest value, -1.0, is not a count"),
-        ((1, "name"), "income", "5 features, of which more than one is named 'income'"),
-        ((0, "name"), "s", "column 's' cannot be a feature"),
-        ((0, "name"), 7, "features.0 is not possible: 7 is no text"),
-        ((0, "kind"), "word", "features.0 is not possible: 'word' is not a valid Kind"),
-        ((0, "kind"), [], "features.0 is not possible: [] is not a valid Kind"),
-        ((0, "codes"), [1.0], "features.0 is not possible: feature 'income' is real, which takes no codes"),
-        ((3, "codes"), [2.0, 1.0], "features.3 is not possible: feature 'town' has codes that do not ascend"),
-        ((3, "codes"), [1.0, 2.0], "features.3 is not possible: feature 'town' needs a text for each code"),
-        ((3, "levels"), ["a", "a", "b"], "features.3 is not possible: feature 'town' needs a text for each"),
-        ((3, "fill"), 99, "features.3 is not possible: feature 'town' has a fill that is none of its codes"),
-        ((3, "missing"), [1], "features.3 is not possible: 1 is no text"),
-        ((3, "lowest"), 1, "features.3 is not possible: it is categorical, which has no lowest"),
-        ((3, "levels"), None, "features.3 is not possible"),
-        ((), [], "features must be a list with at least one feature"),
-        ((0,), 3, "features.0 is not possible"),
-        ((0,), {}, "features.0 is not possible: it lacks 'levels'"),
-        (("sensitive", "column"), None, "sensitive is not possible: null is no text"),
-        (("sensitive", "advantaged"), [], "both groups need values"),
-        (("sensitive", "advantaged"), ["female"], "no value can be of both"),
-        (("sensitive",), 3, "sensitive is not possible"),
-        (("format",), 3, "another version of fairall"),
+        (("features", 1, "name"), "income", ("5 features", "'income'")),
+        (("features", 0, "name"), "s", ("column 's'",)),
+        (("features",), [], ("features must be",)),
+        (("features", 0), 3, ("features.0 is not possible",)),
+        (("features", 0), {}, ("features.0 is not possible", "'levels'")),
+        (("sensitive", "column"), None, ("sensitive is not possible", "null")),
+        (("sensitive", "advantaged"), [], ("both groups",)),
+        (("sensitive", "advantaged"), ["female"], ("both",)),
+        (("sensitive",), 3, ("sensitive is not possible",)),
+        (("format",), 3, ("another version of fairall",)),
     ],
 )
 def test_features_that_no_run_has_are_refused(
-    keys: tuple[Any, ...], value: Any, told: str, saved: Path, tmp_path: Path
+    keys: tuple[Any, ...], value: Any, told: tuple[str, ...], saved: Path, tmp_path: Path
 ) -> None:
     folder = shutil.copytree(saved, tmp_path / "policy")
     plain = json.loads((folder / "features.json").read_text())
-    *parents, key = keys if keys and isinstance(keys[0], str) else ("features", *keys)
+    *parents, key = keys
     node = plain
     for parent in parents:
         node = node[parent]
     node[key] = value
     (folder / "features.json").write_text(json.dumps(plain))
-    assert told in refused_folder(folder)
+    message = refused_folder(folder)
+    assert [part for part in told if part not in message] == []
 
 
 @pytest.mark.parametrize("content", ["", "[", "[" * 100_000, "{}", "9" * 10_000])
@@ -594,22 +586,3 @@ def test_a_method_of_ones_own_is_imported_only_where_it_is_named(
     assert load_policy(folder).seeds == policy.seeds  # imported by now
     for name in ("own_room.own_method", "own_room"):
         del sys.modules[name]
-
-
-def test_a_policy_says_which_version_saved_it(saved: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(saved, tmp_path / "policy")
-    plain = json.loads((folder / "features.json").read_text())
-    assert plain["fairall"] == fairall.__version__
-    (folder / "features.json").write_text(json.dumps(plain | {"format": 99, "fairall": "9.1"}))
-    summed(folder)
-    this = re.escape(fairall.__version__)
-    with pytest.raises(
-        FairAllError, match=rf"another version of fairall \(9\.1; this is {this}\); run it anew"
-    ):
-        Policy.load(folder)
-
-
-def test_no_warning_where_there_is_nothing_to_warn_of(policy: Policy, people: pd.DataFrame) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        policy.propensity(people, strict=True)

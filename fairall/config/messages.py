@@ -22,8 +22,7 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from fairall.config.choices import MAIN, choices_of_groups, configuration_keys
-from fairall.config.completion import COMMANDS
+from fairall.config.choices import MAIN, VERBS, choices_of_groups, configuration_keys
 from fairall.config.words import closest, nearest, nearest_key, respelt
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
@@ -36,7 +35,6 @@ IN_FILE = re.compile(r"In '([^']*)': \w+ raised while composing config")
 SEVERAL = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^']*)'")
 CHOICES = re.compile(r"expected one of \[(.*)\]")  # OmegaConf on a value that an Enum does not have
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
-MODULES = ("data", "decide", "evaluate", "report", "tracking", "tuning")  # as python -m fairall.data
 
 
 def exit_code(work: Callable[[], int], overrides: Sequence[str]) -> int:
@@ -143,8 +141,7 @@ def _meant(error: OverrideParseException) -> str:
     for group, names in reversed(choices_of_groups().items()):
         word_of = "--multirun sweeps" if group == "sweeps" else group
         known |= {group: f"{word_of}=CHOICE"} | {name: f"{word_of}={name}" for name in names}
-    known |= {name: f"python -m fairall.{name}" for name in MODULES}
-    known |= {name: f"python -m fairall {name}" for name in COMMANDS}
+    known |= {verb: f"python -m fairall {verb}" for verb in VERBS}
     found = [known[name] for name in closest(word, known)]
     hint = f"did you mean {' or '.join(found)}?" if found else "it is not KEY=VALUE, without spaces"
     return f"{hint}; `python -m fairall list` lists all names"

@@ -21,7 +21,6 @@ from fairall.config.checks import (
     one_of,
     open_unit,
     plain_name,
-    positive,
 )
 from fairall.runtime.credentials import hidden
 
@@ -200,10 +199,8 @@ class TrackingConfig:
 class SweepConfig:
     """Keys of a sweep beside those of `hydra.sweeper` (docs/sweeps.md)."""
 
-    trial: str = MISSING
-    attempts: int = at_least(1)
-    retry_failed: bool = MISSING
-    grace_seconds: float = positive()
+    name: str | None = MISSING
+    trial: str | None = MISSING
     grid: dict[str, Any] = field(default_factory=dict)
 
 

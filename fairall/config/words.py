@@ -1,4 +1,7 @@
-"""Words of the command line: quoted for Hydra and for a shell, and compared with known names."""
+"""Words of the command line: quoted for Hydra and for a shell, and compared with known names.
+
+Hydra is imported where it has to read a word: completion and `list` need the rest of this module.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,11 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString
-from hydra.errors import HydraException
-
 SHORTEST = 3  # letters of an abbreviation
+UNREADABLE = object()
 PLAIN = re.compile(r"(?!(?:null|true|false|nan|inf)$)[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
+# A path that needs no quotation marks.
+PATH = re.compile(r"(?!(?:null|true|false|nan|inf)$)[./]*[a-z_][\w./-]*", re.IGNORECASE | re.ASCII)
 # What Hydra takes for a word's value without quotation marks, and the parts of its lists and mappings.
 READABLE = re.compile(r"[\w\s.+/\\$%*@?|-]*|'.*'|\".*\"", re.ASCII)
 PART = re.compile(r"[^\[\]{}:,\s](?:[^\[\]{}:,]*[^\[\]{}:,\s])?")
@@ -37,11 +39,8 @@ def typed_entry(key: str, name: str, value: str) -> str:
     """
     escaped = re.sub(r"([\\()\[\]{}:=,])", r"\\\1", name)
     word = f"{key}={{{escaped}: {value}}}"
-    try:
-        if OverridesParser.create().parse_override(word).value() == {name: value}:
-            return shlex.quote(word)
-    except HydraException:
-        pass
+    if _read(word) == {name: value}:
+        return shlex.quote(word)
     in_yaml = name.replace("'", "''")
     *_, node = key.rpartition(".")
     return f"in the YAML file of the data set {node}: {{'{in_yaml}': {value}}}"
@@ -56,6 +55,8 @@ def quoted(text: str) -> str:
     """A text as Hydra reads it on a command line, in quotation marks if needed."""
     if PLAIN.fullmatch(text):
         return text
+    from hydra.core.override_parser.types import Quote, QuotedString
+
     return QuotedString(literal(text), Quote.double).with_quotes()
 
 
@@ -65,11 +66,18 @@ def respelt(word: str) -> str | None:
     value = str(Path(value).expanduser()) if value.startswith("~") else value
     parts = PART if value[:1] in ("[", "{") else re.compile(".+")
     meant = parts.sub(lambda part: part[0] if READABLE.fullmatch(part[0]) else quoted(part[0]), value)
+    return None if _read(f"{key}={meant}") is UNREADABLE else shlex.quote(f"{key}={meant}")
+
+
+def _read(word: str) -> object:
+    """The value of `KEY=VALUE` as Hydra reads it, or `UNREADABLE`."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
     try:
-        OverridesParser.create().parse_override(f"{key}={meant}")
+        return OverridesParser.create().parse_override(word).value()
     except HydraException:
-        return None
-    return shlex.quote(f"{key}={meant}")
+        return UNREADABLE
 
 
 def closest(name: str, names: Iterable[str]) -> list[str]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairall.data.people_reader import Findings, PeopleReader
 from fairall.decide.rules import Rule
 from fairall.decide.tables import Part, Table
+from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import ProgressCallback
-from fairall.policy import Policy
+from fairall.policy import ENSEMBLES, Policy
+from fairall.results.table import print_frame
 from fairall.results.terminal import Display
-from fairall.storage.files import unnamed
+from fairall.storage.files import unnamed, why_no_file
 
 COLUMNS = ("probability", "spread", "decision", "propensity")
 
@@ -26,6 +31,9 @@ class Decided:
     """What was decided.
 
     Attributes:
+        policy: that decided, and
+        which: of its seeds.
+        rule: from probabilities to decisions.
         people: number of people by s.
         accepted: number of the accepted by s.
         warnings: about the whole table.
@@ -34,6 +42,9 @@ class Decided:
         largest_spread: over people.
     """
 
+    policy: Policy
+    which: str
+    rule: Rule
     people: Counter[float] = field(default_factory=Counter)
     accepted: Counter[float] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
@@ -47,6 +58,48 @@ class Decided:
         self.accepted.update(s[accepted].tolist())
         self.total_spread += float(spread.sum())
         self.largest_spread = max(self.largest_spread, float(spread.max()))
+
+    def groups(self) -> pd.DataFrame:
+        """Number of people and of the accepted, a row for everybody and for each group."""
+        rows = {"all": (self.people.total(), self.accepted.total())}
+        for s in (1.0, -1.0):
+            rows[self.policy.reader.group_name(s)] = self.people[s], self.accepted[s]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["people", "accepted"])
+
+    def to_plain(self) -> dict[str, Any]:
+        """Everything as JSON allows it."""
+        n, spread = self.people.total(), not math.isnan(self.total_spread)
+        return {
+            "method": self.policy.learner.config.name,
+            "policy": self.which,
+            "seeds": len(self.policy.deciding(self.which)),
+            "diverged_seeds": self.policy.diverged,
+            "rule": self.rule.told(n),
+            "groups": self.groups().to_dict("index"),
+            "mean_spread": self.total_spread / n if spread else None,
+            "largest_spread": self.largest_spread if spread else None,
+            "notes": self.notes,
+            "warnings": self.warnings,
+        }
+
+    def show(self, run: str) -> None:
+        """Print everything; `run` names the run of the policy."""
+        plain = self.to_plain()
+        seeds = f" of {count(plain['seeds'], 'seed')}" if self.which in ENSEMBLES else ""
+        print(f"Policy: {plain['method']} {run}, {self.which}{seeds}")
+        if self.policy.diverged:
+            print(f"Left out, since they have diverged: seeds {', '.join(map(str, self.policy.diverged))}")
+        print(f"Rule: {plain['rule']}")
+        groups = self.groups()
+        share = 100 * groups["accepted"] / groups["people"]
+        print_frame(groups.astype(str).assign(share=[f"{one:.1f} %" * (one == one) for one in share]))
+        if plain["mean_spread"] is not None:
+            largest = f"at most {self.largest_spread:.3f}"
+            print(f"Spread over seeds: {plain['mean_spread']:.3f} on average, {largest}")
+        for note in self.notes:
+            print(f"Note: {note}")
+        for warning in self.warnings:
+            print(f"Warning: {warning}")
 
 
 def decide(
@@ -74,11 +127,20 @@ def decide(
         strict: see `Policy.propensity`.
 
     Raises:
-        FairAllError: if the table cannot be read, holds invalid values or is changed meanwhile, or the
-            policy has diverged.
+        FairAllError: if the table cannot be read, holds invalid values or is changed meanwhile, the policy
+            has diverged, or `out` is the table itself or cannot be a file.
     """
-    decided = Decided()
-    with unnamed(out) as file, table.unchanged():
+    policy.deciding(which)
+    wrong = why_no_file(out) if out.exists() else None
+    if not out.parent.is_dir():
+        raise FairAllError(f"-o {out}: there is no folder {out.parent}")
+    if wrong:
+        raise FairAllError(f"-o {out}: {wrong}; give the file to write")
+    if out.exists() and out.samefile(table.path):
+        raise FairAllError(f"-o {out}: is the table of people itself; give another file")
+    decided = Decided(policy, which, rule)
+    # Through a symbolic link, which stays.
+    with unnamed(out.resolve()) as file, table.unchanged():
         findings, n_parts = findings_in(table, policy.reader)
         decided.warnings = policy.reader.doubts(findings, strict=strict)
         rule.check(findings.n_rows)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from fairall.config.stored import undownloaded
@@ -20,14 +24,19 @@ from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
+from fairall.decide.deciding import findings_in
 from fairall.decide.tables import Table
 from fairall.errors import FairAllError, count
 from fairall.policy import Policy
+from fairall.results.figures import BLUE, GREY, ORANGE, STYLE, principal, save_figure, set_title
+from fairall.results.table import print_frame
+from fairall.storage.files import atomic, tidied, why_no_file
 
 BACKGROUND = 100  # people whose values stand in for those of the person
 OTHERS = 1000  # people whom the person is ranked among
-WIDTH = 100  # characters of a line
 ORDERS = 10  # random orders of the features, each forward and backward
+MOST_BARS = 12  # features in the figure; further ones are one bar
+CELL = 24  # characters of a value in the figure
 CAUTIONS = (
     "Contributions add up from the mean probability of the people compared with to that of this person. The "
     "contribution of a feature is the mean change of the probability when it takes this person's value "
@@ -101,58 +110,54 @@ class Explanation:
         of_group = below[self.groups[self.group]]
         return float(below.mean()), float(of_group.mean()) if len(of_group) else float("nan")
 
-    def lines(self) -> Iterator[str]:
-        """The explanation for a terminal."""
+    def show(self) -> None:
+        """Print the explanation."""
         of_all, of_group = self.share_below
-        yield f"Probability of acceptance: {self.probability:.3f} (policy {self.policy})"
-        yield f"Threshold of decisions that are not drawn: {self.threshold:g}"
+        print(f"Probability of acceptance: {self.probability:.3f} (policy {self.policy})")
+        print(f"Threshold of decisions that are not drawn: {self.threshold:g}")
         among = f"{100 * of_all:.0f} % of {count(len(self.others), 'person', 'people')}"
         same = "nobody is there" if math.isnan(of_group) else f"{100 * of_group:.0f} %"
-        yield f"Share with a lower one: {among}; of group {self.group}: {same}"
-        ranked = self.ranked
-        sensitive = self.contributions.index[-1]
-        cells = [
-            f"{name} = {value}{' (sensitive attribute)' if name == sensitive else ''}"
-            for name, value in ranked["value"].items()
-        ]
-        start = "mean of the people compared with"
-        width = max(map(len, [*cells, start]))
-        yield f"{'Contributions':<{width}}            ± error   spread over seeds"
-        yield f"  {start:<{width}}  {self.average:.3f}"
-        for cell, (_, row) in zip(cells, ranked.iterrows(), strict=True):
-            spread = "" if math.isnan(row["spread"]) else f"   {row['spread']:.3f}"
-            yield f"  {cell:<{width}}  {row['contribution']:+.3f}  ± {row['error']:.3f}{spread}"
-        yield f"  {'this person':<{width}}  {self.probability:.3f}"
+        print(f"Share with a lower one: {among}; of group {self.group}: {same}")
+        sensitive, rows = self.contributions.index[-1], {}
+        rows["mean of the people compared with"] = f"{self.average:.3f}", "", ""
+        for name, value, contribution, error, spread in self.ranked.itertuples():
+            feature = f"{name} = {value}{' (sensitive attribute)' if name == sensitive else ''}"
+            of_seeds = "" if math.isnan(spread) else f"{spread:.3f}"
+            rows[feature] = f"{contribution:+.3f}", f"± {error:.3f}", of_seeds
+        rows["this person"] = f"{self.probability:.3f}", "", ""
+        columns = ["contribution", "error", "spread over seeds"]
+        print_frame(pd.DataFrame.from_dict(rows, orient="index", columns=columns), first="feature")
         if self.position is not None:
             below = ", ".join(f"{100 * share:.0f}" for share in self.position.share_below)
             seed = self.position.seed
-            yield f"Share with a lower value by dimension of the latent of seed {seed} (%): {below}"
+            print(f"Share with a lower value by dimension of the latent of seed {seed} (%): {below}")
         for caution in CAUTIONS:
-            yield from textwrap.wrap(caution, WIDTH)
+            print(caution)
 
     def to_plain(self) -> dict[str, Any]:
         """Everything but the other people, as JSON allows it."""
         of_all, of_group = self.share_below
-        rows = self.ranked.rename_axis("feature").reset_index()
-        plain = {
+        rows = self.ranked.rename_axis("feature").reset_index().astype(object)
+        latent = self.position and {
+            "seed": self.position.seed,
+            "mean": self.position.z.tolist(),
+            "share_below": self.position.share_below.tolist(),
+        }
+        return {
             "policy": self.policy,
             "probability": self.probability,
             "threshold": self.threshold,
             "average": self.average,
-            "share_with_lower_probability": {"all": of_all, "group": of_group},
+            "share_with_lower_probability": {
+                "all": of_all,
+                "group": None if math.isnan(of_group) else of_group,
+            },
             "group": self.group,
             "compared_with": len(self.others),
-            "contributions": rows.to_dict("records"),
-            "latent": None
-            if self.position is None
-            else {
-                "seed": self.position.seed,
-                "mean": self.position.z.tolist(),
-                "share_below": self.position.share_below.tolist(),
-            },
+            "contributions": rows.where(rows.notna(), None).to_dict("records"),
+            "latent": latent,
             "cautions": list(CAUTIONS),
         }
-        return _without_nan(plain)
 
 
 def explain(
@@ -221,6 +226,43 @@ def explain(
         group=policy.reader.group_name(own[0, -1]),
         position=_position(policy, own, background, by),
     )
+
+
+def explain_row(
+    policy: Policy,
+    table: Table,
+    row: int,
+    *,
+    against: Path | None = None,
+    by: str = "mean",
+    threshold: float | None = None,
+    strict: bool = False,
+) -> tuple[Explanation, list[str]]:
+    """Explain the decision on one row of a table, which is judged with its table, as for a decision.
+
+    Args:
+        policy: of a finished run.
+        table: of people.
+        row: its number, from 1.
+        against: file of people to compare with; by default those of `training_people`.
+        by: see `Policy.combined`.
+        threshold: see `explain`.
+        strict: see `Policy.propensity`.
+
+    Returns:
+        The explanation, and warnings about the table.
+
+    Raises:
+        FairAllError: as `decide`, `training_people` and `explain`.
+    """
+    if against is not None and (wrong := why_no_file(against)):
+        raise FairAllError(f"--against {against}: {wrong}; give a CSV or Parquet file of people")
+    policy.deciding(by)
+    with table.unchanged():
+        person = table.row(row)
+        doubts = policy.reader.doubts(findings_in(table, policy.reader)[0], strict=strict)
+    others = training_people(policy) if against is None else read_people(policy, replace(table, path=against))
+    return explain(policy.without_doubts(), person, others, by=by, threshold=threshold), doubts
 
 
 def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
@@ -322,10 +364,90 @@ def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> P
     return Position(policy.seeds[position], z[0], z[1:])
 
 
-def _without_nan(value: Any) -> Any:
-    """Plain containers with None for NaN, which JSON lacks."""
-    if isinstance(value, dict):
-        return {name: _without_nan(child) for name, child in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(child) for child in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+def write_explanation(explanation: Explanation, folder: Path) -> None:
+    """Write explanation.png and explanation.json to a folder, which is made where it is missing.
+
+    Raises:
+        FairAllError: where the folder is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise FairAllError(f"-o {folder}: is a file; give a folder")
+    with tidied(folder, "explanation.*"):
+        _draw(explanation, folder / "explanation.png")
+        with atomic(folder / "explanation.json") as temporary:
+            temporary.write_text(json.dumps(explanation.to_plain(), indent=1, allow_nan=False) + "\n")
+
+
+def _draw(explanation: Explanation, path: Path) -> None:
+    """The contributions, the person's place among others and, with a latent, their place in it."""
+    with mpl.rc_context(STYLE | {"axes.titlesize": 9}):
+        panels = 2 if explanation.position is None else 3
+        height = max(3.4, 0.9 + 0.24 * min(len(explanation.contributions), MOST_BARS + 1))
+        figure = Figure(figsize=(4 * panels, height), layout="constrained")
+        axes = figure.subplots(1, panels)
+        _contributions(axes[0], explanation)
+        _among_others(axes[1], explanation)
+        if explanation.position is not None:
+            _in_latent(axes[2], explanation, explanation.position)
+        set_title(
+            figure,
+            f"Probability of acceptance {explanation.probability:.2f} (policy {explanation.policy}), "
+            f"{explanation.average:.2f} on average",
+        )
+        save_figure(figure, path)
+
+
+def _contributions(axes: Axes, explanation: Explanation) -> None:
+    ranked = explanation.ranked
+    names = [f"{name} = {value[:CELL]}" for name, value in ranked["value"].items()]
+    values, spread = ranked["contribution"].to_numpy(), ranked["spread"].to_numpy()
+    if len(names) > MOST_BARS + 1:
+        rest = len(names) - MOST_BARS
+        names = [*names[:MOST_BARS], f"{rest} others"]
+        values = np.append(values[:MOST_BARS], values[MOST_BARS:].sum())
+        spread = np.append(spread[:MOST_BARS], np.nan)
+    at = np.arange(len(names))[::-1]
+    axes.barh(at, values, color=np.where(values < 0, ORANGE, BLUE), height=0.7)
+    known = np.isfinite(spread)
+    axes.errorbar(
+        values[known], at[known], xerr=spread[known], fmt="none", ecolor="black", elinewidth=0.8, capsize=2
+    )
+    axes.axvline(0.0, color="black", lw=0.8)
+    axes.set_yticks(at, names, fontsize=8)
+    axes.set(title="what moved it (bars: ± 1 std over seeds)", xlabel="contribution to the probability")
+
+
+def _among_others(axes: Axes, explanation: Explanation) -> None:
+    bins = np.linspace(0.0, 1.0, 21)
+    for (name, rows), colour in zip(explanation.groups.items(), (BLUE, ORANGE), strict=True):
+        if rows.any():
+            share = [1.0 / rows.sum()] * rows.sum()
+            own = explanation.others[rows]
+            axes.hist(own, bins.tolist(), weights=share, histtype="step", color=colour, label=name)
+    axes.axvline(explanation.probability, color="black", lw=1.2, label="this person")
+    axes.axvline(explanation.threshold, color=GREY, ls="--", lw=1, label="threshold")
+    axes.set(
+        title=f"among {len(explanation.others)} others",
+        xlabel="probability of acceptance",
+        ylabel="share of the group",
+        xlim=(0, 1),
+    )
+    axes.legend(fontsize=7, frameon=True, framealpha=0.85, edgecolor="none")
+
+
+def _in_latent(axes: Axes, explanation: Explanation, position: Position) -> None:
+    points, share = principal(np.vstack([position.others, position.z]))
+    first, second = points.T
+    shown = axes.scatter(
+        first[:-1], second[:-1], c=explanation.others, cmap="cividis", vmin=0.0, vmax=1.0, s=9, lw=0
+    )
+    axes.scatter(
+        first[-1], second[-1], marker="*", s=160, color="white", edgecolor="black", label="this person"
+    )
+    axes.set(
+        title=f"in the latent of seed {position.seed} ({100 * share:.0f} % of its variance)",
+        xlabel="first principal axis of z",
+        ylabel="second principal axis",
+    )
+    axes.legend(fontsize=7, loc="best")
+    axes.figure.colorbar(shown, ax=axes, label="probability of acceptance", pad=0.02)

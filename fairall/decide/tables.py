@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +15,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fairall.config.checks import require
+from fairall.config.compose import PLACES, compose_config
+from fairall.config.words import nearest_key
+from fairall.data.csv.config import ONE_CHARACTER
 from fairall.data.csv.reader import PARQUET_ENDINGS, read_parts
 from fairall.errors import FairAllError
-from fairall.storage.files import sha256
+from fairall.storage.files import sha256, why_no_file
 
+READING = ("separator", "text_encoding")  # keys of dataset=csv
 ROWS = 10_000  # in memory at a time; another number may change the last decimal of probabilities
 
 
@@ -75,26 +80,49 @@ class Table:
         Raises:
             FairAllError: when the block ends or fails, if the file is no longer as it was at its start.
         """
-        before = self._sum()
+        before, failed = self._sum(), None
         try:
             yield
         except Exception as error:
-            self._refuse_changed(before, error)
-            raise
-        self._refuse_changed(before)
-
-    def _refuse_changed(self, before: str | None, error: Exception | None = None) -> None:
+            failed = error
         if self._sum() != before:
             raise FairAllError(
                 f"{self.path} was changed while it was read, so nothing is decided; decide on a copy that "
                 "nobody writes to"
-            ) from error
+            ) from failed
+        if failed is not None:
+            raise failed
 
     def _sum(self) -> str | None:
         try:
             return sha256(self.path)
         except OSError:  # reading it tells what is wrong
             return None
+
+    @classmethod
+    def of(cls, path: Path, words: Sequence[str]) -> Table:
+        """The table in a file.
+
+        Args:
+            path: of the file.
+            words: KEY=VALUE of `READING`, as in `dataset=csv`; those of `PLACES` are ignored.
+
+        Raises:
+            FairAllError: where there is no such file, key or value.
+        """
+        if wrong := why_no_file(path):
+            raise FairAllError(f"{path}: {wrong}; give the CSV or Parquet file of the people")
+        overrides = []
+        for word in (word.removeprefix("dataset.") for word in words if not word.startswith(PLACES)):
+            key, known = word.partition("=")[0], [*READING, "outputs_dir", "tracking.uri"]
+            if key not in READING:
+                near = nearest_key(key, known)
+                raise FairAllError(f"{word}: no such key{near}; there are {', '.join(known)}")
+            overrides.append(f"dataset.{word}")
+        config = compose_config("dataset=csv", *overrides).dataset
+        separator = str(config.separator)
+        require(len(separator) == 1, "dataset.separator", separator, ONE_CHARACTER)
+        return cls(path, separator, str(config.text_encoding))
 
     @contextmanager
     def writer(self, file: IO[bytes], name: str) -> Iterator[Write]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fairall.metrics import Spread
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairall.metrics import Spread  # imports torch, which a list of runs does not need
 
 
 def number(value: float | None, scale: float = 100, digits: int = 1) -> str:

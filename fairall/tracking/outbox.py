@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from fairall.errors import FairAllError
+from fairall.results.result import Result
 from fairall.runtime import signals
 from fairall.storage.files import Log, atomic
-from fairall.tracking.client import Store, UnreachableError, reaching
-from fairall.tracking.run_logger import RunLogger
-from fairall.tracking.source import source_tags
+from fairall.tracking.logger import RunLogger
+from fairall.tracking.store import Store, UnreachableError, reaching, source_tags
 
 FILE = "tracking.json"  # of a run's folder
 
@@ -102,10 +102,13 @@ class Outbox:
         sent.cpu_seconds, sent.result = cpu_seconds, False
         sent.write(self._folder)
 
-    def flush(self) -> list[str]:
+    def flush(self, result: Result) -> list[str]:
         """Send the result of a finished run, unless it was sent, and register its policy as `register` does.
 
         Warns where MLflow cannot be reached.
+
+        Args:
+            result: of the run.
 
         Returns:
             As `register`.
@@ -115,7 +118,7 @@ class Outbox:
             return []
         try:
             if not sent:
-                self.send()
+                self.send(result)
             return self.register()
         except UnreachableError as error:
             self._later(error)
@@ -143,8 +146,11 @@ class Outbox:
         already = "" if is_new else ", which it was already"
         return [f"Registered: version {version} of {self._name}{already}: models:/{self._name}/{version}"]
 
-    def send(self) -> bool:
+    def send(self, result: Result) -> bool:
         """Send the result of a finished run; return whether there was anything to send.
+
+        Args:
+            result: of the run.
 
         Raises:
             FairAllError: where MLflow cannot be reached or breaks off.
@@ -159,7 +165,7 @@ class Outbox:
                 return False
             sent.parent = parent
             sent.write(self._folder)
-            logger.log_result(parent, self._folder, sent.cpu_seconds)
+            logger.log_result(parent, result, self._folder, sent.cpu_seconds)
             logger.end(parent, "FINISHED")
             return True
 
@@ -181,6 +187,6 @@ class Outbox:
 
     def _later(self, error: UnreachableError) -> None:
         if not self._warned:
-            later = "`python -m fairall.tracking sync` logs it later"
+            later = "`python -m fairall mlflow sync` logs it later"
             self._say(f"Warning: {error}. The run goes on without; {later}.")
         self._warned = True

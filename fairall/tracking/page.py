@@ -17,17 +17,19 @@ TRAINING = "workflowType=machine_learning"  # without it MLflow's page opens on 
 VIEW = "fairall"  # key of the saved view in addresses
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"  # where MLflow's page keeps a saved view, from version 3.15 on
 WIDTH = 180  # pixels, of columns whose names are long
-PRESET_TAG = "fairall.preset"  # of runs and studies with a preset
+PRESET_TAG = "fairall.preset"  # of runs with a preset
+SWEEP_TAG = "fairall.sweep"  # of runs that were made for a study
 MAX_NOTE = 5000  # characters of a tag that all servers take
 DESCRIPTION = f"""\
 Fair decisions under selective labels: [FairAll](https://doi.org/10.1145/3531146.3533199) and its rivals.
 
 - `METHOD DATASET ID`: the run of a command. Its description has the main measures; artifacts are `{CARD}`,
   `figures/`, `metrics.csv` and `summary.json`; the model `policy` can be served. Seeds are nested in it.
-- `report`: tables and figures of many runs. `sweep NAME`: a study of hyperparameters and its trials.
-- `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are curves over time steps.
+- `report`: tables and figures of many runs. `tags.fairall.sweep = 'NAME'` finds the runs of a study.
+- `summary.*.mean` and `.std` are over seeds, not ×100. The other metrics are means over seeds by time step;
+  `metrics.csv` has the curve of each seed.
 - The column `{PRESET_TAG}` is empty where a run has no preset; {CAUTION}.
-- The saved view "{VIEW}" (menu *Views*) shows commands, reports and sweeps with the main measures.
+- The saved view "{VIEW}" (menu *Views*) shows commands and reports with the main measures.
 """
 
 

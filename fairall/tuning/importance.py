@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from fairall.tuning.objectives import Objective
-from fairall.tuning.study import SharedStudy
+from fairall.tuning.study import Study
 
-ENOUGH = 4  # finished trials, below which nothing can be said
+ENOUGH = 4  # finished points, below which nothing can be said
 
 
-def importances(study: SharedStudy, objective: Objective) -> dict[str, float]:
+def importances(study: Study, measure: str) -> dict[str, float]:
     """Mean decrease of impurity by hyperparameter in a random forest that predicts the objective.
 
     fANOVA, the other method of Optuna 2, does not run with NumPy 2.
 
     Returns:
-        The most important first, with sum 1; empty for too few finished trials, or where all have one value.
+        The most important first, with sum 1; empty for too few finished points, or where all have one value.
     """
+    import optuna  # slow
     from optuna.importance import MeanDecreaseImpurityImportanceEvaluator, get_param_importances
 
-    which = study.objectives.index(objective)
-    complete = study.complete()
-    if len(complete) < ENOUGH or len({trial.mean(objective) for trial in complete}) == 1:
+    means = study.means[measure]
+    if len(means) < ENOUGH or means.nunique() == 1:
         return {}
-    return get_param_importances(
-        study.optuna_study,
-        evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0),
-        target=lambda trial: trial.values[which],
-    )
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    grid = {key: optuna.distributions.CategoricalDistribution(of) for key, of in study.space.values.items()}
+    points = optuna.create_study()
+    for number, mean in means.items():
+        point = study.space.point(number)
+        points.add_trial(optuna.trial.create_trial(params=point, distributions=grid, value=mean))
+    return get_param_importances(points, evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0))

@@ -1,22 +1,24 @@
-"""Objectives of a study, and the selection of a trial."""
+"""Objectives of a study, and the selection of a point."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from fairall.tuning.space import Point
+from omegaconf import DictConfig, ListConfig
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
 """Factor by direction that makes less the better."""
+WORST = 1e9  # cost of a failed point; finite, since Optuna's TPE ranks nothing beside an infinite value
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A measure of a trial, and whether it is minimised or maximised."""
+    """A measure of a point, and whether it is minimised or maximised."""
 
     measure: str
     direction: str
@@ -36,78 +38,44 @@ class Objective:
         return DIRECTIONS[self.direction]
 
 
-@dataclass(frozen=True)
-class Trial:
-    """State of a trial.
+def directions_of(sweeper: DictConfig) -> list[str]:
+    """The directions of `hydra.sweeper`, which has one or a list of them, as words or of an Enum."""
+    given = sweeper.direction if isinstance(sweeper.direction, ListConfig) else [sweeper.direction]
+    return [getattr(direction, "name", direction) for direction in given]
 
-    Attributes:
-        number: within the study, from 0.
-        state: waiting, running, complete or fail.
-        point: values by key.
-        per_seed: by objective one value per seed, of a complete one.
-        notes: `reason` of a failure, `run` folder, `seconds`, `worker`, `attempts`.
+
+def worst(directions: Sequence[str]) -> float | list[float]:
+    """What a failed run returns to an optimiser, which then goes on."""
+    values = [DIRECTIONS[direction] * WORST for direction in directions]
+    return values if len(values) > 1 else values[0]
+
+
+def pareto_set(costs: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are not dominated: none is at least as good in every objective and better in one.
+
+    Args:
+        costs: a row per point, a column per objective; less is better.
     """
-
-    number: int
-    state: str
-    point: Point
-    per_seed: Mapping[str, Sequence[float]]
-    notes: Mapping[str, Any]
-
-    def mean(self, objective: Objective) -> float:
-        """Over seeds."""
-        return statistics.fmean(self.per_seed[objective.measure])
-
-    def std(self, objective: Objective) -> float | None:
-        """Over seeds, with n − 1; None for one seed."""
-        values = self.per_seed[objective.measure]
-        return None if len(values) < 2 else statistics.stdev(values)
-
-    def standard_error(self, objective: Objective) -> float:
-        """Standard error of the mean over seeds; 0 for one seed."""
-        return (self.std(objective) or 0.0) / math.sqrt(len(self.per_seed[objective.measure]))
+    values = costs.to_numpy()
+    no_worse = (values[:, None] <= values[None]).all(-1)
+    better = (values[:, None] < values[None]).any(-1)
+    return costs[~(no_worse & better).any(0)]
 
 
-def pareto_set(trials: Sequence[Trial], objectives: Sequence[Objective]) -> list[Trial]:
-    """The trials that are not dominated: none is at least as good in every objective and better in one."""
-    costs = {trial.number: _costs(trial, objectives) for trial in trials}
-    return [
-        trial
-        for trial in trials
-        if not any(_dominates(costs[other.number], costs[trial.number]) for other in trials)
-    ]
+def selected(costs: pd.DataFrame, errors: pd.DataFrame) -> int:
+    """The point selected by the rule of one standard error.
 
-
-def selected(trials: Sequence[Trial], objectives: Sequence[Objective]) -> Trial | None:
-    """The trial selected by the rule of one standard error; None where there is no trial.
-
-    Objective after objective, the most important first, only those trials stay whose mean is within one
+    Objective after objective, the most important first, only those points stay whose mean is within one
     standard error of the best one's mean. Of those that are left after the last but one, the last
     objective's best is selected; ties go to the best in the objectives from the first on, then to the lowest
-    number. A dominated trial is never selected.
+    number. A dominated point is never selected.
+
+    Args:
+        costs: a row per point by number, at least one; a column per objective, the most important first.
+        errors: standard errors of the costs.
     """
-    left = list(trials)
-    for objective in objectives[:-1]:
-        left = _as_good_as_the_best(left, objective)
-    return min(left, key=lambda trial: _preference(trial, objectives), default=None)
-
-
-def _as_good_as_the_best(trials: Sequence[Trial], objective: Objective) -> list[Trial]:
-    if not trials:
-        return []
-    best = min(trials, key=lambda trial: objective.sign * trial.mean(objective))
-    worst = objective.sign * best.mean(objective) + best.standard_error(objective)
-    return [trial for trial in trials if objective.sign * trial.mean(objective) <= worst]
-
-
-def _preference(trial: Trial, objectives: Sequence[Objective]) -> tuple[float, ...]:
-    costs = _costs(trial, objectives)
-    return (costs[-1], *costs[:-1], trial.number)
-
-
-def _costs(trial: Trial, objectives: Sequence[Objective]) -> tuple[float, ...]:
-    return tuple(objective.sign * trial.mean(objective) for objective in objectives)
-
-
-def _dominates(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
+    left, (*others, last) = costs.sort_index(), costs.columns
+    for objective in others:
+        best = left[objective].idxmin()
+        left = left[left[objective] <= left.loc[best, objective] + errors.loc[best, objective]]
+    return int(left.reset_index(names="").sort_values([last, *others, ""])[""].iloc[0])

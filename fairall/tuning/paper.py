@@ -8,44 +8,35 @@ from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
-from fairall.tuning.objectives import Trial
-from fairall.tuning.space import Point, Value
-from fairall.tuning.study import SharedStudy
+from fairall.tuning.space import Value
+from fairall.tuning.study import Study
+from fairall.tuning.sweep import read
 
 PAPER = "the paper's selection"  # what `hyperparameters` is in its files of conf/hparams/
 
 
-def paper_point(study: SharedStudy) -> Point:
-    """Values of the swept keys in conf/hparams/ for the model and data set of the study.
+def paper_point(study: Study) -> int | None:
+    """Number of the point that conf/hparams/ has for the method and data set of a study.
 
     Returns:
-        Empty where those are not the paper's or a key of the grid is not among them.
+        None where those values are not the paper's or not of the grid.
     """
     words = [f"{group}={study.settings.get(f'{group}.name')}" for group in ("model", "dataset")]
     try:
         composed = compose_config(*words)
     except FairAllError:
-        return {}  # a model or data set that this package does not have, or that is itself swept
+        return None  # a method or data set that this package does not have, or that is itself swept
     if composed.hyperparameters != PAPER:
-        return {}
-    point: Point = {}
+        return None
+    point = {}
     for key, values in study.space.values.items():
-        selected = OmegaConf.select(composed, key)
-        same = [value for value in values if _plain(value) == _plain(selected)]
+        selected = _plain(OmegaConf.select(composed, key))
+        same = [value for value in values if _plain(read(value)) == selected]
         if not same:
-            return {}
+            return None
         point[key] = same[0]
-    return point
-
-
-def tried(study: SharedStudy, point: Point) -> Trial | None:
-    """The finished trial of a point, if there is one."""
-    found = [trial for trial in study.trials() if trial.state == "complete" and trial.point == point]
-    return found[0] if found else None
+    return next(number for number, one in enumerate(study.space.points()) if one == point)
 
 
 def _plain(value: Value | Any) -> Any:
-    """A value as YAML has it: lists are spelt as words in a grid."""
-    if isinstance(value, str):
-        value = OmegaConf.create(f"value: {value}").value
     return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value

@@ -2,50 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from omegaconf import DictConfig
 
-from fairall.config.validation import checked
-from fairall.data.dataset import dataset
 from fairall.errors import FairAllError
-from fairall.experiment import phase1_cache
+from fairall.experiment import Job, job, phase1_cache
+from fairall.measuring.selection import latent_selection_metrics
 from fairall.models.latent_learner import LatentLearner
-from fairall.models.learner import Setting
 from fairall.models.phase1 import Phase1Task
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.native.calls import use_threads
-from fairall.results.selection import latent_selection_metrics
 from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory
 
 
+def phase1_outcome(composed: DictConfig, known: Mapping[str, Any]) -> dict[str, Any]:
+    """Identity and measures of Phase I of a configuration; `known`, if it is of the same identity.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+        known: outcome of an earlier call; it may be empty.
+
+    Raises:
+        FairAllError: if the configuration is invalid, or as `phase1_measures`.
+    """
+    composed.objective = []  # Phase I has further ones than a run
+    task = job(composed)
+    if known.get("identity") == task.identity:
+        return {**known}
+    return {"identity": task.identity, "measures": phase1_measures(task)}
+
+
 @short_of_memory()
-def phase1_measures(composed: DictConfig) -> dict[str, list[float | None]]:
+def phase1_measures(task: Job) -> dict[str, list[float]]:
     """Measures of Phase I, by name, one value per seed; its weights are kept in the cache.
 
     `reconstruction_loss` and `latent_s_dependence` as `latent_selection_metrics`; `phase1_validation_loss` as
     in a run's summary, which depends on β; `phase1_best_epoch`. Neither labels nor test people are used.
 
-    Args:
-        composed: by Hydra, of type `Config`.
-
     Raises:
-        FairAllError: if the method has no Phase I, the configuration is invalid, or Phase I diverges.
+        FairAllError: if the method has no Phase I, or it diverges.
     """
-    config = checked(composed)
-    prepare_processor()
-    use_threads(config.threads)
-    data = dataset(config.dataset).prepare(scaler=config.protocol.scaler)
-    setting = Setting.of(data.schema, config)
-    learner = config.model.build(setting)
+    config, data, learner = task.config, task.data, task.learner
     if not isinstance(learner, LatentLearner) or learner.pretrain_units(data) == 0:
         raise FairAllError(f"sweep.trial=phase1: {config.model.name} has no Phase I")
-    display = Display()
+    prepare_processor()
+    use_threads(config.threads)
+    display = Display(progress_only=True)
     with display.phase("Phase I", learner.pretrain_units(data)) as advance:
         curves = learner.pretrain(data, phase1_cache(config, display), advance)
     assert curves is not None
     vae = _phase1_part(learner, learner.phase1_task(data, config.model.phase1))
-    measures = latent_selection_metrics(vae, vae.encode, data.train, data.validation, setting.seeds)
+    seeds = learner.setting.seeds
+    measures = latent_selection_metrics(vae, vae.encode, data.train, data.validation, seeds)
     measures["phase1_validation_loss"] = curves.kept_loss.double().numpy()
     measures["phase1_best_epoch"] = curves.best_epoch.double().numpy()
     return {name: [float(value) for value in values] for name, values in measures.items()}

@@ -1,27 +1,23 @@
-"""Output of `python -m fairall.tuning`."""
+"""Output of `fairall tune list`, `show`, `export` and `compare`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
 
-from fairall.config.compose import compose_config
+from fairall.config.compose import places
 from fairall.results.interpretable import marked
 from fairall.runtime.console import AnyConsole
-from fairall.runtime.credentials import hidden
-from fairall.tuning.export import export as write_hyperparameters
+from fairall.tuning.export import write_hyperparameters
 from fairall.tuning.importance import importances
-from fairall.tuning.objectives import Objective, Trial, pareto_set
-from fairall.tuning.paper import paper_point, tried
-from fairall.tuning.progress import NOTHING, mean_and_std, standing
-from fairall.tuning.space import Point
-from fairall.tuning.storage import storage_url
-from fairall.tuning.study import SharedStudy, study_names
+from fairall.tuning.objectives import pareto_set
+from fairall.tuning.paper import paper_point
+from fairall.tuning.study import Study, study_names
+from fairall.tuning.sweep import NOTHING
 
 FAILURES = 5  # printed with their reason
-STORAGE = "hydra.sweeper.storage="
 
 
 def listed(overrides: Sequence[str]) -> None:
@@ -34,152 +30,121 @@ def listed(overrides: Sequence[str]) -> None:
 
 
 def standings(overrides: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
-    """The database of the studies as shown, and the name and progress of each."""
-    url, _ = _place(overrides)
-    studies = [SharedStudy.load(url, name) for name in study_names(url)]
-    return hidden(url), [(study.name, standing(study, study.target)) for study in studies]
+    """The folder of the studies, and the name and progress of each."""
+    outputs = _outputs(overrides)
+    found = [(name, Study.load(name, outputs).standing) for name in study_names(outputs)]
+    return str(outputs / "sweeps"), found
 
 
 def show(name: str, overrides: Sequence[str]) -> None:
-    """Print progress, the selected trial, the Pareto set, failures and importances; draw a figure of them.
+    """Print progress, the selected point, the Pareto set, failures and importances; draw a figure of them.
 
-    Of a study that selects none, print all finished trials, and draw them.
+    Of a study that selects none, print all finished points, and draw them.
     """
-    url, outputs = _place(overrides)
-    study = SharedStudy.load(url, name)
-    complete = study.complete()
-    _say(f"{name}: {standing(study, study.target)}")
+    outputs = _outputs(overrides)
+    study = Study.load(name, outputs)
+    _say(f"{name}: {study.standing}")
     _say(f"Objectives: {', '.join(map(str, study.objectives))}; mean ± standard deviation over seeds")
-    failed = [trial for trial in study.trials() if trial.state == "fail"]
-    for trial in failed[:FAILURES]:
-        _say(f"Failed: trial {trial.number}, {_spelt(trial.point)}: {trial.notes.get('reason')}")
+    failed = list(study.failed)
+    for number in failed[:FAILURES]:
+        _say(f"Failed: {study.line(number, study.outcomes[number])}")
     if len(failed) > FAILURES:
         _say(f"Failed: {len(failed) - FAILURES} more")
-    if not complete:
+    if not study.finished:
         return
-    from fairall.tuning.figures import draw_sweep, draw_trials  # imports matplotlib
+    from fairall.tuning.figures import draw_study  # imports matplotlib
 
-    path = outputs / "sweeps" / f"{name}.png"
     title = marked(f"{name}, validation people", study.settings)
-    if reason := study.no_selection:
-        _print(_table("Trials", study, complete, {}))
-        draw_trials(complete, study.objectives, path, title=title)
-        _say(f"Figure: {path}")
-        _say(NOTHING.format(reason))
-        return
-    of_paper = tried(study, paper_point(study))
-    _print(_pareto_table(study, complete, of_paper))
-    shares = {objective.measure: importances(study, objective) for objective in study.objectives}
-    if any(shares.values()):
-        _print(_importance_table(shares, study.objectives))
-    number = None if of_paper is None else of_paper.number
-    draw_sweep(complete, study.objectives, shares, path, title=title, paper=number)
+    path = outputs / "sweeps" / f"{name}.png"
+    of_paper = None if study.no_selection else paper_point(study)
+    shares = {}
+    if study.no_selection:
+        _print(_points("Points", study, study.finished, {}))
+    else:
+        _print(_points("Pareto set", study, *_front(study, of_paper)))
+        measures = [objective.measure for objective in study.objectives]
+        shares = {measure: known for measure in measures if (known := importances(study, measure))}
+        if shares:
+            columns = {"": next(iter(shares.values()))} | shares
+            rows = [[key, *(f"{of[key]:.2f}" for of in shares.values())] for key in columns[""]]
+            _print(_table("Importance of parameters", columns, rows))
+    draw_study(study, shares, path, title=title, paper=of_paper)
     _say(f"Figure: {path}")
-    _say("Use what is selected: " + " ".join(["python -m fairall.tuning export", name, "FOLDER", *overrides]))
+    if reason := study.no_selection:
+        _say(NOTHING.format(reason))
+    else:
+        words = ["python -m fairall tune export", name, "FOLDER", *overrides]
+        _say("Use what is selected: " + " ".join(words))
 
 
 def export(name: str, folder: str, overrides: Sequence[str]) -> None:
     """Write the selected hyperparameters as a file."""
-    url, _ = _place(overrides)
-    path, command = write_hyperparameters(SharedStudy.load(url, name), Path(folder))
+    path, command = write_hyperparameters(Study.load(name, _outputs(overrides)), Path(folder))
     _say(f"Written: {path}")
     _say(f"Use it: {command}")
 
 
 def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
-    """Print the selected trial beside the paper's for each study that has both."""
-    url, _ = _place(overrides)
-    for name in names or study_names(url):
-        study = SharedStudy.load(url, name)
-        chosen, point = study.selected(), paper_point(study)
-        if chosen is None or not point:
-            lacking = "no finished trial" if point else "no selection of the paper"
+    """Print the selected point beside the paper's for each study that has both."""
+    outputs = _outputs(overrides)
+    for name in names or study_names(outputs):
+        study = Study.load(name, outputs)
+        chosen, of_paper = study.selected, paper_point(study)
+        if chosen is None or of_paper is None:
+            lacking = "no selection of the paper" if of_paper is None else "no finished point"
             _say(f"{name}: nothing to compare, {study.no_selection or lacking}")
-            continue
-        _print(_comparison(study, chosen, point))
+        else:
+            _print(_comparison(study, chosen, of_paper))
 
 
-def _comparison(study: SharedStudy, chosen: Trial, point: Point) -> Table:
-    of_paper = tried(study, point)
-    table = Table(title=f"{study.name}: {standing(study, study.target)}", title_justify="left")
-    for column in ("", "ours", "the paper's"):
-        table.add_column(column)
-    for key in study.space.values:
-        table.add_row(key, str(chosen.point[key]), str(point[key]))
-    for objective in study.objectives:
-        theirs = "not tried" if of_paper is None else mean_and_std(of_paper, objective)
-        table.add_row(str(objective), mean_and_std(chosen, objective), theirs)
-    if of_paper is not None:
-        table.caption = _verdict(chosen, of_paper, study.objectives)
-        table.caption_justify = "left"
-    return table
+def _comparison(study: Study, ours: int, theirs: int) -> Table:
+    points = [study.space.point(number) for number in (ours, theirs)]
+    rows = [[key, *(str(point[key]) for point in points)] for key in study.space.values]
+    for one in study.objectives:
+        tried = theirs in study.means.index
+        printed = study.shown(theirs, one.measure) if tried else "not tried"
+        rows.append([str(one), study.shown(ours, one.measure), printed])
+    return _table(f"{study.name}: {study.standing}", ("", "ours", "the paper's"), rows)
 
 
-def _verdict(ours: Trial, theirs: Trial, objectives: Sequence[Objective]) -> str:
-    """Which of two trials has the better mean, objective by objective."""
-    if ours.number == theirs.number:
-        return "The same point."
-    better = [o.measure for o in objectives if o.sign * ours.mean(o) < o.sign * theirs.mean(o)]
-    worse = [o.measure for o in objectives if o.sign * ours.mean(o) > o.sign * theirs.mean(o)]
-    if not worse:
-        return f"Ours is better in {' and '.join(better)}." if better else "Both are equally good."
-    within = all(
-        o.sign * (ours.mean(o) - theirs.mean(o)) <= theirs.standard_error(o)
-        for o in objectives
-        if o.measure in worse
-    )
-    verdict = f"better in {' and '.join(better)}, worse in {' and '.join(worse)}"
-    return f"Ours is {verdict}" + (", by less than a standard error of the paper's." if within else ".")
+def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str]]:
+    """Points of the Pareto set and the paper's, the best in the first objective first, and their marks."""
+    front = pareto_set(study.costs).sort_values(study.objectives[0].measure, kind="stable").index.tolist()
+    marks: dict[int, str] = {}
+    for mark, number in (("selected", study.selected), ("the paper's", of_paper)):
+        if number is not None and number in study.means.index:
+            marks[number] = f"{marks[number]}, {mark}" if number in marks else mark
+    return [*front, *(number for number in marks if number not in front)], marks
 
 
-def _pareto_table(study: SharedStudy, trials: Sequence[Trial], of_paper: Trial | None) -> Table:
-    chosen = study.selected()
-    front = pareto_set(trials, study.objectives)
-    first = study.objectives[0]
-    rows = sorted(front, key=lambda trial: first.sign * trial.mean(first))
-    rows += [one for one in trials if one == of_paper and one not in front]
-    marks = {one.number: "the paper's" for one in rows if one == of_paper}
-    if chosen is not None:
-        marks[chosen.number] = ", ".join(filter(None, ["selected", marks.get(chosen.number)]))
-    return _table("Pareto set", study, rows, marks)
-
-
-def _table(title: str, study: SharedStudy, trials: Sequence[Trial], marks: Mapping[int, str]) -> Table:
-    """A row per trial; `marks` by number."""
-    table = Table(title=title, title_justify="left")
+def _points(title: str, study: Study, numbers: Iterable[int], marks: Mapping[int, str]) -> Table:
+    """A row per point, with its run."""
     keys = [key.removeprefix("model.") for key in study.space.values]
     measures = [objective.measure for objective in study.objectives]
-    for column in ("trial", *([""] if marks else []), *keys, *measures):
+    rows = [
+        [
+            str(number),
+            *([marks.get(number, "")] if marks else []),
+            *map(str, study.space.point(number).values()),
+            *(study.shown(number, measure) for measure in measures),
+            study.outcomes[number].get("run", "").rpartition("/")[2],
+        ]
+        for number in numbers
+    ]
+    return _table(title, ["point", *([""] if marks else []), *keys, *measures, "run"], rows)
+
+
+def _table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
         table.add_column(column, overflow="fold")
-    for one in trials:
-        table.add_row(
-            str(one.number),
-            *([marks.get(one.number, "")] if marks else []),
-            *(str(value) for value in one.point.values()),
-            *(mean_and_std(one, objective) for objective in study.objectives),
-        )
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
-def _importance_table(shares: dict[str, dict[str, float]], objectives: Sequence[Objective]) -> Table:
-    table = Table(title="Importance of parameters", title_justify="left")
-    for column in ("", *(objective.measure for objective in objectives)):
-        table.add_column(column)
-    for key in next(known for known in shares.values() if known):
-        row = (shares[objective.measure].get(key) for objective in objectives)
-        table.add_row(key, *("" if share is None else f"{share:.2f}" for share in row))
-    return table
-
-
-def _place(words: Sequence[str]) -> tuple[str, Path]:
-    """The database of the studies, and the folder of outputs."""
-    given = [word.removeprefix(STORAGE) for word in words if word.startswith(STORAGE)]
-    composed = compose_config(*(word for word in words if not word.startswith(STORAGE)))
-    return storage_url(given[-1] if given else None, composed.outputs_dir), Path(composed.outputs_dir)
-
-
-def _spelt(point: Point) -> str:
-    return " ".join(f"{key}={value}" for key, value in point.items())
+def _outputs(overrides: Sequence[str]) -> Path:
+    return Path(places(overrides)["outputs_dir"])
 
 
 def _say(text: str) -> None:

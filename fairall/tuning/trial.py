@@ -1,78 +1,73 @@
-"""One trial of a study: from a composed configuration to its measures, or the reason of its failure."""
+"""One run of a study: from its configuration to its objectives, or the reason of its failure."""
 
 from __future__ import annotations
 
-import time
 import traceback
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.messages import USER_ERRORS, message
-from fairall.metrics import Measure, summaries
-from fairall.results.selection import LATENT_SELECTION, SELECTION
+from fairall.errors import count
+from fairall.experiment import run
+from fairall.results.terminal import Display
+from fairall.runtime.console import AnyConsole
+from fairall.tuning.objectives import worst
+from fairall.tuning.phase1 import phase1_outcome
+from fairall.tuning.study import Study
+from fairall.tuning.sweep import study_name
 
-Measures = dict[str, list[float | None]]
-"""One value per seed, by name."""
+
+def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -> float | list[float]:
+    """Run a point of a study and record its outcome; an error is a failed point.
+
+    Args:
+        composed: by Hydra, of type `Config`; `sweep.name` is set.
+        hydra: its own node, with the words of the point.
+        command: that runs the same alone, for MLflow.
+
+    Returns:
+        The mean over seeds of the only objective, or one for each; the worst possible ones of a failed point.
+    """
+    composed.sweep.name = study_name(composed, hydra.sweeper)
+    study = Study.load(composed.sweep.name, Path(composed.outputs_dir))
+    number = study.space.number(hydra.overrides.task)
+    known = study.outcome(number)
+    outcome = outcome_of(composed, known, command)
+    if "reason" not in outcome:
+        values = study.values_of(outcome)
+        for measure, by_seed in values.replace([np.inf, -np.inf], np.nan).items():
+            if lacking := int(by_seed.isna().sum()):
+                outcome["reason"] = f"{measure} is not a number in {lacking} of {count(len(values), 'seed')}"
+    if outcome != known:
+        study.record(number, outcome)
+        text = f"{study.tried} of {study.space.size}  {study.line(number, outcome)}"
+        AnyConsole().print(text, soft_wrap=True)
+    if "reason" in outcome:
+        return worst([one.direction for one in study.objectives])
+    means = [float(mean) for mean in values.mean()]
+    return means if len(means) > 1 else means[0]
 
 
-def outcome(composed: DictConfig) -> dict[str, Any]:
-    """Run a trial; return errors instead of raising them, so that the other trials run.
+def outcome_of(composed: DictConfig, known: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """The outcome of a point for `Study.record`.
 
     Args:
         composed: by Hydra, of type `Config`; `sweep.trial` says what to run.
-
-    Returns:
-        `measures` (by name, one value per seed), `notes` and `seconds`; or `failed`, the reason.
+        known: what was recorded of the point before.
+        command: see `objectives_of_trial`.
     """
-    started = time.monotonic()
     try:
-        measures, notes = TRIALS[composed.sweep.trial].do(composed)
+        if composed.sweep.trial == "phase1":
+            return phase1_outcome(composed, known)
+        result = run(composed, Display(progress_only=True), command=command)
+        return {"run": "/".join(result.path.parts[-3:])}
     except USER_ERRORS as error:
-        return {"failed": message(error, [])}
+        return {"reason": message(error, [])}
     except Exception as error:
         traceback.print_exc()
-        return {
-            "failed": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
-        }
-    return {"measures": measures, "notes": notes, "seconds": round(time.monotonic() - started, 1)}
-
-
-def _whole_run(composed: DictConfig) -> tuple[Measures, dict[str, Any]]:
-    """Measures of a whole run on validation people, and its folder."""
-    from fairall.experiment import run
-    from fairall.results.terminal import Display
-
-    summary, folder = run(composed, Display(progress_only=True))
-    names = [name for name in summary["per_seed"][0] if name != "seed"]
-    figures = {name: [seed[name] for seed in summary["per_seed"]] for name in names}
-    return figures, {"run": str(folder)}
-
-
-def _phase1(composed: DictConfig) -> tuple[Measures, dict[str, Any]]:
-    """Phase I alone."""
-    from fairall.tuning.phase1 import phase1_measures
-
-    return phase1_measures(composed), {}
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of trial.
-
-    Attributes:
-        do: from a composed configuration to measures and notes.
-        objectives: names of its measures that can be objectives, from the measures of the configuration.
-    """
-
-    do: Callable[[DictConfig], tuple[Measures, dict[str, Any]]]
-    objectives: Callable[[Sequence[Measure]], list[str]]
-
-
-TRIALS = {
-    "run": Kind(_whole_run, lambda measures: [*(one.name for one in summaries(measures)), *SELECTION]),
-    "phase1": Kind(_phase1, lambda _: [*LATENT_SELECTION, "phase1_validation_loss"]),
-}
-"""Kinds of trial by value of `sweep.trial`."""
+        lines = str(error).strip().splitlines()
+        return {"reason": f"{type(error).__name__}: {lines[0] if lines else ''}"}

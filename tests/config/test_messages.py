@@ -1,13 +1,11 @@
 """What a mistake is told as: one line that says what is wrong and what to type instead."""
 
-import signal
 from pathlib import Path
 
 import pytest
 
 from fairall.config.messages import report_error
 from fairall.errors import FairAllError
-from fairall.runtime import signals
 from tests.config.test_config import NEEDED
 from tests.conftest import typed
 
@@ -31,12 +29,12 @@ from tests.conftest import typed
         (["version"], "did you mean --version?"),
         (["hepl"], "did you mean --help?"),
         (["lsit"], "did you mean python -m fairall list?"),
-        (["reprot"], "did you mean python -m fairall.report?"),
+        (["evalute"], "did you mean python -m fairall evaluate?"),
         (["seed=1", "list"], "did you mean python -m fairall list?"),
         (["model=fairal"], "no such model, did you mean fairall_II or fairall_I_II?"),
         (["model=unfair"], "no such model, did you mean unfairlog?"),
         (["model=farial"], "no such model, did you mean fairall_II?"),
-        (["report"], "did you mean python -m fairall.report?"),
+        (["seed=1", "decide"], "did you mean python -m fairall decide?"),
         (["preset"], "did you mean preset=CHOICE?"),
         (["model", "=", "fairlog"], "did you mean model=CHOICE?"),
         (["model=", "fairlog"], "did you mean model=fairlog?"),
@@ -115,17 +113,6 @@ def test_a_mistake_in_classes_and_files_of_ones_own_is_one_line(
     ended = typed("-cd", "conf", *chosen, *words, "tracking.enabled=false", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1), ended.stderr
     assert said in ended.stderr
-
-
-def test_an_error_that_an_interruption_caused_is_told_as_the_interruption(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert report_error(FairAllError("no such thing"), []) == 1
-    assert capsys.readouterr().err == "fairall: no such thing\n"
-    monkeypatch.setattr(signals._State, "requested", signal.SIGTERM)
-    with pytest.raises(signals.Stopped):
-        report_error(FairAllError("no such thing"), [])
-    assert capsys.readouterr().err == ""
 
 
 def test_ends_of_lines_in_a_key_make_no_second_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m fairall.data` as a user types it."""
+"""`python -m fairall data` as a user types it."""
 
 import functools
 import os
@@ -24,8 +24,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fairall_data(data: Path) -> FairAllData:
-    """The command `python -m fairall.data`."""
-    return functools.partial(typed, cwd=data, module="fairall.data")
+    """The command `python -m fairall data`."""
+    return functools.partial(typed, "data", cwd=data)
 
 
 def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data: FairAllData) -> None:
@@ -35,13 +35,13 @@ def test_the_table_names_every_data_set_and_where_it_is(data: Path, fairall_data
         "in this package",
         "generated when needed",
         "dataset.path=FILE",
-        "fairall.data fetch compas",
+        "fairall data fetch compas",
     ):
         assert words in said.stdout.replace("│\n│", "")
     found = data / "fairall" / "compas" / "compas-scores-two-years.csv"
     found.parent.mkdir(parents=True)
     found.touch()
-    assert "not here: python -m fairall.data fetch compas" not in fairall_data("list").stdout
+    assert "not here: python -m fairall data fetch compas" not in fairall_data("list").stdout
 
 
 def test_describe_counts_rows_kinds_groups_and_acceptance(data: Path, fairall_data: FairAllData) -> None:
@@ -115,7 +115,7 @@ def test_check_tells_of_all_columns_at_once(data: Path, fairall_data: FairAllDat
         (["check", "."], "is a folder"),
         (["check", "/dev/null"], "is a device, not a file"),
         (["describe", "compas", "dataset.raw_file=/dev/null"], "is a device, not a file"),
-        (["-cd", "nowhere", "describe", "credit"], "-cd nowhere: there is no such folder"),
+        (["describe", "credit", "-cd", "nowhere"], "-cd nowhere: there is no such folder"),
         (["list", "-cd", str(LOANS)], "loans.csv: there is no such folder"),
         (["describe", "credit", "dataset.nam=mine"], "did you mean dataset.name?"),
         (["check", str(LOANS), "dataset.cost=1.6"], "dataset.cost=1.6 is not possible: it must be between 0"),
@@ -141,14 +141,6 @@ def test_a_run_refuses_a_cost_as_check_does(data: Path) -> None:
         ended.stderr
         == "fairall: dataset.cost=1.6 is not possible: it must be between 0 and 1, both excluded\n"
     )
-
-
-@pytest.mark.parametrize("module", ["fairall.data", "fairall.tuning"])
-def test_a_misspelt_command_gets_the_nearest(module: str, data: Path) -> None:
-    word, near = {"fairall.data": ("chek", "check"), "fairall.tuning": ("shwo", "show")}[module]
-    ended = typed(word, "x", cwd=data, module=module)
-    assert ended.returncode == 2
-    assert f"error: no command '{word}', did you mean {near}?; there are list" in ended.stderr
 
 
 def test_a_copy_of_the_label_is_refused_by_check_and_by_a_run(data: Path, fairall_data: FairAllData) -> None:
@@ -197,7 +189,7 @@ def own_folder(data: Path) -> Path:
 @pytest.mark.parametrize(
     "words",
     [
-        "-cd FOLDER describe mine",
+        "describe mine -cd FOLDER",
         "describe mine dataset.cost=0.4 --config-dir=FOLDER dataset.split.pool=0.5",
     ],
 )

@@ -12,16 +12,12 @@ from fairall.errors import FairAllError
 @pytest.mark.parametrize(
     ("function", "words", "said"),
     [
-        (
-            fairall.load_dataset,
-            ["credti"],
-            "dataset=credti: no such dataset, did you mean credit?; there are ",
-        ),
+        (fairall.load_dataset, ["credti"], "dataset=credti: no such dataset, did you mean credit?"),
         (fairall.load_dataset, ["nope"], "dataset=nope: no such dataset; there are adult, "),
         (fairall.load_dataset, [""], "dataset=: no such dataset; there are adult, "),
-        (fairall.load_dataset, ["credit", "dataset.splt=1"], "no such key, did you mean dataset.split?"),
+        (fairall.load_dataset, ["credit", "dataset.splt=1"], "did you mean dataset.split?"),
         (fairall.load_dataset, ["credit", "x"], "cannot read 'x': it is not KEY=VALUE"),
-        (fairall.load_dataset, ["csv"], "dataset.path has no value: give it one with dataset.path=VALUE"),
+        (fairall.load_dataset, ["csv"], "dataset.path has no value"),
         (fairall.compose_config, ["model=fairlgo"], "model=fairlgo: no such model, did you mean fairlog?"),
         (fairall.compose_config, ["sede=1"], "sede: no such key, did you mean seed?"),
         (fairall.load_policy, ["nope"], "nope: no such run"),

@@ -15,8 +15,7 @@ from torch import Tensor
 
 from fairall.config.compose import typed_config
 from fairall.data.dataset import dataset
-from fairall.decide.explain import BACKGROUND, explain, training_people
-from fairall.decide.explanation_files import write_explanation
+from fairall.decide.explain import BACKGROUND, explain, training_people, write_explanation
 from fairall.decide.load import load_policy
 from fairall.errors import FairAllError
 from fairall.models.fairall import FairAll
@@ -166,7 +165,7 @@ def run(loans: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def commanded(run: Path, *words: str) -> Ended:
     """`fairall.decide` in the folder that the run was started in."""
-    return typed(run.name, "own.csv", *words, cwd=run.parents[4], module="fairall.decide", drawn=True)
+    return typed("explain", run.name, "own.csv", *words, cwd=run.parents[4], drawn=True)
 
 
 def test_training_people_are_those_of_the_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,7 +181,7 @@ def test_training_people_are_those_of_the_run(run: Path, monkeypatch: pytest.Mon
 
 
 def test_the_command_explains_a_row(run: Path) -> None:
-    said = commanded(run, "--explain", "4", "-o", "why")
+    said = commanded(run, "--row", "4", "-o", "why")
     assert (said.returncode, said.stderr) == (0, "")
     folder = run.parents[4] / "why"
     assert sorted(path.name for path in folder.iterdir()) == ["explanation.json", "explanation.png"]
@@ -192,7 +191,7 @@ def test_the_command_explains_a_row(run: Path) -> None:
     assert f"Probability of acceptance: {probability:.3f}" in said.stdout
     for row in plain["contributions"]:
         assert f"{row['feature']} = {row['value']}" in said.stdout
-        assert f"{row['contribution']:+.3f}  ± " in said.stdout
+        assert f" {row['contribution']:+.3f} │ ± {row['error']:.3f}" in said.stdout
     assert "They describe the policy." in said.stdout
     with Image.open(folder / "explanation.png") as picture:
         assert picture.width > 1000
@@ -204,11 +203,9 @@ def test_people_to_compare_with_are_others_where_there_are_no_training_people(ru
     (folder / "some.csv").write_text(crowd(50).to_csv(index=False))
     (folder / "own.csv").rename(folder / "moved.csv")
     try:
-        lost = typed(
-            run.name, "moved.csv", "--explain", "1", "-o", "lost", cwd=folder, module="fairall.decide"
-        )
-        words = ("--explain", "1", "--against", "some.csv", "-o", "other")
-        other = typed(run.name, "moved.csv", *words, cwd=folder, module="fairall.decide")
+        lost = typed("explain", run.name, "moved.csv", "--row", "1", "-o", "lost", cwd=folder)
+        words = ("--row", "1", "--against", "some.csv", "-o", "other")
+        other = typed("explain", run.name, "moved.csv", *words, cwd=folder)
     finally:
         (folder / "moved.csv").rename(folder / "own.csv")
     assert lost.returncode == 1
@@ -225,7 +222,7 @@ def test_a_data_set_that_has_changed_is_refused(run: Path) -> None:
     before = own.read_text()
     own.write_text(crowd(150).to_csv(index=False))
     try:
-        said = commanded(run, "--explain", "1", "-o", "changed")
+        said = commanded(run, "--row", "1", "-o", "changed")
     finally:
         own.write_text(before)
     assert said.returncode == 1
@@ -235,14 +232,13 @@ def test_a_data_set_that_has_changed_is_refused(run: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--explain", "201", "-o", "x"], "own.csv: there is no row 201, only 200"),
-        (["--explain", "1", "-o", "own.csv"], "-o own.csv: is a file; --explain writes a folder"),
-        (["--explain", "0", "-o", "x"], "a whole number of at least 1, not 0"),
-        (["--against", "own.csv", "-o", "x"], "--against is for --explain"),
-        (["--explain", "1", "--draw", "1", "-o", "x"], "leave --capacity and --draw out"),
-        (["--explain", "1", "--capacity", "5", "-o", "x"], "leave --capacity and --draw out"),
+        (["--row", "201", "-o", "x"], "own.csv: there is no row 201, only 200"),
+        (["--row", "1", "-o", "own.csv"], "-o own.csv: is a file; give a folder"),
+        (["--row", "0", "-o", "x"], "a whole number of at least 1, not 0"),
+        (["-o", "x"], "the following arguments are required: --row"),
+        (["--row", "1", "--draw", "1", "-o", "x"], "unrecognized arguments: --draw"),
         (
-            ["--explain", "1", "--against", "no.csv", "-o", "x"],
+            ["--row", "1", "--against", "no.csv", "-o", "x"],
             "--against no.csv: there is no such file; give a CSV",
         ),
     ],
@@ -258,15 +254,15 @@ def test_a_row_with_a_value_unknown_from_training_is_judged_with_its_table(run: 
     people = crowd(5)
     people.loc[2, "town"] = "Rome"
     people.to_csv(run.parents[4] / "unknown.csv", index=False)
-    words = (run.name, "unknown.csv", "--explain", "3", "-o", "unknown", "--threshold", "0.9")
-    said = typed(*words, cwd=run.parents[4], module="fairall.decide")
+    words = (run.name, "unknown.csv", "--row", "3", "-o", "unknown", "--threshold", "0.9")
+    said = typed("explain", *words, cwd=run.parents[4])
     assert (said.returncode, said.stderr) == (0, "")
     assert (
         "Warning: column 'town': 1 of 5 rows hold 'Rome', not known from training and taken as" in said.stdout
     )
     assert "town = Rome" in said.stdout
     assert "Threshold of decisions that are not drawn: 0.9" in said.stdout
-    assert typed(*words, "--strict", cwd=run.parents[4], module="fairall.decide").returncode == 1
+    assert typed("explain", *words, "--strict", cwd=run.parents[4]).returncode == 1
 
 
 def test_the_error_is_that_of_the_mean_over_orders(loans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

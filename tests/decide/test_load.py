@@ -69,9 +69,8 @@ def test_a_run_by_its_address_in_mlflow(
     store = f"sqlite:///{outputs / 'mlflow.db'}"
     people.to_csv(tmp_path / "people.csv", index=False)
     said = typed(
-        "models:/bank/1", "people.csv", "-o", "out.csv", f"tracking.uri={store}",
-        cwd=tmp_path, module="fairall.decide",
-    )  # fmt: skip
+        "decide", "models:/bank/1", "people.csv", "-o", "out.csv", f"tracking.uri={store}", cwd=tmp_path
+    )
     assert (said.returncode, said.stderr) == (0, "")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
     fairall.load_policy("models:/bank/1", outputs_dir=tmp_path)

@@ -1,4 +1,4 @@
-"""The commands of `python -m fairall.evaluate`, in this process."""
+"""`python -m fairall evaluate`, in this process."""
 
 import json
 import signal
@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from fairall.evaluate.__main__ import main
+from fairall.cli.main import main
 from fairall.evaluate.estimators import ESTIMATORS
 from fairall.evaluate.fairness import MEASURES, VIEWS
 from fairall.results import page
@@ -45,15 +45,12 @@ def people(n: int = 1200) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def run(
-    command: str, folder: Path, table: pd.DataFrame, *words: str, roles: Sequence[str] = ROLES
-) -> tuple[int, Path]:
+def run(folder: Path, table: pd.DataFrame, *words: str, roles: Sequence[str] = ROLES) -> tuple[int, Path]:
     """The exit code, and the folder of the files."""
     path = folder / "log.csv"
     table.to_csv(path, index=False)
-    places = [f"outputs_dir={folder / 'outputs'}"]
-    places += [] if any(word.startswith("tracking") for word in words) else ["tracking.enabled=false"]
-    code = main([command, "--log", str(path), "--out", str(folder / "out"), *roles, *words, *places])
+    places = ["-o", str(folder / "out"), "--outputs", str(folder / "outputs")]
+    code = main(["evaluate", str(path), *roles, *words, *places])
     return code, folder / "out"
 
 
@@ -67,8 +64,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
     both = [word for name in TARGETS for word in ("--policy", name)]
     code, out = run(
-        "compare", folder, people(), *both, "--decision-maker", "officer", "propensity=p", "drop=[race]",
-        "tracking.enabled=true",
+        folder, people(), *both, "--decision-maker", "officer", "propensity=p", "drop=[race]", "--log"
     )  # fmt: skip
     assert code == 0
     return out
@@ -134,9 +130,9 @@ def test_the_same_command_writes_the_same_bytes(tmp_path: Path, capsys: pytest.C
     written = []
     for _ in range(2):
         assert main([
-            "decisions", "--log", str(LOANS), "decision=decision", "accepted=granted", "label=repaid",
+            "evaluate", str(LOANS), "decision=decision", "accepted=granted", "label=repaid",
             "positive=yes", "sensitive=sex", "propensity=propensity", "drop=[id]",
-            f"outputs_dir={tmp_path}", "tracking.enabled=false",
+            f"outputs_dir={tmp_path}",
         ]) == 0  # fmt: skip
         folder = tmp_path / "evaluations" / "loans-decisions"
         written.append({path: path.read_bytes() for path in folder.rglob("*") if path.is_file()})
@@ -153,7 +149,7 @@ def test_a_refusal_is_one_line_and_shows_what_is_known(
     table = people()
     women = table["sex"] == "f"
     table.loc[women, ["granted", "repaid"]] = ["no", None]
-    code, out = run("policy", tmp_path, table, "--policy", "new", "propensity=p", "drop=[strict,officer]")
+    code, out = run(tmp_path, table, "--policy", "new", "propensity=p", "drop=[strict,officer]")
     assert code == 1
     shown = capsys.readouterr()
     assert shown.err.startswith("refused: 1/π of the accepted, by the recorded propensities")
@@ -169,7 +165,7 @@ def test_a_refusal_is_one_line_and_shows_what_is_known(
 
 def test_a_score_is_validated_and_no_feature(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--score", "new", "--smallest-cell", "20", "propensity=p", "drop=[strict,officer]"]
-    code, out = run("decisions", tmp_path, people(), *words)
+    code, out = run(tmp_path, people(), *words)
     assert code == 0
     plain = read(out)
     assert plain["calibration"]["of"] == "score"
@@ -186,7 +182,7 @@ def test_small_cells_are_not_shown(tmp_path: Path) -> None:
     table.loc[:14, "sex"] = "x"
     for least, groups in ((10, ["f", "m", "x"]), (20, ["f", "m"]), (2000, [])):
         words = ["--smallest-cell", str(least), "propensity=p", "drop=[strict,officer,new]"]
-        code, out = run("decisions", tmp_path, table, *words)
+        code, out = run(tmp_path, table, *words)
         assert code == 0
         assert list(read(out)["groups"]) == groups
 
@@ -197,14 +193,14 @@ def test_an_interrupted_command_starts_anew(capsys: pytest.CaptureFixture[str]) 
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairall.evaluate.log.DecisionLog.read", stop)
-        assert main(["decisions", "--log", str(LOANS)]) == 130
+        assert main(["evaluate", str(LOANS)]) == 130
     assert capsys.readouterr().err == "fairall: interrupted; the same command starts anew\n"
 
 
 def test_a_log_without_labels_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     roles = [word for word in ROLES if not word.startswith(("label", "positive", "dataset"))]
     words = ["--groups", "sex,race", "drop=[repaid,p,officer,new,strict]"]
-    code, out = run("decisions", tmp_path, people(), *words, roles=roles)
+    code, out = run(tmp_path, people(), *words, roles=roles)
     assert code == 0
     assert capsys.readouterr().err == ""
     plain = read(out)
@@ -222,26 +218,24 @@ def zero_propensity(table: pd.DataFrame) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("command", "words", "change", "told"),
+    ("words", "change", "told"),
     [
-        ("decisions", ["propensity=p"], never_rejected, "nobody was rejected"),
-        ("decisions", ["drop=[score,race,officer,p,new,strict]"], None, "no propensity is recorded"),
-        ("decisions", ["propensity=p"], zero_propensity, "propensity"),
-        ("decisions", ["propensty=p"], None, "did you mean propensity"),
-        ("decisions", ["granted"], None, "no such key of a log"),
-        ("policy", ["--policy", "nwe", "propensity=p"], None, "did you mean the column new?"),
-        ("policy", ["--policy", "officer", "propensity=p"], None, "policy officer"),
-        ("policy", ["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),
-        ("policy", ["propensity=p"], None, "give one policy with --policy"),
-        ("decisions", ["--score", "nope"], None, "--score nope: the log has no such column"),
-        ("compare", [], None, "give two policies with --policy A --policy B"),
+        (["propensity=p"], never_rejected, "nobody was rejected"),
+        (["drop=[score,race,officer,p,new,strict]"], None, "no propensity is recorded"),
+        (["propensity=p"], zero_propensity, "propensity"),
+        (["propensty=p"], None, "did you mean propensity"),
+        (["--policy", "nwe", "propensity=p"], None, "did you mean the column new?"),
+        (["--policy", "officer", "propensity=p"], None, "policy officer"),
+        (["--policy", "models:/bank/1", "propensity=p"], None, "fairall: models:/bank/1: "),
+        (["--score", "nope"], None, "--score nope: the log has no such column"),
+        (["--policy", "new"] * 3, None, "two are compared"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
-    command: str, words: list[str], change: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], change: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = people(400)
-    code, out = run(command, tmp_path, table if change is None else change(table), *words)
+    code, out = run(tmp_path, table if change is None else change(table), *words)
     assert code == 1
     shown = capsys.readouterr()
     assert told in shown.err
@@ -250,6 +244,11 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert [path.name for path in out.parent.iterdir()] == ["log.csv"]
 
 
-def test_without_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--log", "log.csv"]) == 1
-    assert capsys.readouterr().err == "fairall: give a command first: decisions, policy, compare\n"
+def test_the_document_is_alone_on_standard_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--policy", "decision", "--policy", "new", "propensity=p", "drop=[strict,officer]", "--json"]
+    code, out = run(tmp_path, people(), *words)
+    assert code == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain == read(out)
+    assert plain["second"]["policy"] == "new"
+    assert not (tmp_path / "outputs").exists(), "nothing is logged"

@@ -14,6 +14,7 @@ from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
+from tests.models.conftest import decided_on
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -33,17 +34,6 @@ def config(compose_config: ComposeConfig) -> LatentConfig:
         elbo_samples=3,
         phase1=None,
     )
-
-
-def decided(people: People, n_seeds: int = 1) -> Decided:
-    """The same people for every replicate, some two in three accepted, the first with propensity 0.005."""
-    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
-    generator = torch.Generator().manual_seed(7)
-    propensity = 0.1 + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
-    propensity[:, 0] = 0.005
-    accepted = torch.rand(n_seeds, len(people), generator=generator) < 2 / 3
-    accepted[:, 0] = True
-    return Decided.reveal(everyone, propensity, accepted)
 
 
 def loss_on_the_same_noise(learner: FairLab, batch: Decided) -> Tensor:
@@ -95,7 +85,7 @@ def test_loss_is_the_weighted_labelled_elbo_and_the_weighted_risk(
             f"protocol.max_ips_weight={'null' if bound is None else bound}",
         ),
     )
-    batch = decided(people(12), 2)
+    batch = decided_on(people(12), 2, first=0.005)
     measured = loss_on_the_same_noise(learner, batch)
     elbo = elbos(learner, batch)
     with torch.no_grad():
@@ -119,7 +109,7 @@ def test_only_labelled_rows_are_learnt_from(
     weight: str, config: LatentConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = FairLab(config, setting([0], f"protocol.fairlab_weight={weight}"))
-    batch = decided(people(20))
+    batch = decided_on(people(20), first=0.005)
     rejected = ~batch.accepted
     shift = rejected.to(batch.x.dtype)
     elsewhere = replace(
@@ -140,7 +130,7 @@ def test_only_labelled_rows_are_learnt_from(
 def test_a_bound_on_the_weights_is_a_floor_under_the_propensities(
     config: LatentConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
-    batch = decided(people(20))
+    batch = decided_on(people(20), first=0.005)
     floored = replace(batch, propensity=batch.propensity.clamp(min=0.1))
     bounded = FairLab(config, setting([0], "protocol.max_ips_weight=10"))
     free = FairLab(config, setting([0], "protocol.max_ips_weight=null"))
@@ -150,9 +140,9 @@ def test_a_bound_on_the_weights_is_a_floor_under_the_propensities(
 
 def trained(config: LatentConfig, given: Setting, crowd: People, epochs: int) -> FairLab:
     learner = FairLab(config, given)
-    warm_up(learner, decided(crowd, len(given.seeds)))
+    warm_up(learner, decided_on(crowd, len(given.seeds), first=0.005))
     for _ in range(epochs):
-        learner.update(decided(crowd, len(given.seeds)))
+        learner.update(decided_on(crowd, len(given.seeds), first=0.005))
     return learner
 
 
@@ -178,7 +168,7 @@ def test_training_lowers_the_risk_of_the_classifier(
     config: LatentConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     given = setting([0, 1], "schedule.warm_up_epochs=3")
-    batch = decided(people(60), 2)
+    batch = decided_on(people(60), 2, first=0.005)
 
     @torch.no_grad()
     def risk(learner: FairLab) -> Tensor:
@@ -194,7 +184,7 @@ def test_training_lowers_the_risk_of_the_classifier(
 def test_with_nobody_accepted_nothing_changes(
     protocol: str, config: LatentConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
-    batch = decided(people(20), 2)
+    batch = decided_on(people(20), 2, first=0.005)
     accepted = batch.accepted & torch.tensor([[False], [True]])
     nobody_in_the_first = replace(
         batch,
@@ -213,15 +203,3 @@ def test_with_nobody_accepted_nothing_changes(
         assert torch.equal(now[0], first[0])
         moved.append(not torch.equal(now[1], first[1]))
     assert any(moved)
-
-
-def test_a_minibatch_without_an_accepted_applicant_has_no_gradient(
-    config: LatentConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = FairLab(config, setting([0]))
-    batch = decided(people(12))
-    nobody = replace(batch, accepted=torch.zeros_like(batch.accepted))
-    loss = learner.loss(nobody)
-    loss.sum().backward()
-    assert loss.item() == 0.0
-    assert all((p.grad == 0.0).all() for p in learner.model.parameters() if p.grad is not None)

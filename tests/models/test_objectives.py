@@ -5,12 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.models.objectives import (
-    cost_sensitive_cross_entropy,
-    ips_risk,
-    ips_weight,
-    masked_mean,
-)
+from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight, masked_mean
 
 
 def test_cost_sensitive_cross_entropy_is_the_papers_formula() -> None:

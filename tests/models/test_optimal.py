@@ -5,7 +5,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from fairall.config.compose import typed_config
-from fairall.config.schema import Config, ExplorationRule
+from fairall.config.schema import Config
 from fairall.data.dataset import dataset
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
@@ -14,7 +14,8 @@ from fairall.models.learner import Setting
 from fairall.models.oracle import Optimal
 from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
-from tests.conftest import no_cache, training_of
+from fairall.results.terminal import Display
+from tests.conftest import no_cache, no_checkpoint, training_of
 
 SEEDS = [0, 1, 2, 3, 4]
 
@@ -27,6 +28,7 @@ def fitted(*words: str) -> tuple[Config, Optimal, PreparedData]:
     return config, learner, data
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("model", "utility", "ground_truth_utility", "dpu"),
     [("opt_unfair", 0.24, 0.17, 0.31), ("opt_fair", 0.17, 0.24, 0.0)],
@@ -52,9 +54,11 @@ def test_the_mean_of_five_fits_is_the_papers_optimum(
 
 
 def test_a_reference_learns_nothing_online_and_is_not_explored_for() -> None:
-    training = training_of("model=opt_unfair", "dataset=synthetic", "exploration=epsilon")
+    words = "model=opt_unfair", "dataset=synthetic", "exploration=epsilon", "evaluation.decisions=true"
+    training = training_of(*words)
     assert not training.learner.learns
-    assert training._online.exploration.config.rule is ExplorationRule.none
+    history = training.run(no_checkpoint(), no_cache(), Display(progress_only=True))
+    assert set(history.propensity.unique().tolist()) == {0.0, 1.0}
 
 
 def test_a_label_that_is_the_same_for_all_is_one_line() -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -28,39 +28,21 @@ def _computed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(calls, "kernels", lambda: None)
 
 
-def task_of(
-    schema: Schema,
-    pool: People,
-    validation: People,
-    epochs: int,
-    config: Phase1Config = PHASE1,
-    seeds: Sequence[int] = SEEDS,
-) -> Phase1Task:
-    return Phase1Task(
-        pool=Unlabelled.of(pool),
-        validation=Unlabelled.of(validation),
-        schema=schema,
-        seeds=seeds,
-        latent_size=2,
-        vae_arch=[16],
-        group_blind=False,
-        gain=1.0,
-        config=config,
-        epochs=epochs,
+def task_of(schema: Schema, pool: People, validation: People, epochs: int, **changes: Any) -> Phase1Task:
+    """A task of small nets; `changes` are fields of the task."""
+    task = Phase1Task(
+        Unlabelled.of(pool), Unlabelled.of(validation), schema, SEEDS, 2, [16], False, 1.0, PHASE1, epochs
     )
+    return replace(task, **changes)
 
 
 def train(
-    schema: Schema,
-    pool: People,
-    validation: People,
-    epochs: int,
-    config: Phase1Config = PHASE1,
-    seeds: Sequence[int] = SEEDS,
+    *given: Any,
     checkpoint: Checkpoint | None = None,
     progress: ProgressCallback = lambda **_: None,
+    **changes: Any,
 ) -> tuple[ConditionalVAE, PretrainCurves]:
-    task = task_of(schema, pool, validation, epochs, config, seeds)
+    task = task_of(*given, **changes)
     return train_phase1(task, progress=progress, checkpoint=checkpoint or no_checkpoint())
 
 
@@ -69,6 +51,7 @@ def test_training_lowers_the_loss(schema: Schema, people: Callable[[int], People
     assert (curves.train[-1] < curves.train[0] - 0.3).all()
 
 
+@pytest.mark.whole
 def test_weights_of_the_best_validation_epoch_are_kept(
     schema: Schema, people: Callable[[int], People]
 ) -> None:
@@ -89,22 +72,18 @@ def test_seeds_that_overfit_are_done_early_with_the_same_weights(
 ) -> None:
     pool, validation = people(20), people(40)
     whole, curves = train(schema, pool, validation, 150)
-    stopped, short = train(schema, pool, validation, 150, replace(PHASE1, patience=30))
+    stopped, short = train(schema, pool, validation, 150, config=replace(PHASE1, patience=30))
     assert short.epochs[-1] < 150
     assert (short.epochs[-1] >= short.best_epoch + 30).all()
     assert (short.best_epoch == curves.best_epoch).all()
     for own, known in zip(stopped.parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(own, known, rtol=0, atol=0)
-
-
-def test_seeds_go_on_that_are_no_worse_than_their_best_by_the_margin(
-    schema: Schema, people: Callable[[int], People]
-) -> None:
-    pool, validation = people(20), people(40)
-    _, curves = train(schema, pool, validation, 150, replace(PHASE1, patience=30, margin=1e3))
+    # Seeds go on that are no worse than their best by the margin.
+    _, curves = train(schema, pool, validation, 150, config=replace(PHASE1, patience=30, margin=1e3))
     assert curves.epochs[-1] == 150
 
 
+@pytest.mark.whole
 def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(
     schema: Schema, people: Callable[[int], People]
 ) -> None:
@@ -112,10 +91,10 @@ def test_a_seed_that_is_done_changes_no_more_whoever_trains_on(
     impatient = replace(PHASE1, patience=1, margin=0.0)
     pool, validation = people(20), people(40)
     seeds = range(6)
-    together, curves = train(schema, pool, validation, 60, impatient, seeds)
+    together, curves = train(schema, pool, validation, 60, config=impatient, seeds=seeds)
     assert len(set(curves.best_epoch.tolist())) > 1
     for seed in seeds:
-        alone, own = train(schema, pool, validation, 60, impatient, [seed])
+        alone, own = train(schema, pool, validation, 60, config=impatient, seeds=[seed])
         assert own.best_epoch[0] == curves.best_epoch[seed]
         for one, stacked in zip(alone.parameters(), together.parameters(), strict=True):
             torch.testing.assert_close(one[0], stacked[seed])
@@ -142,7 +121,7 @@ def test_training_goes_on_after_any_epoch_to_the_same_end(
 ) -> None:
     pool, validation = people(20), people(40)
     config = replace(PHASE1, patience=30)
-    whole, curves = train(schema, pool, validation, 60, config)
+    whole, curves = train(schema, pool, validation, 60, config=config)
     told: list[dict[str, float]] = []
 
     def interrupted(**now: float) -> None:
@@ -152,10 +131,10 @@ def test_training_goes_on_after_any_epoch_to_the_same_end(
 
     kept = Checkpoint(tmp_path / "state.pt", "phase1", seconds=0.0)
     with pytest.raises(InterruptionError):
-        train(schema, pool, validation, 60, config, checkpoint=kept, progress=interrupted)
+        train(schema, pool, validation, 60, config=config, checkpoint=kept, progress=interrupted)
     told.clear()
     resumed, further = train(
-        schema, pool, validation, 60, config, checkpoint=kept, progress=lambda **now: told.append(now)
+        schema, pool, validation, 60, config=config, checkpoint=kept, progress=lambda **now: told.append(now)
     )
     assert 1 <= told[0]["resumed"] <= last  # gone on with, not begun again
     for one, other in zip(vars(curves).values(), vars(further).values(), strict=True):
@@ -212,7 +191,7 @@ def test_patience_and_validation_are_shortened_with_the_epochs() -> None:
 
 
 def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
-    schema: Schema, people: Callable[[int], People]
+    schema: Schema, people: Callable[[int], People], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool, validation = people(10), people(6)
     task = task_of(schema, pool, validation, 5)
@@ -233,18 +212,7 @@ def test_every_field_of_a_task_and_of_its_configuration_enters_the_key(
     others.append(replace(task, pool=replace(task.pool, x=task.pool.x + 1)))
     keys = [task.key(), *(other.key() for other in others)]
     assert len(set(keys)) == len(keys)
-
-
-def test_the_processor_enters_the_key(
-    schema: Schema, people: Callable[[int], People], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    task = task_of(schema, people(10), people(6), 5)
-    usual = task.key()
-    monkeypatch.setattr(phase1, "processor", lambda: "another")
-    assert task.key() != usual
-
-
-def test_labels_do_not_enter_the_key(schema: Schema, people: Callable[[int], People]) -> None:
-    pool, validation = people(10), people(6)
     relabelled = replace(pool, label=1 - pool.label)
-    assert task_of(schema, relabelled, validation, 5).key() == task_of(schema, pool, validation, 5).key()
+    assert task_of(schema, relabelled, validation, 5).key() == task.key()
+    monkeypatch.setattr(phase1, "processor", lambda: "another")
+    assert task.key() not in keys

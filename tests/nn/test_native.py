@@ -121,6 +121,7 @@ def test_some_epochs_leave_the_weights_of_torch(changes: dict[str, Any]) -> None
         assert (own - known).abs().quantile(0.99) < 2e-5
 
 
+@pytest.mark.whole
 def test_a_whole_training_ends_within_the_spread_of_seeds() -> None:
     task = task_of(MIXED, 200, epochs=150, seeds=range(8), patience=50)
     _, compiled = train_phase1(task, progress=lambda **_: None, checkpoint=no_checkpoint())

@@ -55,6 +55,7 @@ def draws_of_synthetic(path: Path) -> list[DatasetConfig]:
     return [replace(config, random_state=state) for state in range(SPLITS)]  # type: ignore[call-arg]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("configs", "part_of_table"),
     [

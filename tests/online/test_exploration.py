@@ -101,27 +101,15 @@ def test_lower_bound_of_known_distributions() -> None:
     bound = lower_bound(exponential, torch.ones_like(exponential), 1.2)
     expected = -torch.log1p(-torch.exp(torch.tensor(-1.2)))
     torch.testing.assert_close(bound, expected.expand(2, 1), atol=0.02, rtol=0)
-
-
-def test_weights_undo_that_few_low_scores_are_known() -> None:
-    generator = torch.Generator().manual_seed(3)
-    score = torch.rand(1, 60_000, generator=generator)
-    propensity = torch.where(score < 0.5, 0.1, 1.0)
-    known = torch.rand(1, 60_000, generator=generator) < propensity
-    bound = lower_bound(score, known / propensity, 0.8)
-    assert bound.item() == pytest.approx(0.2, abs=0.02)
-    assert lower_bound(score, known.float(), 0.8).item() > 0.5
-
-
-def test_nobody_is_between_where_most_of_f0_is_above_the_threshold() -> None:
-    bound = lower_bound(torch.tensor([[0.1, 0.6, 0.7, 0.8]]), torch.ones(1, 4), 0.5)
-    assert bound.item() >= 0.5
-
-
-def test_with_all_of_f0_below_the_threshold_the_bound_is_its_least_score() -> None:
-    # Whatever the scores of others, as rows that pad a seed with fewer people.
-    score = torch.tensor([[0.05, 0.2, 0.3, 0.0, 0.0]])
-    weight = torch.tensor([[0.0, 1.0, 2.0, 0.0, 0.0]])
+    # Weights undo that few low scores are known.
+    propensity = torch.where(uniform < 0.5, 0.1, 1.0)
+    known = torch.rand(2, 40_000, generator=generator) < propensity
+    weighted = lower_bound(uniform, known / propensity, 0.8)
+    torch.testing.assert_close(weighted, torch.full((2, 1), 0.2), atol=0.02, rtol=0)
+    assert (lower_bound(uniform, known.float(), 0.8) > 0.5).all()
+    # Where most of F₀ is above the threshold nobody is between; where all is below, its least score counts.
+    assert lower_bound(torch.tensor([[0.1, 0.6, 0.7, 0.8]]), torch.ones(1, 4), 0.5).item() >= 0.5
+    score, weight = torch.tensor([[0.05, 0.2, 0.3, 0.0, 0.0]]), torch.tensor([[0.0, 1.0, 2.0, 0.0, 0.0]])
     assert lower_bound(score, weight, 0.5).item() == pytest.approx(0.2)
 
 
@@ -172,12 +160,10 @@ def test_epsilon_raises_all_and_decays_by_the_root_of_the_time_step() -> None:
     for step in (1, 4, 25):
         raised = explored(rule, score, s, steps_done=step - 1)
         torch.testing.assert_close(raised, torch.tensor([[0.25 / step**0.5, 1.0]]))
-    assert explored(Exploration(EPSILON, [0]), score, s, steps_done=24)[0].tolist() == [0.25, 1.0]
-
-
-def test_a_chance_to_be_accepted_is_raised_by_that_of_exploration() -> None:
-    rule, x, s = Exploration(EPSILON, [0]), torch.zeros(1, 3, 1), torch.ones(1, 3)
-    raised = rule.explored(Scores(), x, s, torch.tensor([[0.0, 0.4, 1.0]]), History(1))
+    constant = Exploration(EPSILON, [0])
+    assert explored(constant, score, s, steps_done=24)[0].tolist() == [0.25, 1.0]
+    by_chance = torch.tensor([[0.0, 0.4, 1.0]])
+    raised = constant.explored(Scores(), torch.zeros(1, 3, 1), torch.ones(1, 3), by_chance, History(1))
     torch.testing.assert_close(raised, torch.tensor([[0.25, 0.55, 1.0]]))
 
 
@@ -192,6 +178,7 @@ class Stream:
         return scored(score, 2.0 * (group < 0.5).float() - 1.0, (luck < score).float())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("config", [BOUNDED, EPSILON], ids=["bounded", "epsilon"])
 def test_what_becomes_known_and_that_weights_of_the_recorded_propensities_are_unbiased(
     config: ExplorationConfig,
@@ -252,7 +239,7 @@ def run(own: OnlineLearning, time_steps: int) -> History:
     return own.run(time_steps, lambda **_: None, lambda: None)
 
 
-@pytest.mark.parametrize("name", ["credit", "synthetic"])
+@pytest.mark.parametrize("name", ["credit"])
 def test_bounded_exploration_goes_on_from_a_saved_state(name: str, compose_config: ComposeConfig) -> None:
     data = load_dataset(name).prepare()
 

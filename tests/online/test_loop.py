@@ -11,6 +11,7 @@ from fairall.config.schema import Config, DecisionLuck, ExplorationConfig, Explo
 from fairall.data.load import load_dataset
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
+from fairall.measuring.summary import measure_table
 from fairall.models.fairall import FairAll
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import Evaluation
@@ -19,7 +20,6 @@ from fairall.online.initial_policy import LogisticPolicy
 from fairall.online.loop import OnlineLearning
 from fairall.online.training import Training, initially_decided
 from fairall.randomness import SeedStreams
-from fairall.measuring.summary import measure_table
 from fairall.results.terminal import Display
 from fairall.storage.checkpoint import Checkpoint
 from fairall.worlds.part import WorldSetting
@@ -99,6 +99,7 @@ def test_fixed_luck_decides_alike_at_every_step_and_again_after_the_update(credi
     assert not torch.equal(fresh.accepted[0], fresh.accepted[1])
 
 
+@pytest.mark.whole
 def test_fixed_luck_leaves_the_mean_over_seeds_and_widens_their_spread(credit: PreparedData) -> None:
     seeds = list(range(200))
 
@@ -120,13 +121,11 @@ def test_labels_of_the_rejected_stay_hidden_and_decisions_follow_the_propensity(
     for t, decided in enumerate(learner.seen):
         assert (decided.label[~decided.accepted] == 0).all()
         assert (decided.label[decided.accepted] == label[t][decided.accepted]).all()
+        assert (decided.propensity == torch.tensor(0.3)).all()
     assert label[~accepted].mean() > 0.5
-
-
-def test_learner_gets_the_propensity_it_decided_with(credit: PreparedData) -> None:
-    learner = Coin(0.3)
-    run(online(learner, credit, [0]), 2)
-    assert all((decided.propensity == torch.tensor(0.3)).all() for decided in learner.seen)
+    sampled = history.measures["utility_sampled"]  # evaluations share their random numbers
+    assert (sampled == sampled[0]).all()
+    assert len(sampled) == 31
 
 
 def test_evaluation_is_at_its_cost_on_its_people(credit: PreparedData) -> None:
@@ -176,13 +175,6 @@ def test_every_epoch_and_step_is_taken_once(
     assert len(learner.seen) == config.schedule.time_steps
 
 
-def test_evaluations_share_their_random_numbers(credit: PreparedData) -> None:
-    history = run(online(Coin(0.4), credit, [0, 1]), 3)
-    sampled = history.measures["utility_sampled"]
-    assert (sampled == sampled[0]).all()
-    assert len(sampled) == 4
-
-
 class Thresholds(Coin):
     """Accepts by the first feature, so that a person and their counterfactual differ."""
 
@@ -224,7 +216,7 @@ class ByGroup(Coin):
         return torch.sigmoid(s)
 
 
-def test_a_counterfactual_is_of_the_other_group() -> None:
+def test_a_counterfactual_is_of_the_other_group(credit: PreparedData) -> None:
     data = load_dataset("synthetic").prepare()
     measured = Evaluation(data.test, 0.5, [0]).measure(ByGroup(0.5))
     between = torch.sigmoid(torch.tensor(1.0)) - torch.sigmoid(torch.tensor(-1.0))
@@ -232,9 +224,7 @@ def test_a_counterfactual_is_of_the_other_group() -> None:
     history = run(online(ByGroup(0.5), data, [0]), 30)
     flipped = history.accepted != history.recorded().applicants["counterfactually_accepted"]
     assert flipped.float().mean().item() == pytest.approx(between.item(), abs=0.03)
-
-
-def test_without_counterfactuals_their_measures_are_empty(credit: PreparedData) -> None:
+    # Without counterfactuals their measures are empty.
     table = measure_table(run(online(Coin(0.5), credit, [0]), 2).recorded(), [0], cost=0.5)
     names = ["cfu", "ground_truth_utility", "effective_cfu", "effective_ground_truth_utility"]
     assert table[names].isna().all(axis=None)
@@ -267,10 +257,10 @@ class PerSeed(Coin):
         return self.probabilities.unsqueeze(-1).expand(s.shape)
 
 
-def decided_with(learner: Coin, seed: int) -> list[float]:
+def decided_with(learner: Coin, seed: int, digits: int = 4) -> list[float]:
     """The propensity of each step in one seed, the same for all its applicants."""
     steps = [decided.propensity[seed].unique() for decided in learner.seen]
-    return [round(propensity.item(), 4) for propensity in steps]
+    return [round(propensity.item(), digits) for propensity in steps]
 
 
 def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(credit: PreparedData) -> None:
@@ -286,21 +276,6 @@ def test_stuck_seeds_explore_after_so_many_steps_until_somebody_is_accepted(cred
     expected = [0.2 if t >= 3 and not any(rare[t - 3 : t]) else 0.01 for t in range(40)]
     assert decided_with(learner, 1) == expected
     assert 0.01 in expected[3:]
-
-
-def test_exploration_goes_on_while_nobody_is_accepted(credit: PreparedData) -> None:
-    learner = PerSeed(0.0)
-    run(
-        online(
-            learner,
-            credit,
-            [0],
-            exploration=stuck(after=2, propensity=1e-6),
-        ),
-        6,
-    )
-    raised = torch.stack([decided.propensity[0] for decided in learner.seen])
-    torch.testing.assert_close(raised, torch.tensor([0, 0, 1, 1, 1, 1.0]).unsqueeze(-1).expand(6, 64) * 1e-6)
 
 
 def test_the_propensities_kept_are_those_of_the_decisions_taken(credit: PreparedData) -> None:
@@ -324,18 +299,13 @@ class Waking(Coin):
         return 0.7 * (s > 0) * float(len(self.seen) >= 2)
 
 
-def test_exploration_lowers_no_propensity(credit: PreparedData) -> None:
-    learner = Waking(0.0)
-    run(
-        online(
-            learner,
-            credit,
-            [0],
-            exploration=stuck(after=2, propensity=0.2),
-        ),
-        3,
-    )
-    explored = learner.seen[2]
+def test_exploration_goes_on_while_nobody_is_accepted_and_lowers_no_propensity(credit: PreparedData) -> None:
+    learner = PerSeed(0.0)
+    run(online(learner, credit, [0], exploration=stuck(after=2, propensity=1e-6)), 6)
+    assert decided_with(learner, 0, digits=7) == [0.0] * 2 + [1e-6] * 4
+    waking = Waking(0.0)
+    run(online(waking, credit, [0], exploration=stuck(after=2, propensity=0.2)), 3)
+    explored = waking.seen[2]
     expected = torch.where(explored.s > 0, torch.tensor(0.7), torch.tensor(0.2))
     torch.testing.assert_close(explored.propensity, expected)
 
@@ -425,10 +395,7 @@ def test_largest_weight_is_of_the_accepted(credit: PreparedData) -> None:
 
 
 def test_largest_weight_is_with_exploration_and_1_where_nobody_is_accepted(credit: PreparedData) -> None:
-    learner, explores = (
-        PerSeed(0.0, 0.5, 0.01),
-        stuck(after=4, propensity=0.2),
-    )
+    learner, explores = (PerSeed(0.0, 0.5, 0.01), stuck(after=4, propensity=0.2))
     assert run(online(learner, credit, [0, 1, 2], exploration=explores), 3).largest_weight[0] == 1
     explored = run(online(learner, credit, [0, 1, 2], exploration=explores), 30)
     assert explored.largest_weight.tolist() == pytest.approx([5, 2, 100])
@@ -470,10 +437,8 @@ def test_longest_rejection_is_the_most_steps_in_a_row() -> None:
 
 def test_who_rejected_all_is_of_the_last_steps_taken() -> None:
     history = recorded(["0011000", "1111111", "0000000", "0000001"], counted=4 * ["1111111"])
-    assert history.rejected_all(3).tolist() == [True, False, True, False]
-    assert history.rejected_all(4).tolist() == [False, False, True, False]
-    assert history.rejected_all(7).tolist() == [False, False, True, False]
-    assert history.rejected_all(8).tolist() == [False, False, False, False]
+    for steps, expected in ((3, [1, 0, 1, 0]), (4, [0, 0, 1, 0]), (7, [0, 0, 1, 0]), (8, [0] * 4)):
+        assert history.rejected_all(steps).tolist() == [bool(value) for value in expected]
 
 
 GUARDS: list[dict[str, Any]] = [
@@ -483,19 +448,18 @@ GUARDS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("guards", GUARDS, ids=["plain", "again, exploring", "fixed luck, log"])
-@pytest.mark.parametrize("name", ["credit", "synthetic"])
+@pytest.mark.parametrize(
+    ("name", "guards"), zip(["credit", "synthetic", "credit"], GUARDS, strict=True), ids=range(3)
+)
 def test_going_on_from_a_saved_state_changes_nothing(
     name: str, guards: dict[str, Any], compose_config: ComposeConfig
 ) -> None:
     config = compose_config("preset=quick", f"dataset={name}", "model.elbo_samples=2", "model.kl_samples=3")
     data, seeds = load_dataset(name).prepare(), [0, 1]
-    undisturbed = online(fairall(config, data, seeds), data, seeds, **guards)
+    undisturbed, resumed = (online(fairall(config, data, seeds), data, seeds, **guards) for _ in range(2))
     run(undisturbed, 3)
     saved = saved_state(undisturbed)
     run(undisturbed, 6)
-
-    resumed = online(fairall(config, data, seeds), data, seeds, **guards)
     resumed.load_state_dict(saved)
     run(resumed, 6)
     assert_same_history(undisturbed.history, resumed.history)

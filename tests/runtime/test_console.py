@@ -41,19 +41,11 @@ def test_numbers_are_whole_and_lines_fit(
     assert "…" not in out
     for number in NUMBERS:
         assert sum(line.count(number) for line in lines) == len(NAMES)
-    assert lines[0] == "A title"
-    assert lines[-1] == "A caption."
-
-
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
-def test_names_are_wrapped_between_their_parts(
-    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = printed(width, monkeypatch, capsys, table())
-    for name in NAMES:
-        parts = [part for part in re.split(r"(?<=[\s_])|(?=\.)", name) if part]
+    assert (lines[0], lines[-1]) == ("A title", "A caption.")
+    if width >= 60:  # names are wrapped between their parts
+        parts = [part for name in NAMES for part in re.split(r"(?<=[\s_])|(?=\.)", name) if part]
         assert all(part.strip() in out for part in parts)
-    assert ("┃" in out) == (width >= 120)
+        assert ("┃" in out) == (width >= 120)
 
 
 def test_a_first_column_comes_again_where_columns_are_divided(

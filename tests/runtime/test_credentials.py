@@ -25,12 +25,7 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://user:p@ss@host", "http://host", "user", "p@ss"),
         ("http://user:p/a?s#s@host", "http://host", "user", "p/a?s#s"),
         ("http://user:1234@[::1]:5000", "http://[::1]:5000", "user", "1234"),
-        (
-            "postgresql+psycopg2://user:pass@host/name?x=1",
-            "postgresql+psycopg2://host/name?x=1",
-            "user",
-            "pass",
-        ),
+        ("postgresql+pg://user:pass@host/name?x=1", "postgresql+pg://host/name?x=1", "user", "pass"),
         ("postgresql://user:pass@/name", "postgresql:///name", "user", "pass"),
     ],
 )

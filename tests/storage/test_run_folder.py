@@ -34,10 +34,7 @@ def test_an_interruption_says_what_the_same_command_does_next(
     if not complete:
         folder.reopen()
     said: list[str] = []
-    with (
-        pytest.raises(Stopped) as stopped,
-        folder.recording(anew=anew, log=said.append) as made,
-    ):
+    with pytest.raises(Stopped) as stopped, folder.recording(anew=anew, log=said.append) as made:
         interrupted_writing(made)
     assert stopped.value.then == then
     kept = anew and complete

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from fairall.tracking.client import PASSWORD, USER
+from fairall.tracking.store import PASSWORD, USER
 from tests.conftest import Ended, typed
 
 NAME, SECRET = "somebodyelse", "pa55w@rd"
@@ -93,31 +93,31 @@ def test_a_server_gets_the_credentials_and_nobody_else_does(
         assert f"cannot use http://127.0.0.1:{port} (" in ended[-1].stdout
         assert {*given} == {basic}
     assert USER not in os.environ
-    ended.append(typed("sync", f"tracking.uri={address}", cwd=tmp_path, module="fairall.tracking"))
+    ended.append(typed("mlflow", "sync", f"tracking.uri={address}", cwd=tmp_path))
     assert (ended[-1].returncode, {*given}) == (1, {basic})
     # The files have the address alone; the environment says who asks.
     given.clear()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", address)
-    ended.append(typed("sync", cwd=tmp_path, module="fairall.tracking"))
+    ended.append(typed("mlflow", "sync", cwd=tmp_path))
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     monkeypatch.setenv(USER, NAME)
     monkeypatch.setenv(PASSWORD, SECRET)
-    ended.append(typed("sync", cwd=tmp_path, module="fairall.tracking"))
+    ended.append(typed("mlflow", "sync", cwd=tmp_path))
     assert {*given} == {basic}
-    for module, words in (
-        ("fairall", [f"tracking.urii={address}"]),
-        ("fairall", [address]),
-        ("fairall", [f"tracking.uri={address}{{"]),
-        ("fairall", ["--cfg", "job", f"tracking.uri={address}"]),
-        ("fairall.report", [f"tracking.uri={address}"]),
-        ("fairall.decide", ["models:/x/1", "people.csv", "-o", "out.csv", f"tracking.uri={address}"]),
-        ("fairall.tuning", [f"hydra.sweeper.storage=postgresql://{GIVEN}@127.0.0.1:{port}/studies"]),
-        ("fairall", ["--multirun", "sweeps=fairlog", f"hydra.sweeper.storage=nonsense://{GIVEN}@host/x"]),
-        ("fairall.tracking", ["sync", f"tracking.uri=postgresql://{GIVEN}@127.0.0.1:{port}/mlflow"]),
-        ("fairall.tracking", ["sync", f"tracking.uri=nonsense://{GIVEN}@127.0.0.1/mlflow"]),
+    for words in (
+        [f"tracking.urii={address}"],
+        [address],
+        [f"tracking.uri={address}{{"],
+        ["--cfg", "job", "--tracking-uri", address],
+        ["decide", "models:/x/1", "people.csv", "-o", "out.csv", f"--tracking-uri={address}"],
+        ["tune", "list", f"hydra.sweeper.storage=postgresql://{GIVEN}@127.0.0.1:{port}/studies"],
+        ["tune", "fairlog", f"hydra.sweeper.storage=nonsense://{GIVEN}@host/x"],
+        ["mlflow", "sync", f"tracking.uri=postgresql://{GIVEN}@127.0.0.1:{port}/mlflow"],
+        ["mlflow", "sync", f"tracking.uri=nonsense://{GIVEN}@127.0.0.1/mlflow"],
     ):
         (tmp_path / "people.csv").write_text("a\n1\n")
-        ended.append(typed(*words, cwd=tmp_path, module=module))
+        ended.append(typed(*words, cwd=tmp_path))
+    ended.append(typed("sync", f"tracking.uri={address}", cwd=tmp_path, module="fairall.tracking"))
     assert_nowhere(tmp_path, ended)
 
 

@@ -12,9 +12,8 @@ import mlflow
 import pytest
 
 from fairall.results.interpretable import CAUTION
-from fairall.tracking.client import Store, page_address
 from fairall.tracking.page import DESCRIPTION, NOTE_TAG, VIEW_TAG
-from fairall.tracking.run_logger import RUN_TAG
+from fairall.tracking.store import RUN_TAG, Store, page_address
 from tests.conftest import run_folder, typed
 
 RUN = ["preset=quick", "model=fairlog", "schedule.time_steps=4", "evaluation.window=[1,4]"]
@@ -96,7 +95,7 @@ def test_ui_prints_the_address_and_becomes_the_server(outputs: Path) -> None:
     served = []
     with mock.patch.object(os, "execv") as execv:
         execv.side_effect = lambda *_: served.append(os.environ["MLFLOW_BACKEND_STORE_URI"])
-        shown = typed("ui", f"outputs_dir={outputs}", cwd=outputs, module="fairall.tracking")
+        shown = typed("mlflow", "ui", f"outputs_dir={outputs}", cwd=outputs)
     assert shown.stdout == f"MLflow: {page_address(config_of(outputs), '1')}\n"
     server = "-m mlflow ui --host 127.0.0.1"
     assert served == [f"sqlite:///{outputs / 'mlflow.db'}"]
@@ -104,7 +103,7 @@ def test_ui_prints_the_address_and_becomes_the_server(outputs: Path) -> None:
 
 
 def test_ui_without_a_store_is_one_line(tmp_path: Path) -> None:
-    ended = typed("ui", cwd=tmp_path, module="fairall.tracking")
+    ended = typed("mlflow", "ui", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n"), [*tmp_path.iterdir()]) == (1, 1, [])
     assert "has no MLflow store" in ended.stderr
 

@@ -210,13 +210,13 @@ def test_a_run_is_registered_where_sync_logs_it_and_under_its_own_name(
     elsewhere = empty_store(tmp_path / "elsewhere")
     words = [f"outputs_dir={outputs}", f"tracking.uri={elsewhere}"]
     for logged, present, said in ((1, 0, ""), (0, 1, ", which it was already")):
-        ended = typed("sync", *words, cwd=tmp_path, module="fairall.tracking")
+        ended = typed("mlflow", "sync", *words, cwd=tmp_path)
         assert ended.stdout.splitlines() == [
             f"Registered: version 1 of loans{said}: models:/loans/1",
             f"Logged {logged} run{'s' * (logged == 0)} to MLflow; {present} were already there.",
         ]
     assert len(versions(elsewhere, "loans")) == 1
-    ended = typed("sync", *words, "tracking.register=other", cwd=tmp_path, module="fairall.tracking")
+    ended = typed("mlflow", "sync", *words, "tracking.register=other", cwd=tmp_path)
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
     assert "repeat its command with tracking.register=NAME" in ended.stderr
 

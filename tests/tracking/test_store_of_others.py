@@ -16,11 +16,9 @@ from mlflow.entities import Dataset
 from omegaconf import OmegaConf
 
 from fairall.data.load import load_dataset
-from fairall.tracking.artifacts import fetch_runs
-from fairall.tracking.client import Store, UnreachableError, reaching
+from fairall.tracking.logger import data_source
 from fairall.tracking.outbox import Outbox
-from fairall.tracking.run_logger import _data_source
-from fairall.tracking.source import source_tags
+from fairall.tracking.store import Store, UnreachableError, fetch_runs, reaching, source_tags
 from tests.conftest import run_folder, typed
 
 SHORT = [
@@ -160,7 +158,7 @@ def parents_of(runs: list[Any]) -> set[str]:
 @pytest.mark.parametrize(
     ("killed_in", "models_then"),
     [
-        ("fairall.tracking.run_logger.RunLogger._log_data", ["READY"]),
+        ("mlflow.MlflowClient.log_inputs", ["READY"]),
         ("mlflow.models.model.Model.save", ["PENDING", "PENDING", "READY"]),
     ],
 )
@@ -225,7 +223,7 @@ def test_the_data_are_an_input_of_the_run(client: mlflow.MlflowClient, once: Pat
 def test_sources_of_data_are_those_of_mlflow(
     node: dict[str, Any], kind: str, content: dict[str, Any]
 ) -> None:
-    given, source = _data_source({"_target_": "a.B", **node})
+    given, source = data_source({"_target_": "a.B", **node})
     assert (given, source) == (kind, content)
     data = Dataset("name", "digest", given, json.dumps(source))
     assert get_source(data).to_dict() == content
@@ -252,7 +250,7 @@ def test_the_source_is_that_of_the_command(
     assert typed(*SHORT, "tracking.uri=sqlite:////dev/null/x.db", cwd=project / "inside").returncode == 0
     assert commit() != then
     later = empty_store(tmp_path / "later")
-    assert typed("sync", f"tracking.uri={later}", cwd=project / "inside", module="fairall.tracking").stdout
+    assert typed("mlflow", "sync", f"tracking.uri={later}", cwd=project / "inside").stdout
     (parent,) = (run for run in active(mlflow.MlflowClient(later)) if "fairall.run_id" in run.data.tags)
     assert {key: parent.data.tags.get(key) for key in source_tags()} == {
         "mlflow.source.name": "fairall",  # the first word of the command line, see `typed`

@@ -1,5 +1,6 @@
 """Logging of runs to MLflow."""
 
+import json
 import shlex
 import shutil
 import signal
@@ -20,10 +21,12 @@ from omegaconf import OmegaConf
 from fairall.data.credit import MALE, raw_applicants
 from fairall.decide.load import load_policy
 from fairall.policy import Policy
+from fairall.results.runs import load
 from fairall.runtime.signals import Stopped
-from fairall.storage.run_folder import RunFolder
-from fairall.tracking.client import Store, store_uri
+from fairall.storage.run_folder import FILES, RunFolder
+from fairall.tracking import logger
 from fairall.tracking.outbox import Outbox, Sent
+from fairall.tracking.store import Store, fetch_runs, log_report, store_uri
 from tests.conftest import run_folder, typed
 
 QUICK = ["preset=quick", "schedule.warm_up_epochs=2", "evaluation.decisions=true"]
@@ -65,23 +68,82 @@ def test_one_finished_parent_with_a_nested_run_per_seed(client: mlflow.MlflowCli
     assert {run.data.tags["fairall.preset"] for run in (parent, *nested)} == {"quick"}
 
 
-def test_curves_and_measures_are_those_of_the_files(client: mlflow.MlflowClient, outputs: Path) -> None:
+def test_curves_are_means_over_seeds_and_measures_those_of_the_files(
+    client: mlflow.MlflowClient, outputs: Path
+) -> None:
     parent, nested = runs(client)
-    (path,) = outputs.glob("runs/*/*/*/metrics.csv")
-    table = pd.read_csv(path)
-    for run in nested:
-        own = table[table["seed"] == int(run.data.params["seed"])]
-        curve = client.get_metric_history(run.info.run_id, "utility")
-        assert [(m.step, pytest.approx(m.value, abs=1e-6)) for m in curve] == [
-            *zip(own["time_step"], own["utility"], strict=True)
-        ]
-        assert run.data.metrics["summary.mean_utility"] == pytest.approx(
-            own["utility"].iloc[4:].mean(), abs=1e-6
-        )
-    mean = table.groupby("time_step")["effective_utility"].mean().dropna()
-    curve = client.get_metric_history(parent.info.run_id, "effective_utility")
-    assert [m.value for m in curve] == pytest.approx(mean.tolist(), abs=1e-6)
+    folder = run_folder(outputs)
+    table = pd.read_csv(folder / "metrics.csv")
+    for name in ("utility", "effective_utility"):
+        mean = table.groupby("time_step")[name].mean().dropna()
+        curve = sorted(client.get_metric_history(parent.info.run_id, name), key=lambda point: point.step)
+        assert [(point.step, pytest.approx(point.value)) for point in curve] == [*mean.items()]
+    summary = json.loads((folder / "summary.json").read_text())
+    for part in ("mean", "std"):
+        expected = summary["aggregate"]["mean_utility"][part]
+        assert parent.data.metrics[f"summary.mean_utility.{part}"] == pytest.approx(expected)
     assert parent.data.metrics["cpu_seconds"] > 0
+    for run in nested:
+        (own,) = (row for row in summary["per_seed"] if str(row["seed"]) == run.data.params["seed"])
+        values = {f"summary.{name}": value for name, value in own.items() if value is not None}
+        del values["summary.seed"]
+        assert {name: pytest.approx(value) for name, value in values.items()} == run.data.metrics
+
+
+def test_metrics_come_in_batches_that_servers_take(
+    client: mlflow.MlflowClient, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, folder = kept_run(client, outputs)
+    sizes: list[int] = []
+    original = mlflow.MlflowClient.log_batch
+
+    def counted(self: Any, run_id: str, metrics: Any = (), *rest: Any, **named: Any) -> Any:
+        sizes.append(len(metrics))
+        return original(self, run_id, metrics, *rest, **named)
+
+    monkeypatch.setattr(logger, "BATCH", 50)
+    monkeypatch.setattr(mlflow.MlflowClient, "log_batch", counted)
+    parent, _ = runs(client)
+    client.update_run(parent.info.run_id, status="RUNNING")
+    assert Outbox(config, folder, print).send(load(folder))
+    assert sizes.count(50) > 3
+    assert runs(client)[0].data.metrics == pytest.approx(parent.data.metrics, abs=1e-6)
+
+
+def test_the_model_has_the_means_over_seeds(client: mlflow.MlflowClient) -> None:
+    parent, _ = runs(client)
+    model = client.get_logged_model(parent.outputs.model_outputs[-1].model_id)
+    found = {metric.key: metric.value for metric in model.metrics}
+    assert found["summary.mean_utility.mean"] == parent.data.metrics["summary.mean_utility.mean"]
+
+
+def test_finished_runs_come_out_of_the_store(
+    client: mlflow.MlflowClient, outputs: Path, tmp_path: Path
+) -> None:
+    config, folder = kept_run(client, outputs)
+    fetch_runs(config, tmp_path)
+    fetched = tmp_path / folder.relative_to(outputs / "runs")
+    for name in FILES:
+        assert (fetched / name).read_bytes() == (folder / name).read_bytes()
+    assert load(fetched).finished > 0
+
+
+def test_a_report_is_a_run_with_its_files_but_what_a_kill_left(tmp_path: Path, empty_store: Put) -> None:
+    config = {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(tmp_path)}
+    client = mlflow.MlflowClient(empty_store(tmp_path))
+    report = tmp_path / "report"
+    for name in ("index.html", ".index.html.abcdefgh.html", "tables/a.md", "tables/.a.md.abcdefgh.md"):
+        (report / name).parent.mkdir(exist_ok=True, parents=True)
+        (report / name).touch()
+    log_report(config, report, "A report", "a command", metrics={"value (%)": 0.5}, parameters={"of": 7})
+    (run,) = client.search_runs([client.get_experiment_by_name("fairall").experiment_id])
+    assert (run.info.run_name, run.info.status, run.data.tags["fairall.kind"]) == (
+        "A report", "FINISHED", "report",
+    )  # fmt: skip
+    assert (run.data.metrics, run.data.params) == ({"value _28__25__29_": 0.5}, {"of": "7"})
+    files = {item.path for place in ("", "tables") for item in client.list_artifacts(run.info.run_id, place)}
+    assert files == {"index.html", "tables", "tables/a.md"}
+    assert "tables/a.md" in run.data.tags["mlflow.note.content"]
 
 
 def test_files_and_figures_are_artifacts(client: mlflow.MlflowClient) -> None:
@@ -212,7 +274,7 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     silent.finish()
     later = empty_store(tmp_path / "later")
     there = f"tracking.uri={later}"
-    ended = typed("sync", there, cwd=tmp_path, module="fairall.tracking")
+    ended = typed("mlflow", "sync", there, cwd=tmp_path)
     assert (ended.returncode, ended.stderr, ended.stdout) == (
         0,
         "",
@@ -222,9 +284,9 @@ def test_training_does_without_an_mlflow_that_is_away_and_tells_it_later(
     assert {run.info.status for run in (parent, *nested)} == {"FINISHED"}
     assert parent.data.tags["fairall.command"].startswith(f"python -m fairall {' '.join(short[:-1])}")
     assert parent.data.metrics["cpu_seconds"] > 0
-    again = typed("sync", there, cwd=tmp_path, module="fairall.tracking")
+    again = typed("mlflow", "sync", there, cwd=tmp_path)
     assert again.stdout == "Logged 0 runs to MLflow; 1 were already there.\n"
-    away = typed("sync", cwd=tmp_path, module="fairall.tracking")
+    away = typed("mlflow", "sync", cwd=tmp_path)
     assert (away.returncode, away.stderr.count("\n")) == (1, 1)
     assert f"cannot use {uri}" in away.stderr
 
@@ -277,12 +339,12 @@ def test_a_result_half_logged_is_logged_anew(client: mlflow.MlflowClient, output
     config, folder = kept_run(client, outputs)
     parent, nested = runs(client)
     client.update_run(parent.info.run_id, status="RUNNING")
-    assert Outbox(config, folder, print).send()
+    assert Outbox(config, folder, print).send(load(folder))
     anew, nested_anew = runs(client)
     assert anew.info.run_id != parent.info.run_id
     assert len(nested_anew) == len(nested)
     assert anew.info.status == "FINISHED"
-    assert not Outbox(config, folder, print).send()
+    assert not Outbox(config, folder, print).send(load(folder))
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"nonsense": 1}'])
@@ -322,11 +384,11 @@ def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     address = folder / "outputs" / "mlflow.db"
     assert f"--backend-store-uri {shlex.quote(f'sqlite:///{address}')}\n" in ended.stdout
     (run_folder(folder / "outputs") / "tracking.json").unlink()
-    synced = typed("sync", cwd=folder, module="fairall.tracking")
+    synced = typed("mlflow", "sync", cwd=folder)
     assert synced.stdout.endswith("Logged 0 runs to MLflow; 1 were already there.\n")
     people = load_policy(run_folder(folder / "outputs")).reader.example()
     people.to_csv(folder / "people.csv", index=False)
-    decided = typed("models:/loans/1", "people.csv", "-o", "out.csv", cwd=folder, module="fairall.decide")
+    decided = typed("decide", "models:/loans/1", "people.csv", "-o", "out.csv", cwd=folder)
     assert decided.stderr == ""
     assert not (folder / "mlruns").exists()
 

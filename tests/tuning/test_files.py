@@ -9,12 +9,9 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from fairall.config.paths import sweeps_folder
-from fairall.config.schema import SweepConfig
 from fairall.config.validation import checked
-from fairall.report.plan import FURTHER, PREFIX
-from fairall.tuning.samplers import is_grid
 from fairall.tuning.space import Space
-from fairall.tuning.sweeper import validated
+from fairall.tuning.sweep import validated
 from tests.conftest import ComposeConfig
 from tests.tuning.composed import composed
 
@@ -37,12 +34,11 @@ GROUPS = {
     "fairlog": (["sweeps=fairlog"], ["unfairlog", "fairlog"], {**CLASSIFIER, "lambda": "model.lambda_"}),
     "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
 }
-# Those of `fairall.report` are the paper's runs on the test set, not studies.
-# Sweeps that select: not the runs of the paper, of docs/worlds.md and of docs/leaderboard.md.
+# Sweeps that select hyperparameters; the others are runs of the paper, of other worlds and of the leaderboard.
 NAMES = sorted(
     path.stem
     for path in sweeps_folder().glob("[!_]*.yaml")
-    if not path.stem.startswith(PREFIX) and path.stem not in FURTHER
+    if not path.stem.startswith(("paper_", "worlds_", "leaderboard_"))
 )
 
 
@@ -65,7 +61,7 @@ def printed(group: str, dataset: str) -> dict[str, list[Any]]:
 
 def grid(config: DictConfig) -> Space:
     params = OmegaConf.to_container(config.hydra.sweeper.params, resolve=True)
-    return Space.parse(cast(dict[str, str], params), [])[0]
+    return Space.parse(cast(dict[str, str], params), [])
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -80,7 +76,7 @@ def test_grids_are_those_of_the_papers_table(group: str, dataset: str) -> None:
     assert ours == expected
     assert space.size == math.prod(len(values) for values in expected.values())
     assert config.seeds == 5
-    assert is_grid(config.hydra.sweeper.sampler)
+    assert config.hydra.sweeper.sampler._target_ == "optuna.samplers.GridSampler"
     if config.model.get("phase1") is not None:
         assert config.schedule.phase1_epochs == (500 if dataset == "meps" else 1200)
 
@@ -104,8 +100,7 @@ def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
     del config["hydra"]
     checked(config)
     assert config.evaluation.split == "validation"
-    requested = cast(SweepConfig, OmegaConf.to_object(config.sweep))
-    for objective in validated(requested, sweeper, grid(whole), config):
+    for objective in validated(config, sweeper, grid(whole)):
         assert (objective.direction == "maximize") == ("utility" in objective.measure)
 
 

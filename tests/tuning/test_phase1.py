@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 import torch
+from fairall.results.selection import classifier_logit, latent_selection_metrics, selection_metrics
 
 from fairall.config.compose import compose_config
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
+from fairall.experiment import job
 from fairall.models.learner import Learner, Setting
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams
-from fairall.results.selection import classifier_logit, latent_selection_metrics, selection_metrics
-from fairall.tuning import phase1
-from fairall.tuning.trial import outcome
+from fairall.results.runs import load_result
+from fairall.tuning.phase1 import phase1_measures
+from fairall.tuning.trial import outcome_of
 from tests.conftest import ComposeConfig
 
 WORDS = [
@@ -34,7 +36,7 @@ class Untouchable(People):
 
 
 def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, credit: PreparedData
+    tmp_path: Path, credit: PreparedData
 ) -> None:
     people = vars(credit.test)
     hidden = Untouchable(**people)
@@ -44,27 +46,24 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
         for known in [getattr(credit, role)]
     }
     guarded = replace(credit, **unlabelled, test=hidden)
-    source = type("Guarded", (), {"prepare": lambda self, scaler: guarded})
-    monkeypatch.setattr(phase1, "dataset", lambda config: source())
-    composed = compose_config(*WORDS, f"outputs_dir={tmp_path}")
-    measures = phase1.phase1_measures(composed)
+    words = [*WORDS, f"outputs_dir={tmp_path}"]
+    composed = compose_config(*words, "objective=mean_utility")
+    measures = phase1_measures(job(composed, lambda source, scaler: guarded))
     assert {len(values) for values in measures.values()} == {2}
     (cached,) = (tmp_path / "cache" / "phase1").glob("*.pt")
-    monkeypatch.undo()
 
     # A whole run with the same Phase I finds it, and the measures are those of the cached weights.
-    config = compose_config(*WORDS, f"outputs_dir={tmp_path}", "model.alpha=15")
-    came = outcome(config)
-    assert came["measures"]["phase1_validation_loss"] == pytest.approx(measures["phase1_validation_loss"])
-    assert [*(tmp_path / "cache" / "phase1").glob("*.pt")] == [cached]
+    config = compose_config(*words, "model.alpha=15", "tracking.enabled=false")
+    outcome = outcome_of(config, {}, "")
+    assert outcome["measures"]["phase1_validation_loss"] == pytest.approx(measures["phase1_validation_loss"])
+    assert outcome_of(config, outcome | {"mark": 1}, "") == outcome | {"mark": 1}, "what is known is kept"
+    assert "mark" not in outcome_of(config, outcome | {"mark": 1, "identity": "of other code"}, "")
     config.sweep.trial = "run"
-    config.tracking.enabled = False
-    whole = outcome(config)
-    assert "failed" not in whole
+    whole = load_result(outcome_of(config, {}, "")["run"].rpartition("/")[2], outputs_dir=tmp_path).per_seed
     assert [*(tmp_path / "cache" / "phase1").glob("*.pt")] == [cached]
-    assert whole["measures"]["phase1_validation_loss"] == pytest.approx(measures["phase1_validation_loss"])
+    assert whole["phase1_validation_loss"].tolist() == pytest.approx(measures["phase1_validation_loss"])
     for name in ("classification_loss", "reconstruction_loss", "latent_s_dependence"):
-        assert all(value >= 0 for value in whole["measures"][name])
+        assert (whole[name] >= 0).all()
 
     kept = torch.load(cached, weights_only=True)["result"]["vae"]
     setting = Setting(credit.schema, 0.5, [0, 1], config.schedule, config.protocol)
@@ -79,10 +78,12 @@ def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
 
 
 def test_a_trial_that_cannot_be_says_why(tmp_path: Path) -> None:
-    came = outcome(compose_config(*WORDS, f"outputs_dir={tmp_path}", "model.latent_size=0"))
-    assert came == {"failed": "model.latent_size=0 is not possible: it must be at least 1"}
-    came = outcome(compose_config(*WORDS, f"outputs_dir={tmp_path}", "model=fairall_II"))
-    assert came == {"failed": "sweep.trial=phase1: fairall_II has no Phase I"}
+    for word, reason in (
+        ("model.latent_size=0", "model.latent_size=0 is not possible: it must be at least 1"),
+        ("model=fairall_II", "sweep.trial=phase1: fairall_II has no Phase I"),
+    ):
+        composed = compose_config(*WORDS, f"outputs_dir={tmp_path}", word)
+        assert outcome_of(composed, {}, "") == {"reason": reason}
 
 
 @pytest.fixture

@@ -70,10 +70,6 @@ def test_a_geometric_delay_has_its_mean_and_its_distribution() -> None:
         assert close((steps == k).double().mean(), p, share_error(p, len(steps)), 4.0)
 
 
-def test_a_geometric_delay_is_the_same_whatever_the_seeds() -> None:
-    assert geometric([0], 2.0, 50) == geometric([7, 3], 2.0, 50)
-
-
 def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
     own, lost = delay([0, 1], censored=0.3), []
     for t, decided in enumerate(decisions(200)):
@@ -84,15 +80,6 @@ def test_censored_people_count_as_rejected_and_the_weights_know_it() -> None:
         lost.append((decided.accepted & ~due.accepted)[decided.accepted].float())
     share = torch.cat(lost)
     assert close(share.mean(), 0.3, share_error(0.3, len(share)))
-
-
-def test_who_is_censored_does_not_depend_on_other_seeds() -> None:
-    together, alone = delay([3, 4], censored=0.5), delay([4], censored=0.5)
-    for t, decided in enumerate(decisions(5)):
-        (both,) = together.due([decided], t)
-        own = Decided(*(values[1:] for values in vars(decided).values()))
-        (one,) = alone.due([own], t)
-        assert torch.equal(both.accepted[1:], one.accepted)
 
 
 def test_what_waits_is_in_the_checkpoint() -> None:
@@ -152,26 +139,20 @@ def test_a_note_tells_how_many_labels_come_in_time(values: dict[str, float]) -> 
         assert notes == []
     else:
         (note,) = notes
-        begins = (
-            f"the labels of {len(come)} of 20 time steps come before the run ends, the first at time step"
-        )
-        assert note.startswith(f"{begins} {come[0]}:")
+        assert f"{len(come)} of 20 time steps" in note
+        assert f"at time step {come[0]}:" in note
 
 
-@pytest.mark.parametrize(("steps", "mean", "key"), [(8, None, "steps=8"), (0, 1e6, "mean=1e+06")])
-def test_labels_that_all_come_too_late_are_a_warning(steps: int, mean: float | None, key: str) -> None:
+def test_labels_that_all_come_too_late_are_a_warning_before_and_beside_the_numbers(tmp_path: Path) -> None:
     setting = replace(setting_of(None, [0]), time_steps=8)
-    own = Delay(DelayConfig(steps=steps, mean=mean, censored=0.0), setting)
-    (warning,) = own.warnings(drawn=True)
-    assert warning.startswith(f"world.delay.{key}: no label of the 8 time steps comes")
-    assert own.notes(drawn=True) == []
-    assert not any(own.due([one], t) for t, one in enumerate(decisions(8, 1), start=1))
-
-
-def test_a_run_warns_of_labels_too_late_before_it_begins_and_beside_its_numbers(tmp_path: Path) -> None:
+    for steps, mean, key in ((8, None, "steps=8"), (0, 1e6, "mean=1e+06")):
+        own = Delay(DelayConfig(steps=steps, mean=mean, censored=0.0), setting)
+        (warning,) = own.warnings(drawn=True)
+        assert warning.startswith(f"world.delay.{key}: ")
+        assert own.notes(drawn=True) == []
+        assert not any(own.due([one], t) for t, one in enumerate(decisions(8, 1), start=1))
     quick = ["preset=quick", "model=random", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
     ended = typed(*quick, "world=[capacity,delay]", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     before, _, after = ended.stdout.partition("mean_utility")
-    for part in (before, after):
-        assert "Warning: world.delay.steps=10: no label of the 8 time steps comes" in part
+    assert all("Warning: world.delay.steps=10: " in part for part in (before, after))

@@ -79,6 +79,7 @@ def test_extents_of_the_courses(credit: PreparedData) -> None:
     assert [seasonal.extent(t) for t in (0, 10, 20, 30, 40, 50, 60, 80)] == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.whole
 @DATA
 def test_applicants_and_evaluation_people_are_the_training_rows_weighted(
     name: str, data: PreparedData
@@ -186,34 +187,6 @@ def test_before_the_start_nothing_moves(fico: PreparedData) -> None:
     assert own.evaluated(fico.test, 10) is not fico.test
     late = next(stream)
     assert (late.label[late.s > 0] == 0).all()
-
-
-@DATA
-def test_applicants_of_a_seed_do_not_depend_on_other_seeds(name: str, data: PreparedData) -> None:
-    values: dict[str, Any] = {
-        "advantaged_share": 0.8, "features": SLOPES[name], "advantaged": -0.5, "course": Course.seasonal,
-    }  # fmt: skip
-    together, alone = (arriving(drift(data, seeds, **values)) for seeds in ([5, 6, 7], [6]))
-    for _ in range(60):
-        both, one = next(together), next(alone)
-        for field, values_of_one in vars(one).items():
-            if values_of_one is not None:
-                assert torch.equal(getattr(both, field)[1:2], values_of_one)
-
-
-def test_applicants_go_on_from_a_saved_position(credit: PreparedData) -> None:
-    values: dict[str, Any] = {"advantaged_share": 0.3, "features": {"age": 0.5}, "course": Course.linear}
-    whole, resumed = (drift(credit, [0, 1], **values) for _ in range(2))
-    stream = credit.applicants(64, [0, 1])
-    for time_step in range(1, 31):
-        whole.arriving(stream.next, time_step)
-    resumed.load_state_dict(whole.state_dict())
-    rest = credit.applicants(64, [0, 1])
-    rest.load_state_dict(stream.state_dict())
-    for time_step in range(31, 61):
-        a, b = whole.arriving(stream.next, time_step), resumed.arriving(rest.next, time_step)
-        assert torch.equal(a.x, b.x)
-        assert torch.equal(a.label, b.label)
 
 
 def test_impossible_drifts_are_refused(credit: PreparedData) -> None:

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairall.worlds.measures import (
-    adaptation_time,
-    effective_revealed_utility,
-    regret,
-    utility_per_place,
-)
+from fairall.worlds.measures import adaptation_time, effective_revealed_utility, regret, utility_per_place
 
 COST = 0.3
 

@@ -35,15 +35,6 @@ def test_flips_are_as_frequent_as_stated_by_group_and_label() -> None:
         assert close(false.double().mean(), share, share_error(share, len(false)), 4.0)
 
 
-def test_flips_of_a_seed_do_not_depend_on_other_seeds_and_differ_between_steps() -> None:
-    together, alone, people = noise([3, 4]), noise([4]), sampled(500, 1)
-    both = people.rows(torch.tensor([0, 0]))
-    first, second = (together.revealed(both, 1).label for _ in range(2))
-    assert torch.equal(alone.revealed(people, 1).label[0], first[1])
-    assert not torch.equal(first[0], first[1])
-    assert not torch.equal(first, second)
-
-
 def test_learners_see_false_labels_and_measures_true_ones(
     fico: PreparedData, compose_config: ComposeConfig
 ) -> None:

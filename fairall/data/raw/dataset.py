@@ -73,7 +73,7 @@ class RawTableDataset(TableDataset):
         if config.download.url is None:
             return "not here: dataset.raw_file=FILE"
         terms = " dataset.accept_terms=true" if config.download.terms else ""
-        return f"not here: python -m fairall.data fetch {config.name}{terms}"
+        return f"not here: python -m fairall data fetch {config.name}{terms}"
 
     def read(self, path: Path) -> pd.DataFrame:
         """The raw rows of a file; raises as `read_columns`."""

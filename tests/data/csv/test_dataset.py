@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import shlex
 import socket
 from collections.abc import Callable
@@ -105,224 +106,66 @@ DECIDED = {"granted": [str(i // 3 % 2) for i in range(100)], "chance": ["0.4"] *
 LOGGED = ("dataset.decision=granted", "dataset.propensity=chance")
 
 
-@pytest.mark.parametrize(
-    ("columns", "overrides", "told"),
-    [
-        pytest.param(
-            people(), {"label": "repayed"}, ["dataset.label=repayed", "did you mean repaid?"], id="no label"
-        ),
-        pytest.param(
-            people(),
-            {"sensitive": "gender"},
-            ["dataset.sensitive=gender", "there are age, children"],
-            id="no sensitive",
-        ),
-        pytest.param(
-            with_cell("repaid", 3, "maybe"),
-            {},
-            ["'repaid' has 3 values (maybe, no, yes)", "must have two"],
-            id="three labels",
-        ),
-        pytest.param(people(repaid=["yes"] * 100), {}, ["'repaid' has 1 value (yes)"], id="one label"),
-        pytest.param(
-            people(repaid=[""] * 100), {}, ["column 'repaid': no row has a label"], id="labels missing"
-        ),
-        pytest.param(
-            people(),
-            {"positive": "good"},
-            ["dataset.positive=good", "'repaid'", "it has no, yes"],
-            id="no positive",
-        ),
-        pytest.param(
-            people(sex=["m"] * 100), {}, ["'sex' has 1 value (m)", "merge or remove"], id="one group"
-        ),
-        pytest.param(with_cell("sex", 2, "x"), {}, ["'sex' has 3 values (f, m, x)"], id="three groups"),
-        pytest.param(
-            with_cell("sex", 7, "NA"),
-            {},
-            ["column 'sex', row 7: an empty cell", "complete or remove"],
-            id="no group",
-        ),
-        pytest.param(
-            people(), {"advantaged": "male"}, ["dataset.advantaged=male", "it has f, m"], id="no advantaged"
-        ),
-        pytest.param(
-            people(),
-            {"label": "sex"},
-            ["column 'sex' cannot be both dataset.label and dataset.sensitive"],
-            id="two roles",
-        ),
-        pytest.param(
-            people(),
-            {"drop": "[sex]"},
-            ["'sex' cannot be both dataset.sensitive and dataset.drop"],
-            id="needed and dropped",
-        ),
-        pytest.param(
-            people(),
-            {"drop": "[towm]"},
-            ["dataset.drop=towm", "did you mean town?"],
-            id="dropped is not there",
-        ),
-        pytest.param(
-            people(),
-            {"kinds": "{agee: real}"},
-            ["dataset.kinds=agee", "did you mean age?"],
-            id="declared is not there",
-        ),
-        pytest.param(
-            with_cell("age", 5, "old"),
-            {},
-            ["column 'age', row 5: 'old' is not a finite number", "'dataset.kinds={age: categorical}'"],
-            id="text in numbers",
-        ),
-        pytest.param(
-            with_cell("age", 5, "inf"), {}, ["column 'age', row 5: 'inf' is not a finite"], id="infinite"
-        ),
-        pytest.param(
-            with_cell("age", 5, "-1e300"),
-            {},
-            ["column 'age', row 5: '-1e300' is beyond 1e+30", "unit"],
-            id="too large",
-        ),
-        pytest.param(
-            with_cell("children", 9, "-1"),
-            {"kinds": "{children: count}"},
-            ["column 'children', row 9: '-1' is not a count", "{children: real}"],
-            id="negative count",
-        ),
-        pytest.param(
-            with_cell("children", 9, "1.5"),
-            {"kinds": "{children: count}"},
-            ["column 'children', row 9: '1.5' is not a count"],
-            id="fractional count",
-        ),
-        pytest.param(
-            with_cell("children", 9, "16777217"),
-            {"kinds": "{children: count}"},
-            ["row 9", "from 0 to 16777216"],
-            id="large count",
-        ),
-        pytest.param(
-            people(),
-            {"kinds": "{town: binary}"},
-            ["'town' has 3 values (Hull, Leeds, York) and cannot be binary", "{town: categorical}"],
-            id="no binary",
-        ),
-        pytest.param(
-            people(),
-            {"kinds": "{town: real}"},
-            ["column 'town', row 1: ", "is not a finite number"],
-            id="declared number",
-        ),
-        pytest.param(
-            people(name=[f"n{i}" for i in range(100)]),
-            {},
-            ["column 'name', row 1: 'n0' and 99 more values in 100 rows", "'dataset.drop=[name]'"],
-            id="names",
-        ),
-        pytest.param(
-            people(born=["", *(f"19{i}-01-31" for i in range(11, 99)), *["3/4/1999"] * 11]),
-            {},
-            ["column 'born', row 2: '1911-01-31' is a date", "'dataset.drop=[born]'"],
-            id="dates",
-        ),
-        pytest.param(
-            {key: people()[key] for key in ("sex", "repaid")},
-            {},
-            ["no column is left as a feature"],
-            id="no feature",
-        ),
-        pytest.param(
-            people(repaid=["yes", "no"] * 19 + ["yes"] + [""] * 61),
-            {},
-            ["column 'repaid': 39 rows have a label", "at least 40"],
-            id="few labelled",
-        ),
-        pytest.param(
-            people(sex=["f"] * 2 + ["m"] * 98),
-            {},
-            ["column 'sex': no ", " row is of the disadvantaged group", "give more rows"],
-            id="small group",
-        ),
-        pytest.param(
-            people(part=[*PARTS[:-1], "tset"]),
-            {"split.column": "part"},
-            ["column 'part', row 100: 'tset' is none of train, validation, test"],
-            id="no part",
-        ),
-        pytest.param(
-            people(part=["", *PARTS[1:]]),
-            {"split.column": "part"},
-            ["column 'part', row 1: an empty cell is none of train"],
-            id="missing part",
-        ),
-        pytest.param(
-            people(part=["train"] * 60 + ["validation"] * 40),
-            {"split.column": "part"},
-            ["column 'sex': no test row is of the"],
-            id="no test rows",
-        ),
-        pytest.param(
-            people(part=PARTS, repaid=["yes"] * 60 + ["no"] * 40),
-            {"split.column": "part"},
-            ["'repaid': the training rows all have the same label"],
-            id="one label in training",
-        ),
-        pytest.param(
-            people(),
-            {"split.column": "part"},
-            ["dataset.split.column=part", "no such column"],
-            id="no split column",
-        ),
-        pytest.param(
-            people(),
-            {"decision": "granted"},
-            ["dataset.decision=granted", "no such column"],
-            id="no decision column",
-        ),
-        pytest.param(
-            people(granted=["1"] * 99 + [""]),
-            {"decision": "granted"},
-            ["column 'granted', row 100: an empty cell is no decision"],
-            id="decision missing",
-        ),
-        pytest.param(
-            people(granted=["1"] * 100),
-            {"decision": "granted"},
-            ["'granted' has 1 value (1); a decision must have two"],
-            id="one decision",
-        ),
-        pytest.param(
-            people(**DECIDED),
-            {"decision": "granted", "accepted": "yes"},
-            ["dataset.accepted=yes", "'granted'", "it has 0, 1"],
-            id="no accepted",
-        ),
-        pytest.param(
-            people(**DECIDED),
-            {"propensity": "chance"},
-            ["give dataset.decision=COLUMN"],
-            id="propensity alone",
-        ),
-    ],
-)
+BAD_TABLES = [
+    (people(), {"label": "repayed"}, "did you mean repaid?"),
+    (people(), {"sensitive": "gender"}, "dataset.sensitive=gender"),
+    (with_cell("repaid", 3, "maybe"), {}, "'repaid' has 3 values (maybe, no, yes)"),
+    (people(repaid=["yes"] * 100), {}, "'repaid' has 1 value (yes)"),
+    (people(repaid=[""] * 100), {}, "column 'repaid': no row has a label"),
+    (people(), {"positive": "good"}, "dataset.positive=good"),
+    (people(sex=["m"] * 100), {}, "'sex' has 1 value (m)"),
+    (with_cell("sex", 2, "x"), {}, "'sex' has 3 values (f, m, x)"),
+    (with_cell("sex", 7, "NA"), {}, "column 'sex', row 7: an empty cell"),
+    (people(), {"advantaged": "male"}, "dataset.advantaged=male"),
+    (people(), {"label": "sex"}, "'sex' cannot be both dataset.label and dataset.sensitive"),
+    (people(), {"drop": "[sex]"}, "'sex' cannot be both dataset.sensitive and dataset.drop"),
+    (people(), {"drop": "[towm]"}, "did you mean town?"),
+    (people(), {"kinds": "{agee: real}"}, "did you mean age?"),
+    (with_cell("age", 5, "old"), {}, "'dataset.kinds={age: categorical}'"),
+    (with_cell("age", 5, "inf"), {}, "column 'age', row 5: 'inf' is no finite number"),
+    (with_cell("age", 5, "-1e300"), {}, "column 'age', row 5: '-1e300' is beyond 1e+30"),
+    (with_cell("children", 9, "-1"), {"kinds": "{children: count}"}, "{children: real}"),
+    (with_cell("children", 9, "1.5"), {"kinds": "{children: count}"}, "column 'children', row 9: '1.5'"),
+    (with_cell("children", 9, "16777217"), {"kinds": "{children: count}"}, "from 0 to 16777216"),
+    (people(), {"kinds": "{town: binary}"}, "'town' has 3 values (Hull, Leeds, York)"),
+    (people(), {"kinds": "{town: real}"}, "column 'town', row 1: "),
+    (people(name=[f"n{i}" for i in range(100)]), {}, "'dataset.drop=[name]'"),
+    (
+        people(born=["", *(f"19{i}-01-31" for i in range(11, 99)), *["3/4/1999"] * 11]),
+        {},
+        "column 'born', row 2: '1911-01-31'",
+    ),
+    ({key: people()[key] for key in ("sex", "repaid")}, {}, "no column is left to be a feature"),
+    (people(repaid=["yes", "no"] * 19 + ["yes"] + [""] * 61), {}, "'repaid': 39 rows have a label"),
+    (people(sex=["f"] * 2 + ["m"] * 98), {}, "row is of the disadvantaged group"),
+    (people(part=[*PARTS[:-1], "tset"]), {"split.column": "part"}, "column 'part', row 100: 'tset'"),
+    (people(part=["", *PARTS[1:]]), {"split.column": "part"}, "column 'part', row 1: an empty cell"),
+    (people(part=["train"] * 60 + ["validation"] * 40), {"split.column": "part"}, "no test row is of the"),
+    (
+        people(part=PARTS, repaid=["yes"] * 60 + ["no"] * 40),
+        {"split.column": "part"},
+        "'repaid': the training",
+    ),
+    (people(), {"split.column": "part"}, "dataset.split.column=part"),
+    (people(), {"decision": "granted"}, "dataset.decision=granted"),
+    (people(granted=["1"] * 99 + [""]), {"decision": "granted"}, "column 'granted', row 100: an empty cell"),
+    (people(granted=["1"] * 100), {"decision": "granted"}, "'granted' has 1 value (1)"),
+    (people(**DECIDED), {"decision": "granted", "accepted": "yes"}, "dataset.accepted=yes"),
+    (people(**DECIDED), {"propensity": "chance"}, "give dataset.decision=COLUMN"),
+]
+
+
+@pytest.mark.parametrize(("columns", "overrides", "told"), BAD_TABLES, ids=[told for *_, told in BAD_TABLES])
 def test_a_bad_table_is_told_in_a_line(
-    own: Own, columns: Columns, overrides: dict[str, str], told: list[str]
+    own: Own, columns: Columns, overrides: dict[str, str], told: str
 ) -> None:
-    message = complaint(own(columns, **overrides))
-    for part in told:
-        assert part in message
+    assert told in complaint(own(columns, **overrides))
 
 
 @pytest.mark.parametrize("chance", ["0", "likely", "", "1.2", "-0.1", "inf"])
-def test_accepted_people_need_a_propensity(own: Own, chance: str) -> None:
+def test_accepted_people_need_a_propensity_and_rejected_people_none(own: Own, chance: str) -> None:
     message = complaint(own(with_cell("chance", 4, chance, people(**DECIDED)), *LOGGED))
-    told = repr(chance) if chance else "an empty cell"
-    assert f"column 'chance', row 4: {told} is not a propensity" in message
-
-
-def test_rejected_people_need_no_propensity(own: Own) -> None:
+    assert "column 'chance', row 4: " in message
     logged = own(with_cell("chance", 1, "", people(**DECIDED)), *LOGGED).table().logged
     assert logged is not None
     assert logged.propensity is not None
@@ -335,84 +178,38 @@ TEXT = written(people())
 LINES = TEXT.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("content", "told"),
-    [
-        pytest.param("", ["the file is empty"], id="empty"),
-        pytest.param("\n \n\r\n,,\n", ["the file is empty"], id="blank lines"),
-        pytest.param(LINES[0], ["there is a header, but no rows"], id="header only"),
-        pytest.param(
-            TEXT.replace("children", "age"), ["2 columns are named 'age'", "rename or remove"], id="same name"
-        ),
-        pytest.param(
-            "\n".join([*LINES[:-1], LINES[-1][:8]]),
-            ["row 100 has 3 cells where the header has 5", "truncated"],
-            id="too few cells",
-        ),
-        pytest.param(
-            "\n".join([*LINES[:3], LINES[3] + ",x", *LINES[4:]]),
-            ["row 3 has 6 cells where the header has 5"],
-            id="too many cells",
-        ),
-        pytest.param(
-            "\n".join([*LINES[:8], '1,2,"York,f,yes', *LINES[9:]]),
-            ["row that begins at line 9", "not closed"],
-            id="unclosed quote",
-        ),
-        pytest.param(
-            "\n".join([*LINES[:8], '1,2,"York" b,f,yes', *LINES[9:]]),
-            ["row that begins at line 9", "not doubled"],
-            id="text after a quote",
-        ),
-        pytest.param(
-            written(people(), delimiter=";"),
-            ["there is a single column", """dataset.separator='";"'"""],
-            id="semicolons",
-        ),
-        pytest.param(
-            written(people(), delimiter="\t"),
-            ["there is a single column", """dataset.separator=$'"\\t"'"""],
-            id="tabs",
-        ),
-        pytest.param("id\n1\n2\n", ["there is a single column, 'id'", "needs several"], id="one column"),
-        pytest.param(
-            TEXT.replace("Hull", "Düren").encode("latin-1"),
-            [": line ", "is not utf-8 text", "dataset.text_encoding=latin-1"],
-            id="latin-1",
-        ),
-        pytest.param(
-            TEXT.encode("utf-16"), [": line 1 is not utf-8 text", "dataset.text_encoding=utf-16"], id="utf-16"
-        ),
-        pytest.param(
-            TEXT.encode("utf-16-le"),
-            [": line 1 holds a NUL byte", "dataset.text_encoding=utf-16"],
-            id="utf-16 without a mark",
-        ),
-        pytest.param(TEXT.replace("York", "Yo\0rk"), ["holds a NUL byte"], id="nul"),
-        pytest.param(
-            TEXT.replace("York", "Y" * 200_000), ["field larger than field limit"], id="endless cell"
-        ),
-        pytest.param(
-            TEXT.replace("yes", '"ma\ny"', 1), ["3 values (ma y, no, yes)"], id="label over two lines"
-        ),
-        pytest.param(
-            TEXT.replace("yes", '"ja\nwohl"'),
-            ["dataset.positive=yes", "it has ja wohl, no"],
-            id="labels over two lines",
-        ),
-        pytest.param(
-            TEXT.replace("repaid", '"re\npaid"'), ["did you mean re paid?"], id="name over two lines"
-        ),
-        pytest.param(
-            TEXT.replace("40", "4\u20280" * 999), ["column 'age', row "], id="number over many lines"
-        ),
-    ],
-)
-def test_a_bad_file_is_told_in_a_line(own: Own, content: str | bytes, told: list[str]) -> None:
+BAD_FILES: list[tuple[str | bytes, str]] = [
+    ("", "the file is empty"),
+    ("\n \n\r\n,,\n", "the file is empty"),
+    (LINES[0], "there is a header, but no row"),
+    (TEXT.replace("children", "age"), "2 columns are named 'age'"),
+    ("\n".join([*LINES[:-1], LINES[-1][:8]]), "row 100 has 3 cells where the header has 5"),
+    ("\n".join([*LINES[:3], LINES[3] + ",x", *LINES[4:]]), "row 3 has 6 cells where the header has 5"),
+    ("\n".join([*LINES[:8], '1,2,"York,f,yes', *LINES[9:]]), "row that begins at line 9"),
+    ("\n".join([*LINES[:8], '1,2,"York" b,f,yes', *LINES[9:]]), "row that begins at line 9"),
+    (written(people(), delimiter=";"), """dataset.separator='";"'"""),
+    (written(people(), delimiter="\t"), """dataset.separator=$'"\\t"'"""),
+    ("id\n1\n2\n", "there is a single column, 'id'"),
+    (TEXT.replace("Hull", "Düren").encode("latin-1"), "dataset.text_encoding=latin-1"),
+    (TEXT.encode("utf-16"), "dataset.text_encoding=utf-16"),
+    (TEXT.encode("utf-16-le"), "dataset.text_encoding=utf-16"),
+    (TEXT.replace("York", "Yo\0rk"), "holds a NUL byte"),
+    (TEXT.replace("York", "Y" * 200_000), "field larger than field limit"),
+    (TEXT.replace("yes", '"ma\ny"', 1), "3 values (ma y, no, yes)"),
+    (TEXT.replace("yes", '"ja\nwohl"'), "dataset.positive=yes"),
+    (TEXT.replace("repaid", '"re\npaid"'), "did you mean re paid?"),
+    (TEXT.replace("40", "4\u20280" * 999), "column 'age', row "),
+    (gzip.compress(b"a,b", mtime=0), "is compressed with gzip"),
+    (b"PK\x03\x04\0", "is an Excel workbook or a zip archive"),
+    (b"\xd0\xcf\x11\xe0\0", "is an Excel workbook"),
+]
+
+
+@pytest.mark.parametrize(("content", "told"), BAD_FILES, ids=range(len(BAD_FILES)))
+def test_a_bad_file_is_told_in_a_line(own: Own, content: str | bytes, told: str) -> None:
     message = complaint(own(content))
     assert len(message) < 400
-    for part in told:
-        assert part in message
+    assert told in message
 
 
 def test_undecodable_bytes_are_told_with_their_line(own: Own) -> None:
@@ -421,78 +218,51 @@ def test_undecodable_bytes_are_told_with_their_line(own: Own) -> None:
     assert ": line 42 is not utf-8 text" in complaint(own(b"\r\n".join(lines)))
 
 
-@pytest.mark.parametrize(
-    ("path", "told"),
-    [
-        ("{}", "is a folder; give the path of a CSV or Parquet file"),
-        ("{}/nobody.csv", "no such file"),
-        ("{}/" + "n" * 999, "cannot be read"),
-    ],
-)
-def test_a_path_that_cannot_be_read(own: Own, tmp_path: Path, path: str, told: str) -> None:
-    given = path.format(tmp_path)
-    message = complaint(own("", path=given))
-    assert f"dataset.path={given}" in message
-    assert told in message
-
-
-@pytest.mark.parametrize(
-    ("kind", "told"),
-    [("pipe", "is a pipe"), ("socket", "is a socket"), ("device", "is a device"), ("loop", "cannot be read")],
-)
-def test_what_is_no_file_is_not_read(kind: str, told: str, own: Own, tmp_path: Path) -> None:
-    path = tmp_path / "here"
-    if kind == "pipe":
+@pytest.mark.parametrize("kind", ["folder", "nothing", "long", "pipe", "socket", "device", "loop"])
+def test_what_is_no_file_is_not_read(kind: str, own: Own, tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 999 if kind == "long" else "here")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
         os.mkfifo(path)
     elif kind == "socket":
         with socket.socket(socket.AF_UNIX) as server:
             server.bind(str(path))
-    else:
+    elif kind in ("device", "loop"):
         path.symlink_to("/dev/null" if kind == "device" else path)
-    assert complaint(own("", path=str(path))).startswith(f"dataset.path={path}: {told}")
+    odd = {"nothing": ".*no such file", "long": "cannot be read", "loop": "cannot be read"}
+    told = odd.get(kind, f"is a {kind}")
+    assert re.match(f"dataset.path={path}: {told}", complaint(own("", path=str(path))))
     with pytest.raises(FairAllError, match=f"dataset.raw_file={path}: {told}"):
         load_dataset("compas", f"dataset.raw_file={path}").table()
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    "word",
     [
-        (gzip.compress(b"a,b", mtime=0), "is gzip-compressed"),
-        (b"PK\x03\x04\0", "is an Excel workbook or a zip archive"),
-        (b"\xd0\xcf\x11\xe0\0", "is an Excel workbook"),
+        "separator='\"'",
+        *(f"text_encoding={name}" for name in "klingon hex rot13 base64 idna undefined".split()),
     ],
 )
-def test_other_formats_are_named(content: bytes, told: str, own: Own) -> None:
-    assert told in complaint(own(content))
-
-
-def test_a_separator_that_quotes(own: Own) -> None:
-    assert "dataset.separator='\"' is not possible" in complaint(own(people(), separator="'\"'"))
-
-
-@pytest.mark.parametrize("encoding", ["klingon", "hex", "rot13", "base64", "idna", "undefined"])
-def test_an_encoding_that_is_none(own: Own, encoding: str) -> None:
-    message = complaint(own(people(), text_encoding=encoding))
-    assert f"dataset.text_encoding={encoding}: no such text encoding" in message
+def test_a_separator_or_an_encoding_that_cannot_be(own: Own, word: str) -> None:
+    assert f"dataset.{word}".replace("'", "") in complaint(own(people(), f"dataset.{word}")).replace("'", "")
 
 
 @pytest.mark.parametrize(
     ("content", "overrides"),
     [
-        pytest.param(TEXT.encode("utf-8-sig"), (), id="byte-order mark"),
-        pytest.param(TEXT.encode("utf-16"), ("dataset.text_encoding=utf-16",), id="utf-16"),
-        pytest.param(
-            b"\xff\xfe" + TEXT.encode("utf-16-le"), ("dataset.text_encoding=utf-16-le",), id="utf-16-le"
-        ),
-        pytest.param(TEXT.replace("\r\n", "\n"), (), id="LF"),
-        pytest.param(TEXT.replace("\r\n", "\r"), (), id="CR"),
-        pytest.param(TEXT.rstrip(), (), id="no last line break"),
-        pytest.param("\n" + TEXT.replace("\r\n", "\r\n  \r\n") + ",,,,\r\n", (), id="blank rows"),
-        pytest.param(TEXT.replace(",", " , ").replace("\r\n", "\t\r\n"), (), id="blanks around cells"),
-        pytest.param(written(people(), delimiter=";"), ('dataset.separator=";"',), id="semicolons"),
-        pytest.param(written(people(), delimiter="\t"), ('dataset.separator="\t"',), id="tabs"),
-        pytest.param(written(people(), delimiter=" "), ("dataset.separator=' '",), id="blanks"),
-        pytest.param('"' + TEXT[:-2].replace(",", '","').replace("\r\n", '"\r\n"') + '"', (), id="quotes"),
+        (TEXT.encode("utf-8-sig"), ()),
+        (TEXT.encode("utf-16"), ("dataset.text_encoding=utf-16",)),
+        (b"\xff\xfe" + TEXT.encode("utf-16-le"), ("dataset.text_encoding=utf-16-le",)),
+        (TEXT.replace("\r\n", "\n"), ()),
+        (TEXT.replace("\r\n", "\r"), ()),
+        (TEXT.rstrip(), ()),
+        ("\n" + TEXT.replace("\r\n", "\r\n  \r\n") + ",,,,\r\n", ()),
+        (TEXT.replace(",", " , ").replace("\r\n", "\t\r\n"), ()),
+        (written(people(), delimiter=";"), ('dataset.separator=";"',)),
+        (written(people(), delimiter="\t"), ('dataset.separator="\t"',)),
+        (written(people(), delimiter=" "), ("dataset.separator=' '",)),
+        ('"' + TEXT[:-2].replace(",", '","').replace("\r\n", '"\r\n"') + '"', ()),
     ],
 )
 def test_the_same_people_written_otherwise(
@@ -501,19 +271,13 @@ def test_the_same_people_written_otherwise(
     assert own(content, *overrides).prepare().fingerprint() == own(people()).prepare().fingerprint()
 
 
-def test_text_in_latin_1(own: Own) -> None:
+def test_text_in_another_encoding_quoted_cells_and_columns_without_a_name(own: Own) -> None:
     content = TEXT.replace("Hull", "Düren").encode("latin-1")
     table = own(content, text_encoding="latin-1").table()
     assert feature(table, "town").levels == ("Düren", "Leeds", "York")
-
-
-def test_quoted_separators_and_line_breaks_belong_to_the_cell(own: Own) -> None:
     towns = {"Leeds": "Leeds, UK", "York": 'the "old"\nYork', "Hull": "Hull"}
     table = own(people(town=[towns[town] for town in people()["town"]])).table()
     assert feature(table, "town").levels == ("Hull", "Leeds, UK", 'the "old"\nYork')
-
-
-def test_a_column_without_a_name_has_its_number(own: Own) -> None:
     columns = {(name if name != "town" else ""): values for name, values in people().items()}
     assert own(columns).table().schema.names == ["age", "children", "column 3"]
 
@@ -560,39 +324,27 @@ def test_rare_categories_become_one(own: Own) -> None:
     assert code.levels[-1] == OTHER_LEVEL
     assert code.fill == code.codes[-1]
     assert (table.x["code"] == code.fill).sum() > 4500
-
-
-def test_a_category_may_be_called_like_the_one_of_the_rare(own: Own) -> None:
+    # A category of the same name as the one of the rare is another.
     values = [OTHER_LEVEL] * 50 + [f"k{i % 10}" for i in range(50)]
     code = feature(own(people(code=values), "dataset.max_categories=5").table(), "code")
     assert len(set(code.levels)) == len(code.levels) == len(code.codes)
 
 
-def test_a_group_without_a_positive_label_is_noted(own: Own) -> None:
+def test_notes_are_of_the_file_and_not_repeated(own: Own) -> None:
     labels = ["no" if i % 2 == 0 else label for i, label in enumerate(people()["repaid"])]
-    assert own(people(repaid=labels)).prepare().notes == (
-        "no training row of the disadvantaged group has a positive label",
-    )
-
-
-def test_notes_are_not_repeated(own: Own) -> None:
+    (note,) = own(people(repaid=labels)).prepare().notes
+    assert "disadvantaged group has a positive label" in note
     dataset = own(people(extra=[""] * 100))
     dataset.table()
     assert dataset.prepare().notes == dataset.prepare().notes == ("column 'extra' is left out: it is empty",)
 
 
-def test_whole_numbers_declared_categorical(own: Own) -> None:
+def test_whole_numbers_from_0_up_to_max_count_are_counts_unless_declared(own: Own) -> None:
     children = feature(own(people(), "dataset.kinds={children: categorical}").table(), "children")
     assert children.kind is Kind.CATEGORICAL
     assert children.levels == ("0", "1", "2", "3")
-
-
-def test_whole_numbers_from_0_up_to_max_count_are_counts(own: Own) -> None:
     assert feature(own(people(), "dataset.max_count=2").table(), "children").kind is Kind.REAL
     assert feature(own(with_cell("children", 1, "-1")).table(), "children").kind is Kind.REAL
-
-
-def test_infinite_words_in_a_column_that_begins_like_row_numbers(own: Own) -> None:
     message = complaint(own(people(extra=["0", "inf", "inf", *(str(i) for i in range(97))])))
     assert "column 'extra', row 2: 'inf' is not a finite number" in message
 
@@ -604,24 +356,15 @@ def test_hints_can_be_typed(own: Own) -> None:
     assert own(columns, hint).table().schema.names == ["age", "children", "town"]
     hint = message[message.index("dataset.kinds=") :].split("'")[0]
     assert "name (first, last)" in own(columns, hint).table().schema.names
-
-
-@pytest.mark.parametrize("separator", [";", "|"])
-def test_the_hint_of_another_separator_can_be_typed(own: Own, separator: str) -> None:
-    content = written(people(), delimiter=separator)
-    hint = shlex.split(complaint(own(content)))[-1]
-    assert own(content, hint).prepare().fingerprint() == own(people()).prepare().fingerprint()
-
-
-ODD_WORDS = ["k.A.", "#N/A", "--", "it's", 'say "no"']
+    for separator in (";", "|"):
+        content = written(people(), delimiter=separator)
+        hint = shlex.split(complaint(own(content)))[-1]
+        assert own(content, hint).prepare().fingerprint() == own(people()).prepare().fingerprint()
 
 
 def test_the_words_proposed_for_missing_values_can_be_typed(own: Own) -> None:
-    ages = [*ODD_WORDS, "", "NA", *people()["age"][7:]]
+    ages = ["k.A.", "#N/A", "--", "it's", 'say "no"', "", "NA", *people()["age"][7:]]
     message = complaint(own(people(age=ages)))
-    assert message.startswith(
-        "column 'age', row 1: 'k.A.' is not a finite number: correct it, or, if it means no value, "
-    )
     proposed = shlex.split(message[message.index("'dataset.missing=") :])[0].removesuffix(",")
     table = own(people(age=ages), proposed).table()
     # The usual words still count, empty cells among them.
@@ -642,13 +385,6 @@ def test_a_usual_word_can_be_a_value(own: Own) -> None:
     assert feature(table, "town").levels == ("Hull", "Leeds", "NA")
 
 
-def test_people_to_decide_on_may_lack_values_in_any_of_the_words(own: Own) -> None:
-    table = own(with_cell("age", 3, "k.A."), "dataset.missing=[k.A.]").table()
-    stored = Schema.from_plain(json.loads(json.dumps(table.schema.to_plain())))
-    read = pd.DataFrame({"age": ["k.A.", "", "NA", " k.A. "], "children": "1", "town": "York"}, dtype=object)
-    assert (stored.encode(read)["age"] == table.x["age"][2]).all()
-
-
 @pytest.mark.parametrize("words", ["[[a]]", "[{a: b}]"])
 def test_missing_words_are_words(words: str, own: Own) -> None:
     with pytest.raises(FairAllError, match="must be a list of words"):
@@ -661,24 +397,18 @@ MONEY = [f"${1000 + i:,}.50" for i in range(100)]
 @pytest.mark.parametrize(
     ("cells", "told"),
     [
-        (MONEY, "row 1: '$1,000.50' is a formatted number: write it, and all others, as digits"),
-        (["unknown", *MONEY[1:]], "row 2: '$1,001.50' is a formatted number"),
-        (
-            [cell[:1] + cell[4:] if i % 3 else "7" for i, cell in enumerate(MONEY)],
-            "row 2: '$01.50' is a formatted number",
-        ),
-        (
-            ["1,000", *people()["age"][1:]],
-            "row 1: '1,000' is a formatted number",
-        ),
-        ([f"{i % 7} %" for i in range(100)], "row 1: '0 %' is a formatted number"),
-        ([f"{i},5" for i in range(100)], "row 1: '0,5' is a formatted number"),
+        (MONEY, "row 1: '$1,000.50'"),
+        (["unknown", *MONEY[1:]], "row 2: '$1,001.50'"),
+        ([cell[:1] + cell[4:] if i % 3 else "7" for i, cell in enumerate(MONEY)], "row 2: '$01.50'"),
+        (["1,000", *people()["age"][1:]], "row 1: '1,000'"),
+        ([f"{i % 7} %" for i in range(100)], "row 1: '0 %'"),
+        ([f"{i},5" for i in range(100)], "row 1: '0,5'"),
     ],
 )
 def test_formatted_numbers_are_named(cells: list[str], told: str, own: Own) -> None:
     columns = people(income=cells)
     message = complaint(own(columns))
-    assert f"column 'income', {told}" in message
+    assert f"column 'income', {told} is a formatted number" in message
     hint = shlex.split(message[message.index("'dataset.kinds=") :])[0]
     assert feature(own(columns, hint).table(), "income").kind is Kind.CATEGORICAL
 
@@ -724,35 +454,20 @@ UNLABELLED = [label if i % 3 else "" for i, label in enumerate(people(200)["repa
 KNOWN = [bool(label) for label in UNLABELLED]
 
 
-@pytest.mark.parametrize(
-    ("cells", "told"),
-    [
-        (
-            ["granted" if known else "no" for known in KNOWN],
-            "all with 'granted', none with 'no'), unknown before deciding: if it is the past "
-            "decision, declare it (dataset.decision=extra dataset.accepted=granted), else leave it out "
-            "('dataset.drop=[extra]')",
-        ),
-        (
-            ["1" if known or i % 9 == 0 else "0" for i, known in enumerate(KNOWN)],
-            "some with '1', none with '0'), unknown before deciding: if it is the past "
-            """decision, declare it (dataset.decision=extra 'dataset.accepted="1"'), else""",
-        ),
-        (
-            [f"{i}.5" if known else "" for i, known in enumerate(KNOWN)],
-            "all with 'any value', none with an empty cell), unknown before deciding: leave it",
-        ),
-        (
-            ["paid" if known else ("refused", "withdrawn")[i % 2] for i, known in enumerate(KNOWN)],
-            "all with 'paid', none with 2 values ('refused', 'withdrawn'))",
-        ),
-    ],
-)
+REVEALING = [
+    (["granted" if known else "no" for known in KNOWN], "dataset.decision=extra dataset.accepted=granted"),
+    (["1" if known or i % 9 == 0 else "0" for i, known in enumerate(KNOWN)], """'dataset.accepted="1"'"""),
+    ([f"{i}.5" if known else "" for i, known in enumerate(KNOWN)], "none with an empty cell"),
+    (["paid" if known else ("gone", "left")[i % 2] for i, known in enumerate(KNOWN)], "('gone', 'left')"),
+]
+
+
+@pytest.mark.parametrize(("cells", "told"), REVEALING, ids=range(4))
 def test_a_column_that_says_who_has_a_label_is_noted(cells: list[str], told: str, own: Own) -> None:
     columns = people(200, repaid=UNLABELLED, extra=cells)
-    notes = [note for note in own(columns).prepare().notes if "reveals who has a label" in note]
-    assert len(notes) == 1
-    assert notes[0].startswith(f"column 'extra' reveals who has a label ({told}")
+    (note,) = [note for note in own(columns).prepare().notes if "reveals who has a label" in note]
+    assert note.startswith("column 'extra' ")
+    assert told in note
     dropped = own(columns, "dataset.drop=[extra]").prepare().notes
     assert not any("reveals who" in note for note in dropped)
 
@@ -760,10 +475,10 @@ def test_a_column_that_says_who_has_a_label_is_noted(cells: list[str], told: str
 @pytest.mark.parametrize(
     "cells",
     [
-        pytest.param([str(i % 2) for i in range(200)], id="half of both"),
-        pytest.param([("a", "b", "")[i // 3 % 3] for i in range(200)], id="unrelated, with empty cells"),
-        pytest.param(["rare" if i == 0 else "usual" for i in range(200)], id="chance"),
-        pytest.param([f"{i * 0.37:.2f}" for i in range(200)], id="a number for each"),
+        [str(i % 2) for i in range(200)],
+        [("a", "b", "")[i // 3 % 3] for i in range(200)],
+        ["rare" if i == 0 else "usual" for i in range(200)],
+        [f"{i * 0.37:.2f}" for i in range(200)],
     ],
 )
 def test_other_columns_are_not_noted(cells: list[str], own: Own) -> None:
@@ -790,12 +505,10 @@ def test_a_copy_of_the_label_is_refused(words: tuple[str, str], own: Own) -> Non
 @pytest.mark.parametrize(
     ("cells", "right"),
     [
-        pytest.param(copied(("a", "b"), changed=2), 198, id="nearly a copy"),
-        pytest.param([f"{cell}{i % 3}" for i, cell in enumerate(copied(("a", "b")))], 200, id="six levels"),
-        pytest.param([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("5", "7")))], 200,
-                     id="above a threshold"),
-        pytest.param([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("7", "5"), 1))], 199,
-                     id="nearly below a threshold"),
+        (copied(("a", "b"), changed=2), 198),
+        ([f"{cell}{i % 3}" for i, cell in enumerate(copied(("a", "b")))], 200),
+        ([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("5", "7")))], 200),
+        ([f"{float(cell) + i / 1000:.3f}" for i, cell in enumerate(copied(("7", "5"), 1))], 199),
     ],
 )  # fmt: skip
 def test_a_column_that_tells_the_label_is_a_warning(cells: list[str], right: int, own: Own) -> None:
@@ -832,23 +545,18 @@ def test_numbers_with_leading_zeros_are_codes(own: Own) -> None:
     assert feature(data.table(), "zip").kind is Kind.CATEGORICAL
     assert feature(data.table(), "zip").levels == tuple(sorted(ZIP_CODES))
     (note,) = [note for note in data.prepare().notes if "leading zeros" in note]
-    assert note.startswith("column 'zip' has leading zeros, such as 04444, and is taken for codes")
     (hint,) = shlex.split(note.rpartition("numbers, ")[2])
     declared = own(columns, hint)
     assert feature(declared.table(), "zip").kind is Kind.REAL
     assert not any("leading zeros" in note for note in declared.prepare().notes)
+    message = complaint(own(people(100, zip=[f"0{7 * i + 3}" for i in range(100)])))
+    assert "'zip'" in message, "a code for each row is no feature"
 
 
 @pytest.mark.parametrize("cells", [("0", "10", "200", "3000"), ("0.5", "04", "7"), ("-04", "12", "7")])
 def test_other_numbers_are_no_codes(cells: tuple[str, ...], own: Own) -> None:
     table = own(people(200, amount=[cells[i % len(cells)] for i in range(200)])).table()
     assert feature(table, "amount").kind is Kind.REAL
-
-
-def test_a_code_for_each_row_is_no_feature(own: Own) -> None:
-    assert "names, codes and free text" in complaint(
-        own(people(100, zip=[f"0{7 * i + 3}" for i in range(100)]))
-    )
 
 
 def test_levels_that_are_merged_are_counted(own: Own) -> None:
@@ -859,9 +567,7 @@ def test_levels_that_are_merged_are_counted(own: Own) -> None:
     merged = sum(town not in levels for town in towns)
     (note,) = [note for note in data.prepare().notes if "merged" in note]
     assert len(levels) == 50
-    assert note.startswith(
-        f"column 'place': the 101 rarest of its 150 values, in {merged} of 1000 rows, are merged into (other)"
-    )
+    assert f"the 101 rarest of its 150 values, in {merged} of 1000 rows" in note
     kept = own(columns, note.partition("; ")[2].split()[0])
     of_training = {towns[row] for row in kept.splits.train}
     assert set(feature(kept.table(), "place").levels) == of_training
@@ -872,8 +578,8 @@ def test_a_decision_with_its_values_swapped_is_asked_about(own: Own) -> None:
     decisions = ["granted" if known else "refused" for known in KNOWN]
     columns = people(200, repaid=UNLABELLED, outcome=decisions)
     told = complaint(own(columns, "dataset.decision=outcome", "dataset.accepted=refused"))
-    assert "no accepted row has a label, but 133 rejected rows with one" in told
-    assert "are the values of column 'outcome' swapped, and it is dataset.accepted=granted?" in told
+    assert "133 rejected rows" in told
+    assert "dataset.accepted=granted" in told
 
 
 def test_people_without_a_label_are_in_every_part_and_have_none(own: Own) -> None:
@@ -933,9 +639,11 @@ def test_people_read_by_pandas_are_understood(own: Own, tmp_path: Path) -> None:
 def test_people_to_decide_on_are_cleaned_as_those_learnt_from(own: Own, tmp_path: Path) -> None:
     columns = with_cell("age", 3, "?", with_cell("town", 5, "?", with_cell("town", 7, "  York ")))
     table = own(columns).table()
-    read = pd.read_csv(tmp_path / "people.csv")
-    assert (read["town"][6], read["age"][2]) == ("  York ", "?")
-    np.testing.assert_array_equal(table.schema.encode(read), table.features)
+    np.testing.assert_array_equal(table.schema.encode(pd.read_csv(tmp_path / "people.csv")), table.features)
+    table = own(with_cell("age", 3, "k.A."), "dataset.missing=[k.A.]").table()
+    stored = Schema.from_plain(json.loads(json.dumps(table.schema.to_plain())))
+    read = pd.DataFrame({"age": ["k.A.", "", "NA", " k.A. "], "children": "1", "town": "York"}, dtype=object)
+    assert (stored.encode(read)["age"] == table.x["age"][2]).all()
 
 
 @pytest.mark.parametrize("name", ["s", "label"])

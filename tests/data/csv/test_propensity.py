@@ -6,7 +6,6 @@ from scipy.special import expit
 from fairall.data.csv.roles import estimated_propensity
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.load import load_dataset
-from fairall.online.initial_policy import LoggedPolicy, LoggedPolicyConfig
 
 N = 4000
 LOANS = [
@@ -57,11 +56,3 @@ def test_selective_labels_do_not_bias_the_estimate() -> None:
     assert np.corrcoef(estimate, record)[0, 1] > 0.8
     taken = estimated.logged.accepted
     assert abs((1 / estimate[taken]).mean() - (1 / record[taken]).mean()) < 0.15
-
-
-def test_the_warm_up_meets_people_in_their_natural_proportion() -> None:
-    data = load_dataset("csv", *LOANS, "dataset.drop=[id,propensity]").prepare()
-    policy = LoggedPolicy(LoggedPolicyConfig("", "logged", 0.01))
-    accepted = policy.decide(data.pool_table)
-    for people in (accepted[:128], accepted):
-        assert abs(people.mean() - 0.5925) < 0.06  # of all 400

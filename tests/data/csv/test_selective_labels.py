@@ -15,15 +15,13 @@ from torch import Tensor
 
 from fairall import metrics
 from fairall.config.schema import ModelConfig
-from fairall.data.__main__ import main
 from fairall.data.dataset import Dataset, dataset
-from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.models.learner import Learner, Setting
 from fairall.online.evaluation import UTILITY_ERROR, Evaluation
 from fairall.online.initial_policy import DrawnPolicy, DrawnPolicyConfig
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig
+from tests.conftest import ComposeConfig, typed
 
 COST = 0.5
 RECORDED = ["dataset.decision=decision", "dataset.propensity=propensity"]
@@ -104,6 +102,7 @@ def truth() -> dict[str, float]:
     }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
 def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
     words: list[str], load: Load, setting: Callable[..., Setting], truth: dict[str, float]
@@ -138,6 +137,7 @@ def test_held_out_people_say_what_a_policy_is_worth_in_the_population(
     assert np.mean(naive) > truth["utility"] + 0.03
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
 def test_applicants_are_the_population(words: list[str], load: Load, truth: dict[str, float]) -> None:
     for seed in range(5):
@@ -162,10 +162,13 @@ def test_rejected_people_are_in_every_part(load: Load) -> None:
     share = float(people["label"].isna().mean())
     for part in (data.train, data.validation, data.test):
         assert (~part.labelled).float().mean().item() == pytest.approx(share, abs=0.01)
-    assert (~data.pool_table.labelled).mean() == pytest.approx(share, abs=0.05)
-    assert len(data.train) + len(data.validation) + len(data.test) == len(table) == 1000
     # The order of the pool is random: the warm-up is in the natural proportion too.
     assert (~data.pool_table.labelled[:128]).mean() == pytest.approx(share, abs=0.15)
+    accepted = table.rows(np.flatnonzero(table.labelled))
+    assert accepted.logged is not None
+    assert accepted.label_weight is not None
+    np.testing.assert_array_equal(accepted.label_propensity, accepted.logged.propensity)
+    np.testing.assert_allclose(accepted.label_weight, 1 / accepted.logged.propensity)
 
 
 def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: Load) -> None:
@@ -183,11 +186,14 @@ def test_without_logged_decisions_utility_is_of_the_labelled_and_says_so(load: L
     )
 
 
-def test_known_labels_need_no_weights(load: Load) -> None:
+def test_known_labels_need_no_weights_and_honest_logs_no_warning(load: Load) -> None:
     data = load(population(1000, 0), *RECORDED).prepare()
     assert data.train.label_weight is None
     assert not data.notes
     assert not data.warnings
+    for seed in range(4):
+        for words in (RECORDED, ESTIMATED):
+            assert load(selective(population(2000, seed)), *words).prepare().warnings == ()
 
 
 def test_labels_that_no_decision_revealed_are_told_and_not_used(load: Load) -> None:
@@ -216,36 +222,42 @@ def test_a_note_tells_what_was_done(load: Load) -> None:
         assert not data.warnings
 
 
-@pytest.mark.parametrize(
-    ("never", "told"),
-    [
-        (lambda people: people["group"] == "b", "of the disadvantaged group"),
-        (lambda people: people["job"] == "none", "with job=none"),
-        (lambda people: people["x"] < -1, r"with x from -\d"),
-        (
-            lambda people: (people["job"] == "none") & (people["group"] == "a"),
-            "of the advantaged group with job=none",
-        ),
-    ],
-)
-def test_people_who_were_never_accepted_are_told(
-    never: Callable[[pd.DataFrame], pd.Series], told: str, load: Load
-) -> None:
+NEVER: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "of the disadvantaged group": lambda people: people["group"] == "b",
+    "with job=none": lambda people: people["job"] == "none",
+    r"with x from -\d": lambda people: people["x"] < -1,
+    "of the advantaged group with job=none": lambda people: (
+        (people["job"] == "none") & (people["group"] == "a")
+    ),
+}
+
+
+@pytest.mark.parametrize("told", NEVER)
+def test_people_who_were_never_accepted_are_told(told: str, load: Load) -> None:
     people = population(2000, 0)
     people["job"] = np.random.default_rng(1).choice(["some", "none", "two"], len(people))
-    people.loc[never(people), "decision"] = 0
+    people.loc[NEVER[told](people), "decision"] = 0
     data = load(selective(people), *RECORDED).prepare()
-    named = [warning for warning in data.warnings if warning.startswith("none of ")]
-    assert len(named) == 1
-    assert re.search(f"none of [0-9]+ rows {told}.* was accepted", named[0])
+    (named,) = [warning for warning in data.warnings if warning.startswith("none of ")]
+    assert re.search(f"none of [0-9]+ rows {told}.* was accepted", named)
 
 
-def test_few_effective_labels_are_told(load: Load) -> None:
-    people = population(1000, 0)
-    people["propensity"] = np.where(np.arange(1000) % 50 == 0, 1e-4, people["propensity"])
-    people.loc[people["propensity"] == 1e-4, "decision"] = 1
-    warnings = load(selective(people), *RECORDED).prepare().warnings
-    assert [warning for warning in warnings if "too small to estimate utility" in warning]
+def test_logs_that_give_poor_weights_are_told(load: Load) -> None:
+    def warned(people: pd.DataFrame, words: list[str], told: str) -> None:
+        warnings = load(selective(people), *words).prepare().warnings
+        assert [warning for warning in warnings if re.search(told, warning)]
+
+    few = population(1000, 0)
+    few["propensity"] = np.where(np.arange(1000) % 50 == 0, 1e-4, few["propensity"])
+    few.loc[few["propensity"] == 1e-4, "decision"] = 1
+    warned(few, RECORDED, "too small to estimate utility")
+    # Every range of x and of z has accepted people, and the estimates make them look as good as certain.
+    rule = population(4000, 0)
+    rule["decision"] = (rule["x"] + rule["z"] > 0).astype(int)
+    warned(rule, ESTIMATED, r"adds up to 0\.[3-7]\d* times")
+    others = population(4000, 0)
+    others["propensity"] = np.random.default_rng(5).uniform(0.1, 0.5, len(others))
+    warned(others, RECORDED, "π is not that of these decisions")
 
 
 def test_a_drawn_initial_policy_knows_that_labels_were_revealed_by_others(load: Load) -> None:
@@ -265,28 +277,16 @@ def test_a_drawn_initial_policy_knows_that_labels_were_revealed_by_others(load: 
     assert abs(x[accepted].mean() - x.mean()) > 0.3
 
 
-def test_people_keep_their_weights_when_they_are_picked() -> None:
-    people = People(
-        torch.zeros(3, 1), torch.ones(3), torch.ones(3), label_weight=torch.tensor([0.0, 2.0, 4.0])
-    )
-    assert people.labelled.tolist() == [False, True, True]
-    picked = people.rows(torch.tensor([[2, 0]]))
-    assert picked.label_weight is not None
-    assert picked.label_weight.tolist() == [[4.0, 0.0]]
-
-
-def test_check_tells_of_weights_and_of_people_who_were_never_accepted(
-    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_tells_of_weights_and_of_people_who_were_never_accepted(load: Load, tmp_path: Path) -> None:
     people = population(1000, 0)
     people.loc[people["group"] == "b", "decision"] = 0
     source = load(selective(people), *RECORDED)
-    assert main(["check", str(tmp_path / "people.csv"), *MEANING, *RECORDED]) == 0
-    told = capsys.readouterr().out
+    told = typed("data", "check", "people.csv", *MEANING, *RECORDED, cwd=tmp_path)
+    assert (told.returncode, told.stderr) == (0, "")
     notes = source.prepare().notes
     assert [note for note in notes if "π recorded" in note]
-    assert all(f"Note: {note}." in told for note in notes)
-    assert re.search(r"Warning: none of \d+ rows of the disadvantaged group was accepted", told)
+    assert all(note in told.stdout for note in notes)
+    assert re.search(r"none of \d+ rows of the disadvantaged group was accepted", told.stdout)
 
 
 def test_weighted_applicants_go_on_where_they_were(load: Load) -> None:
@@ -300,35 +300,3 @@ def test_weighted_applicants_go_on_where_they_were(load: Load) -> None:
     assert not torch.equal(first.x, expected.x)
     # What a seed meets does not depend on the seeds beside it.
     assert torch.equal(data.applicants(64, [1]).next().x[0], first.x[1])
-
-
-def test_a_rule_that_left_nothing_to_chance_is_told(load: Load) -> None:
-    # Every range of x and of z has accepted people, and the estimates make them look as good as certain.
-    people = population(4000, 0)
-    people["decision"] = (people["x"] + people["z"] > 0).astype(int)
-    data = load(selective(people), *ESTIMATED).prepare()
-    (warning,) = [warning for warning in data.warnings if "adds up to" in warning]
-    assert re.search(r"1/π of the accepted adds up to 0\.[3-7]\d* times the number of all people", warning)
-
-
-def test_propensities_of_other_decisions_are_told(load: Load) -> None:
-    people = population(4000, 0)
-    people["propensity"] = np.random.default_rng(5).uniform(0.1, 0.5, len(people))
-    data = load(selective(people), *RECORDED).prepare()
-    assert [warning for warning in data.warnings if "π is not that of these decisions" in warning]
-
-
-@pytest.mark.parametrize("words", [RECORDED, ESTIMATED], ids=["recorded", "estimated"])
-def test_nothing_is_told_of_honest_logs(words: list[str], load: Load) -> None:
-    for seed in range(8):
-        assert load(selective(population(2000, seed)), *words).prepare().warnings == ()
-
-
-def test_a_part_in_which_all_were_accepted_keeps_its_propensities(load: Load) -> None:
-    table = load(selective(population(1000, 0)), *RECORDED).table()
-    accepted = table.rows(np.flatnonzero(table.labelled))
-    assert accepted.labelled.all()
-    assert accepted.logged is not None
-    np.testing.assert_array_equal(accepted.label_propensity, accepted.logged.propensity)
-    assert accepted.label_weight is not None
-    np.testing.assert_allclose(accepted.label_weight, 1 / accepted.logged.propensity)

@@ -124,44 +124,22 @@ def test_a_bad_raw_file_is_one_line(name: str, content: bytes, said: str, tmp_pa
 @pytest.mark.parametrize(
     ("name", "column", "value", "said"),
     [
-        (
-            "compas",
-            "age_cat",
-            "Under 25",
-            "column 'age_cat', row {row}: 'Under 25' is not possible; it must be",
-        ),
+        ("compas", "age_cat", "Under 25", "column 'age_cat', row {row}: 'Under 25' is not possible"),
         ("compas", "two_year_recid", "", "column 'two_year_recid', row {row}: an empty cell is not possible"),
         ("compas", "priors_count", "many", "column 'priors_count', row {row}: 'many' is no number"),
         ("compas", "days_b_screening_arrest", "x", "column 'days_b_screening_arrest', row {row}: 'x' is no"),
-        (
-            "meps",
-            "PCS42",
-            "",
-            "column 'PCS42', row {row}: an empty cell is not possible; it must be a finite number",
-        ),
-        (
-            "meps",
-            "RTHLTH53",
-            "7",
-            "column 'RTHLTH', row {row}: 7 is not possible; it must be one of -1, 1,",
-        ),
+        ("meps", "PCS42", "", "column 'PCS42', row {row}: an empty cell is not possible"),
+        ("meps", "RTHLTH53", "7", "column 'RTHLTH', row {row}: 7 is not possible"),
         ("meps", "AGE53X", "old", "column 'AGE53X', row {row}: 'old' is no number"),
-        (
-            "meps",
-            "OBTOTV15",
-            "",
-            "column 'UTILIZATION', row {row}: an empty cell is not possible; it must be one of 0",
-        ),
+        ("meps", "OBTOTV15", "", "column 'UTILIZATION', row {row}: an empty cell is not possible"),
     ],
 )
 def test_an_edited_cell_is_told_with_its_row(
     name: str, column: str, value: str, said: str, raw_data: Path, tmp_path: Path
 ) -> None:
     (file,) = (raw_data / name).glob("*.csv")
-    raw = pd.read_csv(file, dtype=str, keep_default_na=False)
-    row = 1 if name == "compas" else 0
-    while name == "compas" and raw["race"][row] != "Caucasian":
-        row += 1
+    raw = pd.read_csv(file, dtype=str, keep_default_na=False, nrows=300)
+    row = 0 if name == "meps" else 1 + int((raw["race"][1:] == "Caucasian").argmax())
     raw.loc[row, column] = value
     raw.to_csv(tmp_path / "edited.csv", index=False)
     words = [f"dataset.raw_file={tmp_path / 'edited.csv'}", "dataset.download.sha256=null"]

@@ -1,19 +1,16 @@
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.validation import check_values
-from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
-from fairall.errors import FairAllError
 from fairall.models.learner import Setting
-from fairall.models.rivals.consequential import DATA, FAIRNESS, POLICIES, Consequential, ConsequentialConfig
+from fairall.models.rivals.consequential import DATA, FAIRNESS, Consequential, ConsequentialConfig
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
+from tests.models.conftest import decided_on, with_features
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -33,16 +30,7 @@ def config(compose_config: ComposeConfig) -> ConsequentialConfig:
 
 
 def one_feature(given: Setting) -> Setting:
-    return replace(given, schema=Schema([Feature("a", Kind.REAL)]), cost=COST)
-
-
-def decided(people: People, n_seeds: int = 1) -> Decided:
-    """The same people for every replicate, some two in three accepted, with propensities down to 0.1."""
-    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
-    generator = torch.Generator().manual_seed(7)
-    propensity = 0.1 + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
-    accepted = torch.rand(n_seeds, len(people), generator=generator) < 2 / 3
-    return Decided.reveal(everyone, propensity, accepted)
+    return replace(with_features(given, "a"), cost=COST)
 
 
 def as_expected() -> Decided:
@@ -98,6 +86,7 @@ def test_loss_and_gradient_are_those_of_the_population_whoever_decided(
         torch.testing.assert_close(estimated, closed_form, rtol=1e-3, atol=1e-6)
 
 
+@pytest.mark.whole
 def test_the_penalty_of_minibatches_has_the_square_of_the_gap_as_its_mean(
     config: ConsequentialConfig, setting: MakeSetting
 ) -> None:
@@ -149,6 +138,7 @@ def late_profit(policy: str, config: ConsequentialConfig, given: Setting) -> tup
     return earned, learner.propensity(kinds.unsqueeze(-1), kinds, world)
 
 
+@pytest.mark.whole
 def test_a_threshold_rule_stays_in_the_error_that_semi_logistic_policies_leave(
     config: ConsequentialConfig, setting: MakeSetting
 ) -> None:
@@ -161,6 +151,7 @@ def test_a_threshold_rule_stays_in_the_error_that_semi_logistic_policies_leave(
     assert (earned > stuck + 0.05).all()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("fairness", FAIRNESS)
 def test_a_large_multiplier_closes_the_gap_that_it_penalises(
     fairness: str, config: ConsequentialConfig, setting: MakeSetting
@@ -188,85 +179,9 @@ def test_recent_data_forget_and_all_data_do_not(
 ) -> None:
     for data in DATA:
         learner = Consequential(replace(config, data=data), setting([0, 1], "schedule.warm_up_epochs=1"))
-        warm_up(learner, decided(people(30), 2))
-        learner.update(decided(people(20), 2))
-        expected = decided(people(20), 2).accepted.sum(-1)
+        warm_up(learner, decided_on(people(30), 2))
+        learner.update(decided_on(people(20), 2))
+        expected = decided_on(people(20), 2).accepted.sum(-1)
         if data == "all":
-            expected += decided(people(30), 2).accepted.sum(-1)
+            expected += decided_on(people(30), 2).accepted.sum(-1)
         assert torch.equal(learner.memory.counts, expected)
-
-
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("policy", POLICIES)
-def test_resumed_and_alone_it_learns_the_same(
-    policy: str, data: str, config: ConsequentialConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    config = replace(config, policy=policy, data=data, clf_arch=[8], lambda_=1.0)
-
-    def trained(seeds: list[int], rows: slice) -> Consequential:
-        learner = Consequential(config, setting(seeds))
-        for part in (decided(people(40), 2), decided(people(30), 2)):
-            learner.update(Decided(*(values[rows] for values in vars(part).values())))
-        return learner
-
-    both, alone = trained([3, 4], slice(0, 2)), trained([4], slice(1, 2))
-    x, s = people(50).x.expand(2, -1, -1), people(50).s.expand(2, -1)
-    streams = SeedStreams([3, 4], "p")
-    pi = both.propensity(x, s, streams)
-    assert ((pi >= 0) & (pi <= 1)).all()
-    torch.testing.assert_close(both.score(x, s, streams)[1:], alone.score(x[:1], s[:1], streams))
-    if policy == "threshold":
-        assert torch.equal(pi, (both.score(x, s, streams) >= both.rule.threshold).float())
-    resumed = Consequential(config, setting([3, 4]))
-    resumed.load_training_state(both.training_state())
-    for learner in (both, resumed):
-        learner.update(decided(people(25), 2))
-    assert torch.equal(both.propensity(x, s, streams), resumed.propensity(x, s, streams))
-    assert not torch.equal(both.score(x, s, streams), torch.sigmoid(alone.classifier.logit(x[:1], s[:1])))
-
-
-@pytest.mark.parametrize("policy", POLICIES)
-def test_seeds_that_accept_nobody_or_one_group_learn_without_nan(
-    policy: str, config: ConsequentialConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = Consequential(
-        replace(config, policy=policy, lambda_=100.0), setting([0, 1, 2], "schedule.warm_up_epochs=1")
-    )
-    start = [parameter.detach().clone() for parameter in learner.parameters()]
-    batch = decided(people(40), 3)
-    keep = torch.stack(
-        [torch.zeros(40, dtype=torch.bool), batch.accepted[1] & (batch.s[1] > 0), batch.accepted[2]]
-    )
-    batch = replace(batch, accepted=keep, label=batch.label * keep, propensity=batch.propensity * keep)
-    warm_up(learner, batch)
-    learner.update(batch)
-    for parameter, before in zip(learner.parameters(), start, strict=True):
-        assert parameter.isfinite().all()
-        assert torch.equal(parameter[0], before[0])
-        assert not torch.equal(parameter[1], before[1])
-    acceptance = torch.full_like(batch.s, 0.5)
-    assert learner.penalty(acceptance, batch)[:2].tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("policy", "sigmoid"),
-        ("data", "old"),
-        ("fairness", "parity"),
-        ("lambda_", -1.0),
-        ("batch_size", 63),
-        ("updates", 0),
-        ("learning_rate", 0.0),
-        ("clf_arch", [0]),
-    ],
-)
-def test_impossible_values_are_refused_by_name(key: str, value: Any, config: ConsequentialConfig) -> None:
-    with pytest.raises(FairAllError) as refused:
-        check_values(replace(config, **{key: value}), "model")
-    assert str(refused.value).startswith(f"model.{key}={value} is not possible: ")
-
-
-def test_a_linear_policy_is_possible(config: ConsequentialConfig, setting: MakeSetting) -> None:
-    check_values(replace(config, clf_arch=[]), "model")
-    assert len(Consequential(replace(config, clf_arch=[]), setting([0])).classifier.layers) == 1

@@ -5,16 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fairall.config.compose import compose_config
-from fairall.config.validation import check_values, checked
 from fairall.data.people import Decided, People
-from fairall.errors import FairAllError
 from fairall.models.learner import Setting
 from fairall.models.rivals.ensemble import Ensemble, EnsembleConfig, Resampled
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals import checks
+from tests.models.conftest import propensities, someone, taught
 
 MakeSetting = Callable[..., Setting]
 MakePeople = Callable[[int], People]
@@ -31,7 +28,7 @@ def test_members_see_samples_of_their_own_with_poisson_copies(
 ) -> None:
     crowd, learner = people(60), Ensemble(replace(config, members=10, updates=1), setting([0, 1]))
     for step in range(40):
-        learner.memory.add(learner._resampled(checks.someone(crowd, step, [0, 1], rate=1.0)))
+        learner.update(someone(crowd, step, [0, 1], rate=1.0))
     rows = learner.memory.rows()
     assert isinstance(rows, Resampled)
     assert rows.copies.shape == (2, 640, 10)
@@ -49,7 +46,9 @@ def test_loss_is_that_of_each_members_sample(
     config: EnsembleConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = Ensemble(config, setting([0, 1]))
-    batch = learner._resampled(checks.someone(people(30), 1, [0, 1]))
+    learner.update(someone(people(30), 1, [0, 1]))
+    batch = learner.memory.rows()
+    assert isinstance(batch, Resampled)
     with torch.no_grad():
         loss = learner.loss(batch)
         p = torch.sigmoid(learner.member_logits(batch.x, batch.s)).double()
@@ -67,7 +66,10 @@ def test_a_member_learns_from_its_own_sample_only(
     config: EnsembleConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = Ensemble(config, setting([0, 1]))
-    batch = learner._resampled(checks.someone(people(30), 1, [0, 1]))
+    learner.update(someone(people(30), 1, [0, 1]))
+    batch = learner.memory.rows()
+    assert isinstance(batch, Resampled)
+    learner.optimiser.zero_grad()
     batch.copies[0, :, 2] = 0  # of member 2 of the first seed
     learner.loss(batch).sum().backward()
     for parameter in learner.classifier.parameters():
@@ -90,14 +92,10 @@ def test_it_accepts_where_members_disagree(
 ) -> None:
     crowd = people(20)
     agreed, disagreed = [-1.0] * 5, [-3.0, -3.0, -3.0, 1.0, 1.0]
-    for quantile, logits, accepts in (
-        (0.8, agreed, False),
-        (0.8, disagreed, True),
-        (0.5, disagreed, False),
-    ):
+    for quantile, logits, accepts in ((0.8, agreed, False), (0.8, disagreed, True), (0.5, disagreed, False)):
         learner = Ensemble(replace(config, members=5, quantile=quantile), setting([0, 1]))
         constant(learner, logits)
-        assert (checks.propensities(learner, crowd) == float(accepts)).all()
+        assert (propensities(learner, crowd) == float(accepts)).all()
     score = learner.score(crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1), SeedStreams([0, 1], "p"))
     torch.testing.assert_close(score, torch.sigmoid(torch.tensor(-3.0)).expand(2, 20))
 
@@ -110,7 +108,7 @@ def test_members_disagree_less_where_they_know_more(
     known = replace(crowd, label=(crowd.s > 0).float())
     few = replace(known, x=known.x.clone())
     few.x[:, 0] = few.x[:, 0].abs()  # nobody of negative height
-    checks.taught(learner, few, [0, 1], range(25))
+    taught(learner, few, range(25))
 
     def spread(height: float) -> torch.Tensor:
         x = crowd.x.clone()
@@ -121,37 +119,11 @@ def test_members_disagree_less_where_they_know_more(
     assert (spread(-4.0) > 1.5 * spread(1.0)).all()
 
 
-def test_what_every_method_keeps_to(config: EnsembleConfig, setting: MakeSetting, people: MakePeople) -> None:
-    checks.assert_all(lambda seeds: Ensemble(config, setting(seeds)), people(60))
-
-
 def test_people_of_the_warm_up_are_remembered_once(
     config: EnsembleConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = Ensemble(config, setting([0]))
-    decided: Decided = checks.someone(people(30), 0, [0])
+    decided: Decided = someone(people(30), 0, [0])
     for epoch in range(3):
         learner.warm_up_epoch(decided, epoch)
     assert learner.memory.counts.tolist() == decided.accepted.sum(-1).tolist()
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("members", 1), ("quantile", 0.0), ("quantile", 1.0), ("updates", 0)]
-)
-def test_impossible_options_are_refused_in_a_line(key: str, value: object, config: EnsembleConfig) -> None:
-    check_values(config, "model")
-    with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]*$"):
-        check_values(replace(config, **{key: value}), "model")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "word",
-    [
-        "model=ensemble model.members",
-        "model=sellf_one_step model.past_policies",
-        "model=explore_exploit model.past_classifiers",
-    ],
-)
-def test_copies_of_a_net_are_bounded(word: str) -> None:
-    with pytest.raises(FairAllError, match=r"=30000000 is not possible: it must be from \d to 1000"):
-        checked(compose_config(*f"{word}=30000000".split()))

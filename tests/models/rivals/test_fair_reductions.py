@@ -1,16 +1,12 @@
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from scipy.optimize import linprog
 
-from fairall.config.validation import check_values
 from fairall.data.people import Decided, People
-from fairall.errors import FairAllError
 from fairall.models.learner import Setting
 from fairall.models.rivals.fair_reductions import (
     FAIRNESS,
@@ -25,16 +21,8 @@ from fairall.models.rivals.fair_reductions import (
 )
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
-from tests.models.rivals.test_consequential import (
-    COST,
-    NUMBER,
-    QUALIFIED,
-    S,
-    X,
-    as_expected,
-    decided,
-    one_feature,
-)
+from tests.models.conftest import decided_on
+from tests.models.rivals.test_consequential import COST, NUMBER, QUALIFIED, S, X, as_expected, one_feature
 
 MakePeople = Callable[[int], People]
 MakeSetting = Callable[..., Setting]
@@ -87,7 +75,7 @@ def test_the_constraint_is_the_largest_deviation_of_a_rate(
 ) -> None:
     learner = FairReductions(replace(config, fairness=fairness), setting([0, 1]))
     first = everybody(people(80), 2)
-    learner.remember(decided(people(30), 2), first=False)
+    learner.remember(decided_on(people(30), 2), first=False)
     learner.remember(first, first=True)
     problem = learner.problem()
     pi = torch.rand(2, 110)
@@ -132,6 +120,7 @@ def test_the_oracle_finds_the_best_fair_policy_of_few_kinds_of_people(slack: flo
     assert (accepts * problem.gap).sum().abs() <= slack + 1e-5
 
 
+@pytest.mark.whole
 def test_the_oracle_is_as_good_as_fairlearn() -> None:
     reductions = pytest.importorskip("fairlearn.reductions")
     from sklearn.linear_model import LogisticRegression
@@ -151,6 +140,7 @@ def test_the_oracle_is_as_good_as_fairlearn() -> None:
     assert (free * problem.gap).sum() > 3 * problem.slack
 
 
+@pytest.mark.whole
 def test_the_distribution_explores_every_policy_and_its_regret_is_bounded() -> None:
     problem, mu, psi = population(3), 0.1, 20.0
     best = accepted(problem, ExponentiatedGradient(problem, 30)(problem.loss))
@@ -181,7 +171,7 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
 ) -> None:
     learner = FairReductions(replace(config, solve_every=3), setting([0, 1], *SHORT))
     assert learner.first_people == 64
-    warm_up(learner, decided(people(40), 2))
+    warm_up(learner, decided_on(people(40), 2))
     x, s = people(90).x.expand(2, -1, -1), people(90).s.expand(2, -1)
     streams, kept, solved = SeedStreams([0, 1], "p"), [], []
     for step in range(9):
@@ -193,7 +183,7 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
             torch.testing.assert_close(learner.probability.sum(-1), torch.ones(2))
         kept.append(learner.classifiers.clone())
         learner.update(
-            everybody(people(32), 2) if step < 2 else decided(people(32 + step).rows(torch.arange(32)), 2)
+            everybody(people(32), 2) if step < 2 else decided_on(people(32 + step).rows(torch.arange(32)), 2)
         )
         solved.append(not torch.equal(kept[-1], learner.classifiers))
     # From the end of the phase on: 0, 1, 2, 3, 6.
@@ -204,59 +194,3 @@ def test_everybody_is_accepted_until_the_first_are_known_and_then_nobody_surely(
     assert mixture.min() > -1e-5
     unsmoothed = (problem.columns @ learner.classifiers.mT > 0).float() @ learner.probability.unsqueeze(-1)
     assert ((unsmoothed.squeeze(-1) * problem.gap).sum(-1).abs() <= config.slack + 1e-5).all()
-
-
-def trained(
-    config: FairReductionsConfig, given: Setting, people: MakePeople, rows: slice = slice(None)
-) -> FairReductions:
-    learner = FairReductions(replace(config, iterations=8, rounds=3), given)
-    for part in (everybody(people(64), 2), decided(people(60), 2), decided(people(61), 2)):
-        learner.update(Decided(*(values[rows] for values in vars(part).values())))
-    return learner
-
-
-def test_resumed_and_alone_it_learns_the_same(
-    config: FairReductionsConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    both = trained(config, setting([3, 4], *SHORT), people)
-    alone = trained(config, setting([4], *SHORT), people, slice(1, 2))
-    x, s = people(50).x.expand(2, -1, -1), people(50).s.expand(2, -1)
-    streams = SeedStreams([3, 4], "p")
-    before = both.propensity(x, s, streams)
-    torch.testing.assert_close(before[1:], alone.propensity(x[:1], s[:1], streams))
-    resumed = FairReductions(both.config, both.setting)
-    resumed.load_training_state(both.training_state())
-    assert torch.equal(resumed.propensity(x, s, streams), before)
-    for learner in (both, resumed):
-        learner.update(decided(people(64), 2))
-    assert torch.equal(both.propensity(x, s, streams), resumed.propensity(x, s, streams))
-    assert torch.equal(both.classifiers, resumed.classifiers)
-    assert not torch.equal(both.propensity(x, s, streams), before)
-
-
-def test_seeds_that_accept_nobody_or_one_group_have_no_nan(
-    config: FairReductionsConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    learner = FairReductions(config, setting([0, 1, 2], *SHORT))
-    batch = everybody(people(64), 3)
-    keep = torch.stack([torch.zeros(64, dtype=torch.bool), batch.s[1] > 0, batch.accepted[2]])
-    learner.update(replace(batch, accepted=keep, label=batch.label * keep, propensity=1.0 * keep))
-    pi = learner.propensity(batch.x, batch.s, SeedStreams([0, 1, 2], "p"))
-    assert ((pi >= config.mu - 1e-6) & (pi <= 1 - config.mu + 1e-6)).all()
-    assert (learner.problem().gap[:2] == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        *itertools.product(["alpha"], [0.2, 0.6]),
-        *itertools.product(["mu"], [0.0, 0.5]),
-        *itertools.product(["iterations", "rounds", "solve_every"], [0]),
-        ("fairness", "none"),
-        ("slack", -0.1),
-    ],
-)
-def test_impossible_values_are_refused_by_name(key: str, value: Any, config: FairReductionsConfig) -> None:
-    with pytest.raises(FairAllError) as refused:
-        check_values(replace(config, **{key: value}), "model")
-    assert str(refused.value).startswith(f"model.{key}={value} is not possible: ")

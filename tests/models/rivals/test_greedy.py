@@ -7,10 +7,8 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import ExplorationConfig, ExplorationRule
-from fairall.config.validation import check_values
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, Decisions, People
-from fairall.errors import FairAllError
 from fairall.models.classifier import RememberingConfig
 from fairall.models.learner import Setting
 from fairall.models.rivals.greedy import Greedy
@@ -18,7 +16,7 @@ from fairall.online.exploration import Exploration
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals import checks
+from tests.models.conftest import propensities, someone, taught
 
 MakeSetting = Callable[..., Setting]
 MakePeople = Callable[[int], People]
@@ -34,7 +32,7 @@ def test_loss_is_the_cross_entropy_of_the_accepted_whatever_their_propensity(
     config: RememberingConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = Greedy(config, setting([0, 1]))
-    decided = checks.someone(people(30), 1, [0, 1])
+    decided = someone(people(30), 1, [0, 1])
     with torch.no_grad():
         p = learner.score(decided.x, decided.s, SeedStreams([0, 1], "p")).double()
         loss = learner.loss(decided)
@@ -51,10 +49,10 @@ def test_it_accepts_from_the_cost_on(
     cost: float, config: RememberingConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     crowd, learner = people(60), Greedy(config, setting([0, 1], f"cost.value={cost}"))
-    checks.taught(learner, crowd, [0, 1], range(3))
+    taught(learner, crowd, range(3))
     x, s = crowd.x.expand(2, -1, -1), crowd.s.expand(2, -1)
     score = learner.score(x, s, SeedStreams([0, 1], "p"))
-    assert torch.equal(checks.propensities(learner, crowd), (score >= cost).float())
+    assert torch.equal(propensities(learner, crowd), (score >= cost).float())
     assert learner.rule.threshold == cost
 
 
@@ -62,8 +60,8 @@ def test_it_learns_from_all_accepted_so_far(
     config: RememberingConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     crowd, learner = people(60), Greedy(config, setting([0, 1]))
-    checks.taught(learner, crowd, [0, 1], range(4))
-    expected = sum(checks.someone(crowd, step, [0, 1]).accepted.sum(-1) for step in range(4))
+    taught(learner, crowd, range(4))
+    expected = sum(someone(crowd, step, [0, 1]).accepted.sum(-1) for step in range(4))
     assert isinstance(expected, Tensor)
     assert torch.equal(learner.memory.counts, expected)
 
@@ -105,6 +103,7 @@ def late_acceptance(rule: ExplorationRule, config: RememberingConfig, given: Set
     return learner.propensity(ones, torch.tensor([1.0, -1.0]).expand(len(seeds), -1), streams).mean(-1)
 
 
+@pytest.mark.whole
 def test_false_rejections_last_without_exploration_and_end_with_it(
     config: RememberingConfig, setting: MakeSetting
 ) -> None:
@@ -119,18 +118,3 @@ def test_epsilon_greedy_is_greedy_that_explores(compose_config: ComposeConfig) -
     assert greedy.exploration.rule is ExplorationRule.stuck
     assert epsilon.exploration == ExplorationConfig(ExplorationRule.epsilon, propensity=0.2)
     assert replace(epsilon.model, name="greedy") == greedy.model
-
-
-def test_what_every_method_keeps_to(
-    config: RememberingConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    checks.assert_all(lambda seeds: Greedy(config, setting(seeds)), people(60))
-
-
-@pytest.mark.parametrize(
-    ("key", "value"), [("learning_rate", 0.0), ("clf_arch", [0]), ("updates", 0), ("batch_size", 0)]
-)
-def test_impossible_options_are_refused_in_a_line(key: str, value: object, config: RememberingConfig) -> None:
-    check_values(config, "model")
-    with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]*$"):
-        check_values(replace(config, **{key: value}), "model")  # type: ignore[arg-type]

@@ -6,15 +6,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairall.config.validation import check_values
 from fairall.data.people import Decided
-from fairall.errors import FairAllError
 from fairall.models.learner import Learner, Setting
 from fairall.models.rivals.greedy import Greedy
 from fairall.models.rivals.plot import AdOpt, AdOptConfig, Plot, PlotConfig, Reversed, adversary_loss
 from fairall.randomness import SeedStreams
-from tests.conftest import ComposeConfig, warm_up
-from tests.models.rivals.conftest import BAD, MISJUDGED, first_decided, leaves, online_step, regional, same
+from tests.conftest import ComposeConfig
+from tests.models.conftest import BAD, MISJUDGED, first_decided, online_step, regional, same
 
 MakeSetting = Callable[..., Setting]
 
@@ -47,6 +45,7 @@ def history(learner: Learner, time_steps: int) -> tuple[Tensor, Tensor, Tensor]:
     return policy, accepted, regions
 
 
+@pytest.mark.whole
 def test_false_rejections_vanish_that_greedy_never_corrects(
     plot: PlotConfig, compose_config: ComposeConfig, two_features: MakeSetting
 ) -> None:
@@ -95,6 +94,7 @@ def test_exploration_accepts_candidates_of_the_clone_and_changes_nothing(
     assert everyone.mean() > explored.mean() > nobody.mean()
 
 
+@pytest.mark.whole
 def test_recorded_propensities_give_unbiased_estimates(plot: PlotConfig, two_features: MakeSetting) -> None:
     seeds = list(range(250))
     learner = warmed(Plot(replace(plot, epsilon=0.3), two_features(seeds, "cost.value=0.5")))
@@ -128,53 +128,6 @@ def test_epsilon_decays_with_the_time_steps(plot: PlotConfig, two_features: Make
         constant.update(first_decided([0]))
         decaying.update(first_decided([0]))
     assert (constant.epsilon, decaying.epsilon) == (0.2, 0.1)
-
-
-@pytest.mark.parametrize("method", [Plot, AdOpt])
-def test_training_continues_from_a_checkpoint_to_the_bit(
-    method: type[Plot], plot: PlotConfig, adopt: AdOptConfig, two_features: MakeSetting
-) -> None:
-    config, given = adopt if method is AdOpt else plot, two_features([0, 1])
-    first, second = warmed(method(config, given)), method(config, given)
-    people, _ = regional(SeedStreams([0, 1], "crowd"), 20)
-    uniform = SeedStreams([0, 1], "luck").uniform(20)
-    online_step(first, people, uniform)
-    second.load_training_state(copy.deepcopy(first.training_state()))
-    of_first, of_second = (online_step(learner, people, uniform) for learner in (first, second))
-    assert torch.equal(of_first[0].propensity, of_second[0].propensity)
-    assert same(first.training_state(), second.training_state())
-
-
-@pytest.mark.parametrize("method", [Plot, AdOpt])
-def test_a_seed_alone_gives_what_it_gives_among_others(
-    method: type[Plot], plot: PlotConfig, adopt: AdOptConfig, two_features: MakeSetting
-) -> None:
-    config = adopt if method is AdOpt else plot
-    outcomes = []
-    for seeds in ([0, 1, 2], [1]):
-        learner = warmed(method(config, two_features(seeds)))
-        people, _ = regional(SeedStreams(seeds, "crowd"), 30)
-        decided, _ = online_step(learner, people, SeedStreams(seeds, "luck").uniform(30))
-        of_seed = seeds.index(1)
-        score = learner.score(people.x, people.s, SeedStreams(seeds, "p"))
-        outcomes.append((decided.propensity[of_seed], score[of_seed]))
-    for among, alone in zip(*outcomes, strict=True):
-        torch.testing.assert_close(among, alone, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("method", [Plot, AdOpt])
-def test_a_seed_that_accepts_nobody_has_finite_weights(
-    method: type[Plot], plot: PlotConfig, adopt: AdOptConfig, two_features: MakeSetting
-) -> None:
-    config = adopt if method is AdOpt else plot
-    learner = method(config, two_features([0, 1], "schedule.warm_up_epochs=2"))
-    decided = first_decided([0, 1])
-    decided.accepted[0] = False
-    warm_up(learner, replace(decided, label=decided.label * decided.accepted))
-    people, _ = regional(SeedStreams([0, 1], "crowd"), 20)
-    after, _ = online_step(learner, people, torch.ones(2, 20))
-    assert after.propensity.isfinite().all()
-    assert all(leaf.isfinite().all() for leaf in leaves(learner.training_state()))
 
 
 def test_without_weight_the_adversary_changes_nothing(
@@ -243,22 +196,3 @@ def test_rejected_people_reach_the_adversary_and_not_the_classifier(
             scores.append(learner.classifier.logit(decided.x[:, :20], decided.s[:, :20]).detach())
     assert torch.equal(scores[0], scores[1])
     assert (scores[2] - scores[3]).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("epsilon", 0.0),
-        ("epsilon", 1.2),
-        ("clone_updates", 0),
-        ("updates", 0),
-        ("adversary_weight", -1.0),
-        ("clf_arch", []),
-        ("adversary_arch", []),
-    ],
-)
-def test_impossible_options_are_one_line(key: str, value: object, adopt: AdOptConfig) -> None:
-    check_values(adopt, "model")
-    setattr(adopt, key, value)
-    with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]+$"):
-        check_values(adopt, "model")

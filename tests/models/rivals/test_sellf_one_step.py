@@ -7,10 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy, logsigmoid
 
-from fairall.config.validation import check_values
-from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided, People
-from fairall.errors import FairAllError
 from fairall.models.classifier import accepted_cross_entropy
 from fairall.models.learner import Setting
 from fairall.models.rivals import sellf_one_step
@@ -25,7 +22,7 @@ from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig
-from tests.models.rivals import checks
+from tests.models.conftest import someone, taught, with_features
 
 MakeSetting = Callable[..., Setting]
 MakePeople = Callable[[int], People]
@@ -41,12 +38,7 @@ def config(compose_config: ComposeConfig) -> SellfOneStepConfig:
 
 @pytest.fixture
 def one_feature(setting: MakeSetting) -> Callable[..., Setting]:
-    """The setting of people with one real feature."""
-
-    def made(seeds: list[int], *words: str) -> Setting:
-        return replace(setting(seeds, *words), schema=Schema([Feature("a", Kind.REAL)]))
-
-    return made
+    return lambda seeds, *words: with_features(setting(seeds, *words), "a")
 
 
 def linear(net: StackedMLP, slope: float, intercept: float = 0.0) -> None:
@@ -125,6 +117,7 @@ def test_weights_are_bounded_and_not_below_what_is_known_of_a_person(
     torch.testing.assert_close(learner.inverse_any(batch), torch.full((1, 4), expected), rtol=1e-4, atol=0)
 
 
+@pytest.mark.whole
 def test_past_policies_are_a_uniform_sample_of_all() -> None:
     seeds, most, n = list(range(1500)), 4, 12
     copies = [seed for seed in seeds for _ in range(most)]
@@ -186,6 +179,7 @@ def reliability(weighted: bool, config: SellfOneStepConfig, given: Setting) -> T
     return ((rejects * error).sum(-1) / rejects.sum(-1)).detach()
 
 
+@pytest.mark.whole
 def test_the_weights_make_a_misspecified_predictor_right_where_the_policy_rejects(
     config: SellfOneStepConfig, one_feature: MakeSetting
 ) -> None:
@@ -320,6 +314,7 @@ def trained_gap(beta_1: float, fairness: str, config: SellfOneStepConfig, given:
     return fairness_gap(fairness, learner.propensity(people.x, people.s, streams), people.label, people.s)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("fairness", ["tpr", "accuracy"])
 def test_a_large_beta_1_drives_the_gap_under_half_of_omega(
     fairness: str, config: SellfOneStepConfig, one_feature: MakeSetting
@@ -330,48 +325,18 @@ def test_a_large_beta_1_drives_the_gap_under_half_of_omega(
     assert (fair < 0.05).all()
 
 
-def test_what_every_method_keeps_to(
-    config: SellfOneStepConfig, setting: MakeSetting, people: MakePeople
-) -> None:
-    checks.assert_all(
-        lambda seeds: SellfOneStep(replace(config, past_policies=2), setting(seeds)), people(60)
-    )
-
-
 def test_the_policies_that_decided_are_remembered_and_those_of_the_warm_up_are_not(
     config: SellfOneStepConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     crowd, learner = people(60), SellfOneStep(config, setting([0]))
-    checks.taught(learner, crowd, [0], range(1))
+    taught(learner, crowd, range(1))
     assert learner.past.added == 0
-    decided = checks.someone(crowd, 1, [0])
+    decided = someone(crowd, 1, [0])
     chance = learner.propensity(decided.x, decided.s, SeedStreams([0], "p"))
     learner.update(decided)
     columns = learner.classifier.columns(decided.x, decided.s)
     torch.testing.assert_close(learner.past.any_accepts(columns), chance)
     assert not torch.allclose(learner.propensity(decided.x, decided.s, SeedStreams([0], "p")), chance)
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("policy_learning_rate", 0.0),
-        ("policy_arch", []),
-        ("policy_updates", 0),
-        ("past_policies", 0),
-        ("fairness", "qualification"),
-        ("beta_1", -1.0),
-        ("beta_2", -0.1),
-        ("omega", 2.5),
-        ("updates", 0),
-    ],
-)
-def test_impossible_options_are_refused_in_a_line(
-    key: str, value: object, config: SellfOneStepConfig
-) -> None:
-    check_values(config, "model")
-    with pytest.raises(FairAllError, match=rf"^model\.{key}=.* is not possible: it must be [^\n]*$"):
-        check_values(replace(config, **{key: value}), "model")  # type: ignore[arg-type]
 
 
 def test_log_space_keeps_small_chances() -> None:

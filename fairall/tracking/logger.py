@@ -1,4 +1,4 @@
-"""Logging of one run to MLflow: a parent run per command, a nested run per seed."""
+"""One run in MLflow: a parent run with means over seeds, a nested run per seed, and the policy."""
 
 from __future__ import annotations
 
@@ -9,27 +9,21 @@ from importlib.metadata import requires
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from fairall.data.people_reader import PeopleReader
 from fairall.errors import FairAllError
 from fairall.policy import load_reader
 from fairall.results.interpretable import marked
 from fairall.results.result import Result
 from fairall.runtime.credentials import hidden
-from fairall.runtime.process import this_process
 from fairall.storage.identity import flattened
-from fairall.storage.run_folder import CARD, DECISIONS, FILES, RunFolder
-from fairall.tracking.client import KIND_TAG, PROCESS_TAG, Store, allowed, equal, log_folder
-from fairall.tracking.metrics import log_points
-from fairall.tracking.page import NOTE_TAG, PRESET_TAG, note_of_run
+from fairall.storage.run_folder import CARD, DECISIONS, FILES
+from fairall.tracking.page import NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
+from fairall.tracking.store import BATCH, RUN_TAG, Store, allowed, equal, run_tags
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
     from mlflow.models import ModelSignature
 
-COMMAND = "command"  # `KIND_TAG` of a parent run
-RUN_TAG = "fairall.run_id"
 MODEL = "policy"  # name of the logged model
 DIGEST = 36  # characters of a data set's fingerprint that MLflow keeps
 
@@ -48,16 +42,16 @@ class RunLogger:
 
     def __init__(self, store: Store, config: dict[str, Any], run_id: str) -> None:
         self._store = store
-        self._mlflow, self._client, self.experiment = store.mlflow, store.client, store.experiment
+        self._client, self.experiment = store.client, store.experiment
         self._config, self._run_id = config, run_id
-        self._names = {
-            group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")
-        }
         # Nested runs have them too, so that MLflow's search compares seeds as well.
-        self._tags = {f"fairall.{group}": name for group, name in self._names.items()}
+        groups = ("model", "dataset", "initial_policy", "protocol")
+        self._tags = {f"fairall.{group}": config[group]["name"] for group in groups}
         self._tags["fairall.cost"] = str(config["cost"]["value"])
         if config["preset"]:
             self._tags[PRESET_TAG] = config["preset"]
+        if config["sweep"]["name"]:
+            self._tags[SWEEP_TAG] = config["sweep"]["name"]
 
     def begin(self, command: str, source: Mapping[str, str]) -> str:
         """Create a parent run, RUNNING, with the parameters; return its MLflow id.
@@ -70,23 +64,19 @@ class RunLogger:
         """
         from mlflow.entities import Param
 
-        unfinished = f"{equal(f'tags.`{RUN_TAG}`', self._run_id)} and attributes.status != 'FINISHED'"
-        for run in list(self._store.search(unfinished)):
+        for run in list(self._search("attributes.status != 'FINISHED'")):
             if run.data.metrics and run.info.status != "RUNNING":
                 self._store.delete(run)
-        tags = {
-            "mlflow.runName": marked(
-                f"{self._names['model']} {self._names['dataset']} {self._run_id}", self._config
-            ),
+        name = f"{self._tags['fairall.model']} {self._tags['fairall.dataset']} {self._run_id}"
+        tags = run_tags(marked(name, self._config), "command") | {
             RUN_TAG: self._run_id,
             "fairall.command": command,
-            KIND_TAG: COMMAND,
-            PROCESS_TAG: this_process(),
         }
         parent = self._client.create_run(self.experiment, tags={**source, **tags, **self._tags}).info.run_id
         values = flattened(self._config).items()
-        parameters = [Param(allowed(name), str(value)[:500]) for name, value in values]
-        self._client.log_batch(parent, params=parameters)
+        self._client.log_batch(
+            parent, params=[Param(allowed(name), str(value)[:500]) for name, value in values]
+        )
         return parent
 
     def end(self, parent: str, status: str) -> None:
@@ -105,7 +95,8 @@ class RunLogger:
         """
         begun = None if parent is None else self._store.run(parent)
         if begun is None:
-            return None if self.logged() else self.begin(command, source)
+            logged = next(self._search("attributes.status = 'FINISHED'"), None)
+            return self.begin(command, source) if logged is None else None
         if not begun.data.metrics:
             return begun.info.run_id
         if begun.info.status == "FINISHED":
@@ -113,13 +104,9 @@ class RunLogger:
         self._store.delete(begun)
         return self.begin(command, source)
 
-    def logged(self) -> str | None:
-        """MLflow id of the latest parent run that has the result; None where there is none."""
-        return next((run.info.run_id for run in self._logged()), None)
-
-    def _logged(self) -> Iterator[Run]:
-        logged = f"{equal(f'tags.`{RUN_TAG}`', self._run_id)} and attributes.status = 'FINISHED'"
-        return self._store.search(logged)
+    def _search(self, where: str) -> Iterator[Run]:
+        """Parent runs of this run of ours that match an MLflow filter, newest first."""
+        return self._store.search(f"{equal(f'tags.`{RUN_TAG}`', self._run_id)} and {where}")
 
     def register(self, name: str) -> tuple[str, bool] | None:
         """Make the policy a version of a registered model, unless one has it already.
@@ -137,8 +124,8 @@ class RunLogger:
         )
         if versions:
             return str(versions[0].version), False
-        with_model = (run for run in self._logged() if run.outputs and run.outputs.model_outputs)
-        parent = next(with_model, None)
+        finished = self._search("attributes.status = 'FINISHED'")
+        parent = next((run for run in finished if run.outputs and run.outputs.model_outputs), None)
         if parent is None:
             return None
         model = parent.outputs.model_outputs[-1].model_id
@@ -157,50 +144,62 @@ class RunLogger:
         )
         return str(made.version), True
 
-    def log_result(self, parent: str, folder: Path, cpu_seconds: float | None) -> None:
-        """Log measures, aggregated on the parent and per seed on nested runs, and the run's files.
+    def log_result(self, parent: str, result: Result, folder: Path, cpu_seconds: float | None) -> None:
+        """Log a result: its curves as means over seeds, measures of the whole run, files, data and policy.
+
+        The curves of each seed are in metrics.csv alone.
 
         Args:
             parent: MLflow id, see `to_log`.
-            folder: the run's folder, finished.
+            result: of the run.
+            folder: with its files.
             cpu_seconds: of the process that computed the result, if known.
         """
-        result = Result.read(RunFolder(folder))
-        table = result.steps
-        now = int(time.time() * 1000)
-        curves = table.drop(columns="seed").groupby("time_step").mean().reset_index()
-        totals = {
-            f"summary.{name}.{part}": row[part]
-            for name, row in result.aggregate.iterrows()
+        means, stds = (
+            {(f"summary.{name}.{part}", 0): value for name, value in result.aggregate[part].items()}
             for part in ("mean", "std")
-        }
-        self._log_metrics(parent, curves, totals | {"cpu_seconds": cpu_seconds}, now)
+        )
+        self._log_metrics(parent, means | {("cpu_seconds", 0): cpu_seconds})
         for seed in reversed(result.seeds):  # MLflow lists the newest first
-            tags = {
-                "mlflow.parentRunId": parent,
-                "mlflow.runName": marked(f"seed {seed}", self._config),
-                KIND_TAG: "seed",
-                PROCESS_TAG: this_process(),
-            }
+            tags = run_tags(marked(f"seed {seed}", self._config), "seed") | {"mlflow.parentRunId": parent}
             nested = self._client.create_run(self.experiment, tags=tags | self._tags).info.run_id
-            self._client.log_param(nested, "seed", seed)
-            own = {f"summary.{name}": value for name, value in result.per_seed.loc[seed].items()}
-            self._log_metrics(nested, table[table["seed"] == seed].drop(columns="seed"), own, now)
+            values = {(f"summary.{name}", 0): value for name, value in result.per_seed.loc[seed].items()}
+            self._log_metrics(nested, values, seed=seed)
             self._client.set_terminated(nested, "FINISHED")
         for name in (*FILES, DECISIONS):
             if (folder / name).exists():
                 self._client.log_artifact(parent, str(folder / name))
-        log_folder(self._client, parent, folder / "figures", "figures")
+        self._store.log_folder(parent, folder / "figures", "figures")
         self._client.set_tag(parent, NOTE_TAG, note_of_run(result, self.experiment, parent))
         self._log_data(parent, result.fingerprint)
         self._log_policy(parent, folder, result.seeds)
+        # After the policy, since MLflow reads the history of every metric to give the model its values.
+        curves = result.steps.drop(columns="seed").groupby("time_step").mean()
+        values = {(name, step): value for name in curves for step, value in curves[name].items()}
+        self._log_metrics(parent, stds | values)
+
+    def _log_metrics(
+        self, run: str, values: Mapping[tuple[str, int], float | None], **parameters: object
+    ) -> None:
+        """Log metrics by name and step, without those that are not a number, and parameters."""
+        from mlflow.entities import Metric, Param
+
+        now = int(1000 * time.time())
+        metrics = [
+            Metric(allowed(name), float(value), now, step)
+            for (name, step), value in values.items()
+            if value is not None and value == value
+        ]
+        params = [Param(name, str(value)) for name, value in parameters.items()]
+        for start in range(0, len(metrics) or 1, BATCH):
+            self._client.log_batch(run, metrics[start : start + BATCH], params if start == 0 else [])
 
     def _log_data(self, run: str, fingerprint: str) -> None:
         """Log name, digest and source of the data as an input of the run; the people are not logged."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         node = self._config["dataset"]
-        source_type, source = _data_source(node)
+        source_type, source = data_source(node)
         data = Dataset(node["name"], fingerprint[:DIGEST], source_type, json.dumps(source))
         context = InputTag("mlflow.data.context", "training")
         self._client.log_inputs(run, [DatasetInput(data, [context])])
@@ -212,10 +211,10 @@ class RunLogger:
         except FairAllError:
             return
         files = {"policy": folder / "policy", "card": folder / CARD}
-        with self._mlflow.start_run(run_id=run):
-            self._mlflow.pyfunc.log_model(
+        with self._store.mlflow.start_run(run_id=run):
+            self._store.mlflow.pyfunc.log_model(
                 name=MODEL,
-                python_model=str(Path(__file__).with_name("policy_model.py")),
+                python_model=str(Path(__file__).with_name("model.py")),
                 artifacts={name: str(path) for name, path in files.items() if path.exists()},
                 model_config={"modules": [self._config["model"]["_target_"].rpartition(".")[0]]},
                 signature=_signature(reader, seeds),
@@ -226,22 +225,8 @@ class RunLogger:
                 pip_requirements=[r for r in requires("fairall") or [] if "extra ==" not in r],
             )
 
-    def _log_metrics(self, run: str, curves: pd.DataFrame, totals: dict[str, Any], now: int) -> None:
-        points = [
-            (name, float(value), step)
-            for name in curves.columns.drop("time_step")
-            for step, value in zip(curves["time_step"].tolist(), curves[name].tolist(), strict=True)
-            if value == value
-        ]
-        points += [
-            (allowed(name), float(value), 0)
-            for name, value in totals.items()
-            if value is not None and value == value
-        ]
-        log_points(self._store, run, points, now)
 
-
-def _data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def data_source(node: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Type and content of MLflow's dataset source: a file, an address, or the class that makes the people.
 
     Args:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from fairall.cli.completion import completions
 from fairall.config.choices import choices
-from fairall.config.completion import completions
 from tests.conftest import imported
 
 CHECKOUT = Path(__file__).parents[2]
@@ -38,6 +38,9 @@ LINES = {
     "fairall model=adopt model.adversary_w": ["model.adversary_weight="],
     "fairall show ": ["0a1b2c3d4e5f", "outputs_dir="],
     "fairall list st": ["studies"],
+    "fairall tune export": ["export"],
+    "fairall data describe cred": ["credit"],
+    "fairall evaluate loans.csv --pol": ["--policy"],
     "fairall --multir": ["--multirun"],
     "fairall --cfg h": ["hydra"],
     "fairall completion z": ["zsh"],

@@ -12,7 +12,7 @@ from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE
 
 from fairall.errors import FairAllError
 from fairall.policy import Policy
-from fairall.tracking.run_logger import columns
+from fairall.tracking.logger import columns
 
 
 class MLflowPolicy(mlflow.pyfunc.PythonModel):

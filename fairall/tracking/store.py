@@ -1,33 +1,40 @@
-"""The MLflow store: its addresses, connection, errors and names."""
+"""The MLflow store: its addresses, connection and errors; reports in it, and finished runs out of it."""
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import re
 import shlex
+import subprocess
+import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fairall.config.checks import check, plain_name
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import complete, hidden, user_and_password
-from fairall.runtime.process import is_gone
+from fairall.runtime.process import is_gone, this_process
 from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url
-from fairall.tracking.page import experiment_page, experiment_tags
+from fairall.storage.run_folder import FILES, RunFolder
+from fairall.tracking.page import NOTE_TAG, experiment_page, experiment_tags, note_of_report
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import Run
 
 LOCAL_PAGE = "http://127.0.0.1:5000"  # of `mlflow ui`
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
-KIND_TAG = "fairall.kind"  # of a run: command, seed, report or sweep
+KIND_TAG = "fairall.kind"  # of a run: command, seed or report
+RUN_TAG = "fairall.run_id"  # identity of the run that was logged
+BATCH = 1000  # the most metrics that MLflow takes in one call
+PATIENCE = 10.0  # seconds for git to answer
 ELSEWHERE = "give another with tracking.uri=URI"
 NOT_THERE = ("RESOURCE_DOES_NOT_EXIST", "NOT_FOUND", "INVALID_PARAMETER_VALUE")  # MLflow's answers
 # Of MLflow, which sends them to servers.
@@ -97,20 +104,19 @@ class Store:
         mlflow: the module, quiet and pointed at the store.
         client: of the store.
         experiment: the id of `tracking.experiment`.
-        database: the sqlite file inside `outputs_dir`; None with `tracking.uri`.
     """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.mlflow = mlflow = quiet_mlflow()
         mlflow.set_tracking_uri(connection(config))
         outputs = Path(config["outputs_dir"]).resolve()
+        artifacts = None if config["tracking"]["uri"] else (outputs / "mlartifacts").as_uri()
         # Two processes creating the database at once would corrupt it. A server handles that itself.
-        self.database = None if config["tracking"]["uri"] else _database(config)
-        with locked(outputs, outputs / "mlflow.lock") if self.database else nullcontext():
-            if self.database:
-                _make_database(self.database, _artifacts(outputs))
+        with locked(outputs, outputs / "mlflow.lock") if artifacts else nullcontext():
+            if artifacts:
+                _make_database(_database(config), artifacts)
             self.client = mlflow.MlflowClient()
-            self.experiment = self._experiment_id(config, outputs)
+            self.experiment = self._experiment_id(config["tracking"]["experiment"], artifacts)
             self._close_dead_runs()
 
     def run(self, run_id: str) -> Run | None:
@@ -150,15 +156,27 @@ class Store:
             if not token:
                 return
 
-    def _experiment_id(self, config: dict[str, Any], outputs: Path) -> str:
-        name, tags = config["tracking"]["experiment"], experiment_tags(int(1000 * time.time()))
+    def log_folder(self, run: str, folder: Path, under: str = "") -> None:
+        """Log the files of a folder, with its folders, but for temporary ones that a killed process left.
+
+        Args:
+            run: that gets them.
+            folder: of the files.
+            under: folder of the run's artifacts.
+        """
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and replaced_by(path.name) is None:
+                place = (Path(under) / path.parent.relative_to(folder)).as_posix()
+                self.client.log_artifact(run, str(path), None if place == "." else place)
+
+    def _experiment_id(self, name: str, artifacts: str | None) -> str:
+        tags = experiment_tags(int(1000 * time.time()))
         known = self.client.get_experiment_by_name(name)
-        if known is not None:
-            for tag in tags.keys() - known.tags.keys():  # those there may be the user's
-                self.client.set_experiment_tag(known.experiment_id, tag, tags[tag])
-            return known.experiment_id
-        artifacts = None if config["tracking"]["uri"] else _artifacts(outputs)
-        return self.client.create_experiment(name, artifact_location=artifacts, tags=tags)
+        if known is None:
+            return self.client.create_experiment(name, artifact_location=artifacts, tags=tags)
+        for tag in tags.keys() - known.tags.keys():  # those there may be the user's
+            self.client.set_experiment_tag(known.experiment_id, tag, tags[tag])
+        return known.experiment_id
 
     def _close_dead_runs(self) -> None:
         """Close runs left RUNNING by killed processes of this machine."""
@@ -217,19 +235,14 @@ def _signed_in(config: dict[str, Any]) -> Iterator[None]:
     Not longer: another server must not get them.
     """
     before = {name: os.environ.get(name) for name in (USER, PASSWORD)}
-    user, password = user_and_password(store_uri(config)) if has_server(config) else (None, None)
-    if user is not None:
-        os.environ[USER] = user
-    if password is not None:
-        os.environ[PASSWORD] = password
+    given = user_and_password(store_uri(config)) if has_server(config) else (None, None)
+    os.environ |= {name: value for name, value in zip(before, given, strict=True) if value is not None}
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in before:
+            os.environ.pop(name, None)
+        os.environ |= {name: value for name, value in before.items() if value is not None}
 
 
 def _make_database(path: Path, artifacts: str) -> None:
@@ -251,21 +264,6 @@ def _make_database(path: Path, artifacts: str) -> None:
             SqlAlchemyStore(sqlite_url(temporary), artifacts).search_experiments()
 
 
-def log_folder(client: MlflowClient, run_id: str, folder: Path, under: str = "") -> None:
-    """Log the files of a folder, with its folders, but for temporary ones that a killed process left.
-
-    Args:
-        client: of the store.
-        run_id: of the run that gets them.
-        folder: of the files.
-        under: folder of the run's artifacts.
-    """
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and replaced_by(path.name) is None:
-            place = (Path(under) / path.parent.relative_to(folder)).as_posix()
-            client.log_artifact(run_id, str(path), None if place == "." else place)
-
-
 def allowed(name: str) -> str:
     """A name that MLflow allows: other characters are replaced by their code in hexadecimal."""
     return re.sub(r"[^\w. /-]", lambda character: f"_{ord(character[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
@@ -277,9 +275,148 @@ def equal(key: str, value: str) -> str:
     return f"{key} = {mark}{value}{mark}"
 
 
-def _artifacts(outputs: Path) -> str:
-    return (outputs / "mlartifacts").as_uri()
-
-
 def _database(config: dict[str, Any]) -> Path:
     return Path(config["outputs_dir"]).resolve() / "mlflow.db"
+
+
+def run_tags(name: str, kind: str) -> dict[str, str]:
+    """Tags of a run of this process: its name on MLflow's page, and `KIND_TAG`."""
+    return {"mlflow.runName": name, KIND_TAG: kind, PROCESS_TAG: this_process()}
+
+
+def source_tags() -> dict[str, str]:
+    """The tags that `mlflow.start_run` gives a run, for the command of this process.
+
+    The commit is that of the checkout around the working folder, so of the user's project; a run outside a
+    checkout has none.
+    """
+    tags = {"mlflow.source.name": sys.argv[0] or "<console>", "mlflow.source.type": "LOCAL"}
+    try:
+        tags["mlflow.user"] = getpass.getuser()
+    except (ImportError, KeyError, OSError):  # a user id without a name, as in some containers
+        tags["mlflow.user"] = "unknown"
+    commit = _commit()
+    return tags | ({"mlflow.source.git.commit": commit} if commit else {})
+
+
+def _commit() -> str | None:
+    """The commit of the working folder; None outside a checkout, before its first commit, or without git."""
+    command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return ended.stdout.strip() or None
+
+
+def log_report(
+    config: dict[str, Any],
+    folder: Path,
+    title: str,
+    command: str,
+    *,
+    metrics: Mapping[str, float] | None = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> None:
+    """Log a report's folder, with its page, tables and figures, as a run of its own.
+
+    Args:
+        config: with `outputs_dir` and `tracking`.
+        folder: of the report.
+        title: name of the run.
+        command: command line of the user.
+        metrics: numbers by name, at most 1000.
+        parameters: further values by name, at most 100.
+
+    Raises:
+        FairAllError: where MLflow cannot be reached.
+    """
+    from mlflow.entities import Metric, Param
+
+    def keep() -> None:
+        store, now = Store(config), int(1000 * time.time())
+        tags = run_tags(title, "report") | source_tags() | {"fairall.command": command}
+        run_id = store.client.create_run(store.experiment, tags=tags).info.run_id
+        store.client.log_batch(
+            run_id,
+            metrics=[Metric(allowed(name), value, now, 0) for name, value in (metrics or {}).items()],
+            params=[Param(allowed(name), str(value)[:500]) for name, value in (parameters or {}).items()],
+        )
+        store.log_folder(run_id, folder)
+        store.client.set_tag(run_id, NOTE_TAG, note_of_report(folder, store.experiment, run_id))
+        store.client.set_terminated(run_id, "FINISHED")
+
+    reaching(config, keep)
+
+
+def fetch_runs(config: dict[str, Any], folder: Path) -> None:
+    """Download the finished runs of a store to a folder laid out as outputs/runs, without figures.
+
+    The last of several MLflow runs of one run is used. Files that a run lacks are skipped.
+
+    Raises:
+        FairAllError: where MLflow cannot be reached.
+    """
+    reaching(config, lambda: _fetch(Store(config), folder))
+
+
+def download(address: str, folder: Path, config: dict[str, Any]) -> None:
+    """Download what is at an address in a store, which is not changed.
+
+    Args:
+        address: `runs:/ID/PATH` or `models:/...`.
+        folder: to download to.
+        config: with `outputs_dir` and `tracking.uri`.
+
+    Raises:
+        FairAllError: where the store cannot be reached, or has nothing there.
+    """
+    if how_to_look(config) is None:
+        raise FairAllError(
+            f"{address}: {config['outputs_dir']} has no MLflow store; name it with tracking.uri=URI or "
+            "MLFLOW_TRACKING_URI, or give outputs_dir=FOLDER"
+        )
+    missing = reaching(config, lambda: _download(address, folder, config), remedy=ELSEWHERE)
+    if missing is not None:
+        raise FairAllError(f"{address}: not found in {store_uri(config)} ({missing})")
+
+
+def _download(address: str, folder: Path, config: dict[str, Any]) -> str | None:
+    """Download; why not, where the store answers that there is nothing."""
+    mlflow = quiet_mlflow()
+    from mlflow.exceptions import MlflowException
+
+    before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+    mlflow.set_tracking_uri(connection(config))  # a logged model is looked for there alone
+    try:
+        mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
+    except MlflowException as error:
+        reason = hidden(str(error)).strip().split("\n")[0]
+        if error.error_code in NOT_THERE or reason.startswith("Failed to download"):
+            return reason
+        raise
+    finally:
+        mlflow.set_tracking_uri(before)
+    return None
+
+
+def _fetch(store: Store, folder: Path) -> None:
+    from mlflow.exceptions import MlflowException
+
+    for run in reversed(list(store.search("attributes.status = 'FINISHED'"))):
+        tags = run.data.tags
+        names = [tags.get(name, "") for name in ("fairall.model", "fairall.dataset", RUN_TAG)]
+        if not all(names):
+            continue  # of one seed, a report, or somebody else's
+        for name in names:
+            check("a tag of a run in MLflow", name, plain_name())  # part of a path
+        path = folder.joinpath(*names)
+        path.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            try:
+                store.client.download_artifacts(run.info.run_id, name, str(path))
+            except (MlflowException, OSError):
+                continue  # reading the run reports what is missing
+        RunFolder(path).finish()
+        ended = run.info.end_time or run.info.start_time  # none where its status alone was set
+        os.utime(path / "DONE", (ended / 1000,) * 2)

@@ -1,4 +1,4 @@
-"""Small problems for methods that explore."""
+"""People to learn from, decided by others, and small problems for methods that explore."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,3 +65,62 @@ def same(left: object, right: object) -> bool:
     """Whether two states have equal tensors."""
     a, b = leaves(left), leaves(right)
     return len(a) == len(b) and all(torch.equal(one, other) for one, other in zip(a, b, strict=True))
+
+
+def someone(people: People, step: int, seeds: list[int], rate: float = 0.5) -> Decided:
+    """A time step: some 16 of the people in an order of the seed's own, accepted with probability `rate`."""
+    streams = SeedStreams(seeds, f"step {step}")
+    rows = (streams.uniform(16) * len(people)).long()
+    propensity = torch.full((len(seeds), 16), rate)
+    return Decided.reveal(people.rows(rows), propensity, streams.uniform(16) < propensity)
+
+
+def taught(learner: Learner, people: People, steps: range) -> Learner:
+    """The learner after its warm-up, if `steps` begins with 0, and updates on people of further steps."""
+    for step in steps:
+        decided = someone(people, step, list(learner.setting.seeds))
+        if step == 0:
+            for epoch in range(2):
+                learner.warm_up_epoch(decided, epoch)
+        else:
+            learner.update(decided)
+    return learner
+
+
+def propensities(learner: Learner, people: People) -> Tensor:
+    """Those of all people, shape (E, N)."""
+    n_seeds = len(learner.setting.seeds)
+    x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
+    return learner.propensity(x, s, SeedStreams(learner.setting.seeds, "p"))
+
+
+def decided_on(
+    people: People, n_seeds: int = 1, *, least: float = 0.1, share: float = 2 / 3, first: float | None = None
+) -> Decided:
+    """The same people for every replicate, a share of them accepted with propensities from `least` on.
+
+    The first person is accepted with the propensity `first`, if given.
+    """
+    everyone = people.rows(torch.arange(len(people)).expand(n_seeds, -1))
+    generator = torch.Generator().manual_seed(7)
+    propensity = least + 0.9 * torch.rand(n_seeds, len(people), generator=generator)
+    accepted = torch.rand(n_seeds, len(people), generator=generator) < share
+    if first is not None:
+        propensity[:, 0], accepted[:, 0] = first, True
+    return Decided.reveal(everyone, propensity, accepted)
+
+
+def nobody_of(batch: Decided) -> Decided:
+    """The same people, all rejected."""
+    nothing = torch.zeros_like(batch.label)
+    return replace(batch, accepted=nothing > 0, label=nothing, propensity=nothing)
+
+
+def with_features(given: Setting, *names: str) -> Setting:
+    """The setting for people with these real features."""
+    return replace(given, schema=Schema([Feature(name, Kind.REAL) for name in names]))
+
+
+def stacked(people: People) -> tuple[Tensor, Tensor]:
+    """x and s of the same people for two seeds."""
+    return people.x.expand(2, -1, -1), people.s.expand(2, -1)

@@ -1,0 +1,1 @@
+"""The command line: a parser, and a thin function for each verb."""

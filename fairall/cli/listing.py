@@ -1,0 +1,127 @@
+"""`fairall list`: what there is to choose from, and the runs and studies there are.
+
+It imports neither Hydra nor what computes.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fairall.cli.verbs import Done
+from fairall.config.choices import LISTS, choices, description, settings
+from fairall.config.words import PATH, nearest
+from fairall.errors import FairAllError
+
+FEW = 10  # runs that are listed where everything is
+
+
+def show_list(given: Namespace) -> Done:
+    """Print what there is, a line each."""
+    for name in given.names:
+        if name not in (*LISTS, *LISTS.values()):
+            near = nearest(name, [*LISTS])
+            raise FairAllError(f"list {name}: no such list{near}; there are {', '.join(LISTS)}")
+    outputs, found = outputs_dir(given.words), choices(given.config_dir)
+    document: dict[str, Any] = {}
+    for name in [LISTS.get(name, name) for name in given.names or LISTS]:
+        if name == "runs":
+            document[name] = _runs(outputs / "runs", None if given.names else FEW)
+        elif name == "studies":
+            document[name] = _studies(given.words, outputs)
+        else:
+            document[name] = {choice: description(path) for choice, path in found[name].items()}
+            _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[name].items()])
+    return Done(document)
+
+
+def outputs_dir(words: Sequence[str]) -> Path:
+    """The folder of outputs of a command line whose KEY=VALUE say no more than places.
+
+    Raises:
+        FairAllError: where one says something else.
+    """
+    given = ""
+    for word in words:
+        if not word.startswith(("outputs_dir=", "tracking.", "hydra.sweeper.storage=")):
+            raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
+        given = word if word.startswith("outputs_dir=") else given
+    folder = given.partition("=")[2] if given else settings()["outputs_dir"]
+    if not PATH.fullmatch(folder):
+        from fairall.config.compose import places  # Hydra reads what is in quotation marks
+
+        folder = places([given])["outputs_dir"]
+    return Path(folder)
+
+
+def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
+    """Print the runs in a folder, the last `most`; return all."""
+    from fairall.results.format import mean_std
+    from fairall.results.interpretable import CAUTION, QUICK
+    from fairall.results.runs import MEASURES, outlines
+
+    runs = outlines(folder)
+    if not runs:
+        _say(f"runs\n  none in {folder} yet; python -m fairall preset=quick makes one in seconds\n")
+    sound = [run for run in runs if not run.reason]
+    shown = sound if most is None else sound[-most:]
+    more = f"; the last {len(shown)} of {len(sound)}, `list runs` has all" if len(shown) < len(sound) else ""
+    rows = []
+    for run in shown:
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(run.time))
+        measures = [mean_std(*run.measures.get(name, (None, None)), digits=2) for name in MEASURES]
+        model, dataset, identity = run.path.parts[-3:]
+        rows.append((identity, model, dataset, run.state, when, *measures))
+    title = f"runs in {folder} (×100, mean ± standard deviation over seeds{more})"
+    _print(title, rows, ("id", "method", "data set", "state", "when", *MEASURES))
+    if any(run.state == QUICK for run in shown):
+        _say(f"  {CAUTION}\n")
+    for run in runs:
+        if run.reason:
+            _say(f"  damaged: {run.path}: {run.reason}; the same command makes it again")
+    names = "method", "dataset", "id"
+    return [
+        dict(zip(names, run.path.parts[-3:], strict=True)) | vars(run) | {"path": str(run.path)}
+        for run in runs
+    ]
+
+
+def _studies(words: Sequence[str], outputs: Path) -> dict[str, str]:
+    """Print the studies, and return the progress of each."""
+    place, rows = outputs, []
+    if (outputs / "sweeps").is_dir() or any(word.startswith("hydra.") for word in words):
+        from fairall.tuning.report import standings  # slow
+
+        place, rows = standings(words)
+    if rows:
+        _print(f"studies in {place}", rows)
+    else:
+        _say(f"studies\n  none in {place} yet; python -m fairall tune NAME begins one")
+    return dict(rows)
+
+
+def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:
+    """Print a table, if it has rows."""
+    from rich.table import Table
+
+    from fairall.runtime.console import AnyConsole
+
+    if not rows:
+        return
+    table = Table(box=None, padding=(0, 0, 0, 2), show_header=bool(headings), header_style="dim")
+    for place in range(len(rows[0])):
+        table.add_column(headings[place] if headings else "")
+    for row in rows:
+        table.add_row(*row)
+    _say(title, style="bold")
+    AnyConsole().print_table(table)
+    print()
+
+
+def _say(text: str, style: str | None = None) -> None:
+    from fairall.runtime.console import AnyConsole
+
+    AnyConsole().print(text, style=style, soft_wrap=True)

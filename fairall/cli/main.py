@@ -1,0 +1,75 @@
+"""The command `fairall`: a first word that is a verb is done here; anything else is a run."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+
+from fairall.config.choices import VERBS
+from fairall.runtime.process import run_command
+from fairall.runtime.signals import Stopped
+
+USAGE = 2  # exit code
+SECOND = {"tune": "list", "data": "list"}  # second word of a verb that has none
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command line and return the exit code.
+
+    Args:
+        words: of the command line; None: those of the process.
+    """
+    return run_command(_main, words)
+
+
+def _main(words: list[str]) -> int:
+    if words[:3] == ["completion", "words", "--"]:
+        from fairall.cli.completion import completions
+
+        print("".join(f"{word}\n" for word in completions(words[3:])), end="")
+        return 0
+    from fairall.cli.parser import COMMANDS, in_words, unknown
+
+    verb, second, *_ = [*words, "", ""]
+    if f"{verb} {second}" in COMMANDS:
+        return _done(f"{verb} {second}", words[2:])
+    if verb in COMMANDS:
+        return _done(verb, words[1:])
+    if verb in SECOND and (not second or second.startswith("-") or "=" in second):
+        return _done(f"{verb} {SECOND[verb]}", words[1:])
+    if verb in VERBS and verb not in ("run", "tune"):
+        print(f"fairall: {unknown(verb, words[1:])}", file=sys.stderr)
+        return USAGE
+    if verb == "tune":
+        words = ["--multirun", f"sweeps={second}", *words[2:]]
+    from fairall.cli.run import run
+
+    return run(in_words(words[1:] if verb == "run" else words))
+
+
+def _done(name: str, words: Sequence[str]) -> int:
+    """Do what a verb says, and return the exit code."""
+    from fairall.cli.parser import COMMANDS, Parser
+
+    given = Parser(name).read(words)
+    given.typed = shlex.join(["python", "-m", "fairall", *name.split(), *words])
+    try:
+        with contextlib.redirect_stdout(io.StringIO()) if given.json else contextlib.nullcontext():
+            done = COMMANDS[name].work(given)
+        if given.json:
+            print(json.dumps(done.document, indent=1, allow_nan=False))
+        return done.code
+    except Stopped as stopped:
+        stopped.then = stopped.then if COMMANDS[name].resumes else "starts anew"
+        raise
+    except Exception as error:
+        from fairall.config.messages import USER_ERRORS, report_error
+
+        if not isinstance(error, USER_ERRORS):
+            raise
+        chosen = [f"dataset={given.name}"] if name in ("data fetch", "data describe") else []
+        return report_error(error, [*chosen, *given.words])

@@ -1,0 +1,94 @@
+"""A run, and what Hydra's options ask for in its place."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import NoReturn
+
+from hydra._internal.utils import get_args_parser
+from omegaconf import OmegaConf
+
+import fairall
+from fairall.cli.parser import COMMANDS, EXIT_CODES
+from fairall.config.choices import choices
+from fairall.config.compose import compose_config, register, searched_folder
+from fairall.config.messages import USER_ERRORS, raised_by_hydra, report_error
+from fairall.config.paths import configuration_root
+from fairall.errors import FairAllError
+from fairall.main import JobFailedError
+from fairall.main import main as by_hydra
+from fairall.tuning.sweeper import register_sweeper
+
+
+def run(words: list[str]) -> int:
+    """Run what the words configure, or print what their options ask for; return the exit code."""
+    sys.argv[1:] = words  # which Hydra reads
+    try:
+        register()
+        register_sweeper()
+        if "--version" in words:  # Hydra's parser would print that of Hydra
+            print(f"fairall {fairall.__version__}")
+            return 0
+        options = _options(words)
+        if options.help:
+            print(_help(options.overrides, options.config_dir))
+        else:
+            by_hydra()
+    except JobFailedError:
+        return 1
+    except USER_ERRORS as error:
+        return report_error(error, words)
+    except Exception as error:
+        if not raised_by_hydra(error):
+            raise
+        return report_error(FairAllError(f"cannot read {shlex.join(words)}: {error}"), words)
+    return 0
+
+
+def _help(overrides: Sequence[str], own: str | None) -> str:
+    """Verbs, exit codes, groups with their choices, and every key with its value under `overrides`.
+
+    Hydra's own help takes a second longer and lists its own groups too. `own` is the folder of `-cd`.
+    """
+    searched = [] if own is None else [searched_folder(Path(own))]
+    template = OmegaConf.load(configuration_root() / "conf" / "config.yaml").hydra.help.template
+    usages = {f"{name} {command.takes}": command.does for name, command in COMMANDS.items()}
+    verbs = "".join(f"  {usage:<24} {does}\n" for usage, does in usages.items())
+    groups = "".join(f"{group}: {', '.join(names)}\n" for group, names in sorted(choices(own).items()))
+    return Template(template).substitute(
+        VERBS=verbs,
+        EXIT_CODES=EXIT_CODES,
+        APP_CONFIG_GROUPS=groups,
+        CONFIG=OmegaConf.to_yaml(compose_config(*searched, *overrides)),
+    )
+
+
+def _options(words: list[str]) -> argparse.Namespace:
+    """The options of Hydra's command line, by its own parser.
+
+    Raises:
+        FairAllError: where Hydra could not read the words.
+    """
+    parser = get_args_parser()
+    parser.allow_abbrev = False
+    parser.error = _refuse
+    options = parser.parse_intermixed_args(words)
+    try:
+        parser.parse_args(words)
+    except FairAllError as error:
+        first = [word for word in words if word not in options.overrides]
+        ordered = shlex.join(["python", "-m", "fairall", *first, *options.overrides])
+        raise FairAllError(f"options go before or after all KEY=VALUE: {ordered}") from error
+    if options.config_dir is not None and not Path(options.config_dir).is_dir():
+        raise FairAllError(f"-cd {options.config_dir}: there is no such folder")
+    return options
+
+
+def _refuse(message: str) -> NoReturn:
+    """Raise FairAllError, where argparse would print its usage over many lines."""
+    raise FairAllError(f"{message}; see --help")

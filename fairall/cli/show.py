@@ -1,0 +1,90 @@
+"""`fairall show RUN`: the table of a run again, its files, its command, or how far it has come."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from fairall.cli.listing import outputs_dir
+from fairall.cli.verbs import Done
+from fairall.errors import FairAllError
+
+UNKNOWN = "not known, as for runs of a sweep; config.yaml has every value"
+
+
+def show(given: Namespace) -> Done:
+    """Print what a run has left."""
+    from fairall.results.runs import run_folder
+
+    path = run_folder(given.run, outputs_dir(given.words) / "runs")
+    path = path.parent if path.name == "policy" else path
+    done = (path / "DONE").exists()
+    return Done({"id": path.name, "path": str(path), **(_finished(path) if done else _unfinished(path))})
+
+
+def _finished(path: Path) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from fairall.experiment import show_result
+    from fairall.results.runs import load_result
+    from fairall.results.terminal import Display
+    from fairall.storage.run_folder import CARD
+    from fairall.tracking.outbox import Sent
+
+    result, sent = load_result(path), Sent.read(path)
+    for note in result.notes:
+        print(f"Note: {note}.")
+    # Outputs may have been moved since: MLflow's database is beside the runs.
+    show_result(replace(result, config=result.config | {"outputs_dir": str(path.parents[3])}), Display())
+    if sent.result:
+        print(f"         run {sent.parent}, experiment {result.config['tracking']['experiment']}")
+    elif result.config["tracking"]["enabled"]:
+        print("MLflow:  not logged yet: python -m fairall mlflow sync")
+    else:
+        print("MLflow:  not logged, by tracking.enabled=false")
+    figures = sorted(map(str, path.glob("figures/*")))
+    for figure in figures:
+        print(f"Figure:  {figure}")
+    print(f"Card:    {path / CARD}")
+    print(f"Policy:  {path / 'policy'}")
+    print(f"Command: {sent.command or UNKNOWN}")
+    known = {"state": "finished", "title": result.title, "command": sent.command, "figures": figures}
+    return {**known, "mlflow_run": sent.parent, "config": result.config, **result.to_plain()}
+
+
+def _unfinished(path: Path) -> dict[str, Any]:
+    from fairall.online.training import progress_of
+    from fairall.results.result import run_title
+    from fairall.results.runs import NO_RUN
+    from fairall.storage.files import held
+    from fairall.storage.run_folder import RunFolder
+    from fairall.tracking.outbox import Sent
+
+    folder = RunFolder(path)
+    config = folder.read_config()
+    if config is None:
+        missing = not (path / "config.yaml").exists()
+        raise FairAllError(f"{path}: {NO_RUN if missing else 'config.yaml is damaged; start the run anew'}")
+    lock, command = path.with_suffix(".lock"), Sent.read(path).command
+    running = lock.read_text() if held(lock) else None
+    print(run_title(config))
+    print("Interrupted." if running is None else f"Running: {running}")
+    saved = folder.checkpoint(seconds=0.0, log=print).load()
+    epochs, steps = (0, 0) if saved is None else progress_of(saved)
+    if saved is None:
+        print("Saved:   nothing of the warm-up or Phase II yet")
+    else:
+        of = config["schedule"]["time_steps"]
+        print(f"Saved:   {epochs} epochs of the warm-up, {steps} of {of} time steps of Phase II")
+    print(f"Folder:  {path}")
+    print(f"Go on:   {command or UNKNOWN}")
+    return {
+        "state": "interrupted" if running is None else "running",
+        "title": run_title(config),
+        "process": running,
+        "warm_up_epochs": epochs,
+        "time_steps": steps,
+        "command": command,
+        "config": config,
+    }

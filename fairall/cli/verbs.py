@@ -1,0 +1,194 @@
+"""What the verbs do: each calls a function of a room, which it imports when it is called."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fairall.errors import FairAllError
+
+if TYPE_CHECKING:
+    from fairall.decide.tables import Table
+    from fairall.policy import Policy
+
+SHELLS = ("bash", "zsh")
+OPTIONS = ("propensity_model", "outcome_model", "smallest_cell", "score")  # of an evaluation
+
+
+class Done(NamedTuple):
+    """What a verb returns.
+
+    Attributes:
+        document: for --json.
+        code: exit code.
+    """
+
+    document: Any = None
+    code: int = 0
+
+
+def compare(given: Namespace) -> Done:
+    """Compare runs on a page of their own."""
+    from fairall.config.compose import places
+    from fairall.report.compare import chosen_runs, compare
+    from fairall.results.interpretable import own_name
+    from fairall.results.table import print_table
+
+    config = places(given.words)
+    outputs = Path(config["outputs_dir"])
+    runs, left_out = chosen_runs(given.names, outputs / "runs")
+    name = own_name("comparison", next(iter(runs.values())).config)
+    folder = Path(given.out or outputs / name)
+    for table in compare(runs, left_out, folder):
+        print_table(table)
+    for line in left_out:
+        print(f"Left out: {line}")
+    print(f"Comparison: {folder / 'index.html'}")
+    _log(given, config, folder, name)
+    return Done()
+
+
+def decide(given: Namespace) -> Done:
+    """Decide on the people of a table."""
+    from fairall.decide.deciding import decide
+    from fairall.decide.rules import Rule
+
+    if given.threshold is not None and given.draw is not None:
+        raise FairAllError("--draw and --threshold: decisions are drawn, or taken by a threshold")
+    table, policy, run = _table_and_policy(given)
+    threshold = policy.threshold if given.threshold is None else given.threshold
+    rule = Rule(threshold, given.draw, given.capacity)
+    decided = decide(policy, table, Path(given.out), rule, which=given.policy, strict=given.strict)
+    decided.show(run)
+    print(f"Decisions: {given.out}")
+    return Done({"run": run, **decided.to_plain(), "decisions": given.out})
+
+
+def explain(given: Namespace) -> Done:
+    """Explain the decision on one person."""
+    from fairall.decide.explain import explain_row, write_explanation
+
+    table, policy, _ = _table_and_policy(given)
+    against = given.against and Path(given.against)
+    options = {"by": given.policy, "threshold": given.threshold, "strict": given.strict}
+    explanation, warnings = explain_row(policy, table, given.row, against=against, **options)
+    write_explanation(explanation, Path(given.out))
+    for warning in warnings:
+        print(f"Warning: {warning}")
+    explanation.show()
+    print(f"Explanation: {given.out}")
+    return Done()
+
+
+def _table_and_policy(given: Namespace) -> tuple[Table, Policy, str]:
+    """The people, the policy that decides on them, and the name of its run."""
+    from fairall.config.compose import places
+    from fairall.decide.load import find_policy
+    from fairall.decide.tables import Table
+    from fairall.nn.native.calls import use_threads
+
+    table = Table.of(Path(given.people), given.words)
+    policy, run = find_policy(given.run, places(given.words), given.trust)
+    use_threads(None)
+    return table, policy, run
+
+
+def evaluate(given: Namespace) -> Done:
+    """Judge the decisions of a log, a policy, or the difference of two."""
+    from fairall.config.compose import PLACES, places
+    from fairall.evaluate.write import evaluate_log
+
+    if len(given.policy) > 2:
+        raise FairAllError("--policy: one is judged, two are compared; more than two cannot be")
+    config, options = places(given.words), {name: getattr(given, name) for name in OPTIONS}
+    shown = evaluate_log(
+        Path(given.log),
+        [word for word in given.words if not word.startswith(PLACES)],
+        policies=[None if name == "decision" else name for name in given.policy] or [None],
+        groups=[name for name in given.groups.split(",") if name],
+        decision_maker=given.decision_maker,
+        trust=given.trust,
+        config=config,
+        folder=given.out and Path(given.out),
+        command=given.typed,
+        **options,
+    )
+    assert shown.folder is not None
+    columns = dict(word.partition("=")[::2] for word in given.words)
+    parameters = {"policy": ", ".join(shown.names), "log": given.log, "groups": given.groups}
+    title = f"evaluate {' and '.join(shown.names)}"
+    _log(
+        given, config, shown.folder, title, metrics=shown.metrics(), parameters=parameters | options | columns
+    )
+    if shown.failure is not None:
+        print(shown.failure, file=sys.stderr)
+    return Done(shown.content, int(shown.failure is not None))
+
+
+def tune(given: Namespace) -> Done:
+    """List, show, export or compare studies."""
+    from fairall.tuning import report
+
+    match given.verb:
+        case "tune show":
+            report.show(given.name, given.words)
+        case "tune export":
+            report.export(given.name, given.folder, given.words)
+        case "tune compare":
+            report.compare(given.names, given.words)
+        case _:
+            report.listed(given.words)
+    return Done()
+
+
+def data(given: Namespace) -> Done:
+    """List, fetch, describe or check data sets."""
+    from fairall.config.compose import searched_folder
+    from fairall.data import describe
+
+    words, own = given.words, given.config_dir and Path(given.config_dir)
+    if own is not None:
+        if not own.is_dir():
+            raise FairAllError(f"-cd {own}: there is no such folder")
+        words = [searched_folder(own), *words]
+    match given.verb:
+        case "data fetch":
+            describe.fetch(given.name, words)
+        case "data describe":
+            describe.describe(given.name, words, own)
+        case "data check":
+            return Done(code=0 if describe.check(given.path, words, own) else 1)
+        case _:
+            describe.list_known(words, own)
+    return Done()
+
+
+def mlflow(given: Namespace) -> Done:
+    """Log what MLflow does not have, or show its page."""
+    from fairall.tracking.sync import show_page, sync
+
+    if given.verb == "mlflow sync":
+        return Done(code=0 if sync(given.words) else 1)
+    show_page(given.words)
+    return Done()
+
+
+def completion(given: Namespace) -> Done:
+    """Print the script of a shell."""
+    if given.shell not in SHELLS:
+        raise FairAllError(
+            f'completion takes a shell, {" or ".join(SHELLS)}: eval "$(fairall completion bash)"'
+        )
+    print(files("fairall.cli").joinpath(f"completion.{given.shell}").read_text(), end="")
+    return Done()
+
+
+def _log(given: Namespace, config: dict[str, Any], folder: Path, title: str, **further: Any) -> None:
+    """Log a folder to MLflow with --log."""
+    if given.to_mlflow and config["tracking"]["enabled"]:
+        from fairall.tracking.artifacts import log_report
+
+        log_report(config, folder, title, given.typed, **further)

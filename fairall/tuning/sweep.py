@@ -1,0 +1,179 @@
+"""What `--multirun sweeps=NAME` does before and after the runs: Hydra's Optuna sweeper does the rest."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from hydra.experimental.callback import Callback
+from omegaconf import DictConfig, OmegaConf, flag_override
+
+from fairall.config.checks import at_least, check, one_of, plain_name, require
+from fairall.config.messages import USER_ERRORS, report_error
+from fairall.config.schema import objectives_of
+from fairall.errors import FairAllError
+from fairall.results.interpretable import own_name
+from fairall.runtime.console import AnyConsole
+from fairall.tuning.objectives import DIRECTIONS, Objective, directions_of
+from fairall.tuning.space import Space
+
+BEST = "optimization_results.yaml"  # of the plugin: the best points by means alone
+NOTHING = "Nothing is selected: {}."
+TRIALS = ("run", "phase1")
+
+
+class StudyCallback(Callback):
+    """Begins a study, and prints what it selects; an entry of `hydra.callbacks` in sweeps/_study.yaml."""
+
+    def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
+        """Check the sweep and begin the study; ends the process with one line where that is impossible."""
+        with _ending():
+            import optuna  # slow
+
+            optuna.logging.set_verbosity(optuna.logging.WARNING)
+            warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+            sweeper, words = config.hydra.sweeper, config.hydra.overrides.task
+            given = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
+            params = cast(dict[str, str], given)
+            space = Space.parse(params, words)
+            study = begun(config, space)
+            # Without this the plugin counts the values of keys that the command line sets.
+            with flag_override(sweeper, ["readonly", "struct"], False):
+                sweeper.params = {key: value for key, value in params.items() if key in space.values}
+                sweeper.n_trials = min(sweeper.n_trials, space.size)
+            _say(f"{study.name}: {study.standing}")
+
+    def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
+        """Print the selected point, or why none is."""
+        with _ending():
+            from fairall.tuning.study import Study
+
+            (Path(config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
+            study = Study.load(study_name(config, config.hydra.sweeper), Path(config.outputs_dir))
+            _say(f"{study.name}: {study.standing}")
+            if study.failed and not study.finished:
+                reason = next(iter(study.failed.values()))
+                raise FairAllError(f"no point of {study.name} succeeded; the first: {reason}")
+            if reason := study.no_selection:
+                _say(NOTHING.format(reason))
+            elif (chosen := study.selected) is not None:
+                _say(f"Selected: {study.line(chosen, study.outcomes[chosen])}")
+            place = "" if config.outputs_dir == "outputs" else f" outputs_dir={config.outputs_dir}"
+            _say(f"More: python -m fairall tune show {study.name}{place}")
+
+
+@contextmanager
+def _ending() -> Iterator[None]:
+    """End the process after an error, of which Hydra would warn and go on."""
+    try:
+        yield
+    except USER_ERRORS as error:
+        raise SystemExit(report_error(error, sys.argv[1:])) from None
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(1) from None
+
+
+def study_name(config: DictConfig, sweeper: DictConfig) -> str:
+    """Name of the study, with an ending of its own for preset=quick."""
+    return own_name(sweeper.study_name, config)
+
+
+def begun(config: DictConfig, space: Space) -> Any:
+    """The study of a sweep, begun.
+
+    Args:
+        config: by Hydra, with its own node, without the values of the grid.
+        space: the grid.
+
+    Raises:
+        FairAllError: where the sweep is not possible, or cannot be compared with what the study has.
+    """
+    from fairall.config.validation import typed
+    from fairall.storage.identity import determining, flattened
+    from fairall.tuning.study import Study
+
+    check("hydra.sweeper.study_name", config.hydra.sweeper.study_name, plain_name())
+    first, sweeper = config.copy(), config.hydra.sweeper
+    OmegaConf.set_struct(first, False)
+    del first["hydra"]
+    for key, value in next(space.points()).items():
+        if "." in key:
+            OmegaConf.update(first, key.lstrip("+"), read(value), force_add=True)
+    if "model" not in space.values:  # whose own keys depend on it
+        typed(first)
+    objectives = validated(first, sweeper, space)
+    plain = cast(dict[str, Any], OmegaConf.to_container(first, resolve=True, enum_to_str=True))
+    swept = tuple(key.lstrip("+") for key in space.values)
+    settings = {
+        key: str(value)
+        for key, value in {"sweep.trial": first.sweep.trial, **flattened(determining(plain))}.items()
+        if not any(key == name or key.startswith(f"{name}.") for name in swept)
+    }
+    name = study_name(config, sweeper)
+    study = Study(Path(config.outputs_dir), name, objectives, space, settings)
+    study.begin()
+    return study
+
+
+def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> list[Objective]:
+    """The objectives; raises FairAllError naming the key if a value is invalid.
+
+    Args:
+        first: configuration of a run of the sweep.
+        sweeper: `hydra.sweeper`.
+        space: the grid.
+    """
+    from fairall.measuring.selection import LATENT_SELECTION, SELECTION
+    from fairall.metrics import load_measures, summaries
+
+    if {"dataset", "preset"} & set(space.values) or ("model" in space.values and len(space.values) > 1):
+        raise FairAllError("a sweep is of one data set, one preset and one method: start one for each")
+    of_problem = space.of_problem
+    if of_problem and len(of_problem) < len(space.values):
+        raise FairAllError(
+            f"{of_problem[0]} defines the problem, and hyperparameters are selected for one problem: start a "
+            f"sweep for each, with {of_problem[0]}=VALUE"
+        )
+    trial, split, register = first.sweep.trial, first.evaluation.split, first.tracking.register
+    check("sweep.trial", trial, one_of(list(TRIALS)))
+    for key in ("n_trials", "n_jobs"):
+        check(f"hydra.sweeper.{key}", sweeper[key], at_least(1))
+    require(register is None, "tracking.register", register, "null: register a run of the best point instead")
+    if split != "validation":
+        raise FairAllError(
+            f"evaluation.split={split}: a sweep looks at validation people only; "
+            "add evaluation.split=validation"
+        )
+    measures, directions = objectives_of(first.objective), directions_of(sweeper)
+    if len(directions) != len(measures) or not measures:
+        raise FairAllError(
+            f"hydra.sweeper.direction={directions} does not match objective={measures}: "
+            "it must be minimize or maximize for each, as [minimize,maximize]"
+        )
+    for direction in directions:
+        check("hydra.sweeper.direction", direction, one_of(list(DIRECTIONS)))
+    if trial == "phase1":
+        known = [*LATENT_SELECTION, "phase1_validation_loss"]
+    else:
+        known = [*(one.name for one in summaries(load_measures(first.evaluation.measures))), *SELECTION]
+    for measure in measures:
+        if measure not in known:
+            raise FairAllError(
+                f"objective: sweep.trial={trial} has no {measure}; there are {', '.join(known)}"
+            )
+    return [Objective(*pair) for pair in zip(measures, directions, strict=True)]
+
+
+def read(value: Any) -> Any:
+    """A value of a grid as YAML has it: lists are spelt as words there."""
+    return OmegaConf.create(f"value: {value}").value if isinstance(value, str) else value
+
+
+def _say(text: str) -> None:
+    AnyConsole().print(text, soft_wrap=True)

@@ -1,0 +1,177 @@
+"""The grammar of the command line: verbs, options of all, exit codes, and the old commands."""
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fairall.cli.old import translated
+from fairall.cli.parser import COMMANDS, Parser, in_words
+from fairall.config.choices import VERBS
+from tests.conftest import Ended, imported, run_folder, typed
+
+QUICK = ["model=fairlog", "preset=quick", "seeds=1", "schedule.warm_up_epochs=1", "tracking.enabled=false"]
+HEAVY = ("hydra", "omegaconf", "torch", "pandas", "numpy", "matplotlib", "optuna", "mlflow")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, made with the verb of runs and an option of all verbs."""
+    folder = tmp_path_factory.mktemp("made")
+    ended = typed("run", *QUICK, "--outputs", "our runs", cwd=folder)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert run_folder(folder / "our runs").exists()
+    return folder
+
+
+def test_every_command_is_a_verb_and_describes_itself(tmp_path: Path) -> None:
+    assert {name.split()[0] for name in COMMANDS} | {"run"} == {*VERBS}
+    for name in COMMANDS:
+        ended = typed(*name.split(), "--help", cwd=tmp_path)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert ended.stdout.startswith(f"usage: python -m fairall {name} ")
+        assert "Exit codes: 0 done" in ended.stdout
+    helped = typed("--help", cwd=tmp_path).stdout
+    assert all(f"  {name} " in helped for name in COMMANDS)
+    assert "Exit codes: 0 done" in helped
+
+
+def test_help_and_lists_import_nothing_heavy(tmp_path: Path) -> None:
+    for words in (["decide", "--help"], ["list", "models", "--json"], ["completion", "bash"]):
+        code = (
+            f"sys.argv[1:] = {words}\nfrom fairall.cli.main import main\ntry: main()\nexcept SystemExit: pass"
+        )
+        assert imported(code, *HEAVY)[1] == []
+    code = f"sys.argv[1:] = ['list', 'outputs_dir={tmp_path}']\nfrom fairall.cli.main import main; main()"
+    assert set(imported(code, *HEAVY)[1]) <= {"omegaconf"}
+
+
+def test_options_are_words(tmp_path: Path) -> None:
+    words = ["show", "--outputs", "a b", "--tracking-uri=http://host:1/x", "--json", "model=x"]
+    expected = ['outputs_dir="a b"', 'tracking.uri="http://host:1/x"', "--json", "model=x"]
+    assert in_words(words)[1:] == expected
+    assert Parser("list").read(["--outputs", "runs/of_mine", "models"]).words == ["outputs_dir=runs/of_mine"]
+
+
+def document(*words: str, cwd: Path) -> object:
+    ended = typed(*words, "--json", cwd=cwd)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return json.loads(ended.stdout)
+
+
+def test_documents(made: Path) -> None:
+    run = run_folder(made / "our runs")
+    listed = document("list", "--outputs", "our runs", cwd=made)
+    assert isinstance(listed, dict)
+    assert listed["models"]["fairlog"]
+    ((one,),) = [listed["runs"]]
+    assert (one["id"], one["state"], one["reason"]) == (run.name, "quick", "")
+    shown = document("show", run.name[:5], "--outputs=our runs", cwd=made)
+    assert isinstance(shown, dict)
+    summary = json.loads((run / "summary.json").read_text())
+    assert {name: shown[name] for name in summary} == summary
+    assert shown["config"]["model"]["name"] == "fairlog"
+    assert shown["state"] == "finished"
+    mean = summary["aggregate"]["mean_utility"]["mean"]
+    assert one["measures"]["mean_utility"][0] == mean
+
+
+def test_decisions_as_a_document(made: Path) -> None:
+    from fairall import load_policy
+
+    run = run_folder(made / "our runs")
+    load_policy(run).reader.example().to_csv(made / "people.csv", index=False)
+    plain = document("decide", str(run), "people.csv", "-o", "out.csv", cwd=made)
+    assert isinstance(plain, dict)
+    assert plain["groups"]["all"]["people"] == sum(1 for _ in (made / "out.csv").open()) - 1
+    assert (plain["method"], plain["mean_spread"], plain["decisions"]) == ("fairlog", None, "out.csv")
+
+
+def test_show_of_an_unfinished_run_as_a_document(made: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(made / "our runs", tmp_path / "outputs")
+    run = run_folder(tmp_path / "outputs")
+    (run / "DONE").unlink()
+    shown = document("show", run.name, cwd=tmp_path)
+    assert isinstance(shown, dict)
+    assert (shown["state"], shown["time_steps"]) == ("interrupted", 8)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["lsit"], 1, "did you mean python -m fairall list?"),
+        (["evalaute", "loans.csv"], 1, "did you mean python -m fairall evaluate?"),
+        (["data", "chek", "x"], 2, "data: no command 'chek', did you mean check?; there are list, fetch"),
+        (["mlflow"], 2, "mlflow: there are sync, ui"),
+        (["mlflow", "synk"], 2, "did you mean sync?"),
+        (["show"], 2, "the following arguments are required: RUN; see python -m fairall show --help"),
+        (["show", "a", "b"], 2, "b: not KEY=VALUE"),
+        (["decide", "a", "b"], 2, "the following arguments are required: -o/--out"),
+        (["explain", "a", "b", "-o", "x"], 2, "the following arguments are required: --row"),
+        (["compare", "a", "--jason"], 2, "unrecognized arguments: --jason"),
+        (["tune", "nonsense"], 1, "sweeps=nonsense: no such sweeps"),
+        (["list", "--json", "modles"], 1, "no such list, did you mean models?"),
+        (["decide", "a", "no.csv", "-o", "x.csv", "--json"], 1, "no.csv: there is no such file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_are_one_line(words: list[str], code: int, said: str, tmp_path: Path) -> None:
+    ended = typed(*words, cwd=tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (code, "", 1), ended.stderr
+    assert ended.stderr.startswith("fairall: ")
+    assert said in ended.stderr
+    assert not [*tmp_path.iterdir()]
+
+
+def test_tune_is_a_sweep_by_name(tmp_path: Path) -> None:
+    for words in (["tune", "fairlog"], ["--multirun", "sweeps=fairlog"]):
+        ended = typed(*words, "--cfg", "hydra", "--package", "hydra.mode", cwd=tmp_path)
+        assert "MULTIRUN" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("room", "old", "new"),
+    [
+        ("data", "", "data"),
+        ("data", "-cd conf describe loans a=1", "data describe loans a=1 -cd conf"),
+        ("data", "check people.csv", "data check people.csv"),
+        ("decide", "RUN people.csv -o out.csv --draw 7", "decide RUN people.csv -o out.csv --draw 7"),
+        ("decide", "RUN people.csv --explain=17 -o why", "explain RUN people.csv --row 17 -o why"),
+        ("evaluate", "decisions --log a.csv label=y", "evaluate a.csv label=y --log"),
+        (
+            "evaluate",
+            "policy --policy p --log=a.csv --out x tracking.enabled=false",
+            "evaluate a.csv --policy p --out x tracking.enabled=false",
+        ),
+        ("evaluate", "compare --policy p --log a.csv", "evaluate a.csv --policy decision --policy p --log"),
+        (
+            "evaluate",
+            "compare --policy p --policy q --log a.csv",
+            "evaluate a.csv --policy p --policy q --log",
+        ),
+        ("evaluate", "--help", "evaluate --help --log"),
+        ("report", "compare a b tracking.enabled=false", "compare a b tracking.enabled=false"),
+        ("report", "compare a b", "compare a b --log"),
+        ("tuning", "show fairlog_credit outputs_dir=x", "tune show fairlog_credit outputs_dir=x"),
+        ("tracking", "sync tracking.uri=x", "mlflow sync tracking.uri=x"),
+    ],
+)
+def test_old_words_in_todays(room: str, old: str, new: str) -> None:
+    assert shlex.join(translated(room, old.split())) == new
+
+
+def forwarded(module: str, words: Sequence[str], cwd: Path) -> Ended:
+    return typed(*words, cwd=cwd, module=module)
+
+
+def test_old_commands_forward_and_say_the_new_words(tmp_path: Path) -> None:
+    ended = forwarded("fairall.data", ["list"], tmp_path)
+    assert (ended.returncode, ended.stdout) == (0, typed("data", cwd=tmp_path).stdout)
+    assert ended.stderr == "fairall: python -m fairall.data is now: python -m fairall data list\n"
+    ended = forwarded("fairall.report", ["worlds", "--jobs", "2"], tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert "python -m reproduction worlds" in ended.stderr
