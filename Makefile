@@ -8,7 +8,7 @@ ARGS ?= model=fairall_I_II dataset=credit
 WORDS ?=
 JOBS ?=
 
-.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures report leaderboard docs
+.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures report leaderboard worlds docs
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
@@ -34,16 +34,19 @@ reproduce: reproduce-tables reproduce-figures
 
 reproduce-tables reproduce-figures: reproduce-%: .venv/installed
 	@# A run that fails (1) is missing in the report, which is made all the same; an interruption (130) ends it all.
-	$(BIN)/python -m fairall.report reproduce $* $(JOBS:%=--jobs %) $(WORDS) || \
-	  { code=$$?; test $$code -ne 1 || $(BIN)/python -m fairall.report $(WORDS); exit $$code; }
-	$(BIN)/python -m fairall.report $(WORDS)
+	$(BIN)/python -m reproduction runs $* $(JOBS:%=--jobs %) $(WORDS) || \
+	  { code=$$?; test $$code -ne 1 || $(BIN)/python -m reproduction report $(WORDS); exit $$code; }
+	$(BIN)/python -m reproduction report $(WORDS)
 
 report: .venv/installed
-	$(BIN)/python -m fairall.report $(WORDS)
+	$(BIN)/python -m reproduction report $(WORDS)
 
-# Makes the runs that are missing, and docs/leaderboard.md of all that are there, with its figures.
+# Make the runs that are missing, and fill the tables of docs/leaderboard.md and docs/worlds_results.md.
 leaderboard: .venv/installed
-	$(BIN)/python -m fairall.report leaderboard --results docs/leaderboard.md $(JOBS:%=--jobs %) $(WORDS)
+	$(BIN)/python -m reproduction leaderboard --into docs/leaderboard.md $(JOBS:%=--jobs %) $(WORDS)
+
+worlds: .venv/installed
+	$(BIN)/python -m reproduction worlds --into docs/worlds_results.md $(JOBS:%=--jobs %) $(WORDS)
 
 # The documentation site, without a network: site/index.html.
 docs: .venv/installed-dev

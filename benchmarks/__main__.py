@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import tempfile
@@ -31,7 +30,6 @@ since every measurement has a process and a folder of its own. Raw files are loo
   python -m benchmarks compare main . model=fairlog dataset=credit
   python -m benchmarks probe model=fairall_I_II dataset=credit preset=fast
   python -m benchmarks soak --kills 200 --inputs 20000
-  python -m benchmarks evidence --results docs/evidence.md --jobs 2 --hours 1
 
 `run` and `compare` write measurements.csv, every one as soon as it is made, and report.md."""
 
@@ -111,19 +109,6 @@ def _soak(arguments: argparse.Namespace) -> int:
         soak.again(*arguments.only)
     print(soak.table().to_string())
     return int(any(how == "failed" for _, how in soak.ended))
-
-
-def _evidence(arguments: argparse.Namespace) -> int:
-    # Heavy, as are the estimators.
-    from benchmarks.evidence import Study
-    from benchmarks.evidence_page import write_page
-
-    folder = arguments.out or _new_folder("evidence")
-    print(f"Evaluations: {folder}", flush=True)
-    study = Study(folder, arguments.logs)
-    study.run(arguments.jobs, arguments.hours)
-    write_page(study, arguments.results or folder / "evidence.md")
-    return 0
 
 
 def _new_folder(command: str) -> Path:
@@ -212,12 +197,6 @@ def _parser() -> Parser:
     )
     wrong.add_argument("--seed", type=int, default=0, metavar="N", help="of the random numbers (0)")
     wrong.add_argument("--only", type=case, metavar="KIND:NUMBER", help="one case again")
-
-    right = command("evidence", _evidence, "evaluations of policies where the truth is known: hours")
-    right.add_argument("--results", type=Path, metavar="PAGE", help="default: evidence.md in the folder")
-    right.add_argument("--logs", type=whole_number, default=2000, metavar="N", help="of a basic kind (2000)")
-    right.add_argument("--jobs", type=whole_number, default=1, metavar="J", help="processes (1)")
-    right.add_argument("--hours", type=float, default=math.inf, metavar="H", help="until the last log begins")
     return parser
 
 

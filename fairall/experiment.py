@@ -16,6 +16,7 @@ from fairall.config.schema import Config, ScalerRows, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
+from fairall.errors import FairAllError
 from fairall.measuring.decisions import decision_tables
 from fairall.measuring.latent_quality import latent
 from fairall.measuring.measure import measure
@@ -41,27 +42,15 @@ DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hpara
 
 @dataclass(frozen=True)
 class Job:
-    """A run that has not started.
-
-    Attributes:
-        config: of the run.
-        plain: the same as plain containers.
-        data: the people of the run.
-        world: that the run happens in.
-        initial_policy: decides on the people of the warm-up.
-        learner: untrained.
-        measures: the standard ones and the user's.
-        identity: of the result.
-        folder: of the result.
-    """
+    """A run that has not started."""
 
     config: Config
-    plain: dict[str, Any]
+    plain: dict[str, Any]  # the configuration as plain containers
     data: PreparedData
     world: World
     initial_policy: InitialPolicy
-    learner: Learner
-    measures: tuple[Measure, ...]
+    learner: Learner  # untrained
+    measures: tuple[Measure, ...]  # the standard ones, the user's and those of the world
     identity: str
     folder: RunFolder
 
@@ -74,9 +63,7 @@ def prepare(source: Dataset, scaler: ScalerRows) -> PreparedData:
 def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedData] = prepare) -> Job:
     """Build everything that a run needs from its configuration; nothing is written.
 
-    Args:
-        composed: by Hydra, of type `Config`.
-        people: loads the data; `prepare`, or a cache of it for many jobs.
+    `people` loads the data: `prepare`, or a cache of it for many jobs.
 
     Raises:
         FairAllError: where a value of the configuration is impossible or the data are missing.
@@ -100,6 +87,34 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     identity = run_id(plain, data.fingerprint(), source, policy, learner, *world.parts.values(), *functions)
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)
     return Job(config, plain, data, world, policy, learner, measures, identity, folder)
+
+
+def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> bool:
+    """Whether a configuration has a finished and undamaged result of this version.
+
+    Args:
+        composed: by Hydra, of type `Config`.
+        people: of the data sets that earlier calls have loaded, to check many configurations; added to here.
+
+    Raises:
+        FairAllError: where a value of the configuration is impossible or the data are missing.
+    """
+    loaded: dict[str, Any] = {} if people is None else people
+
+    def load(source: Dataset, scaler: ScalerRows) -> PreparedData:
+        key = repr((source.config, scaler))
+        if key not in loaded:
+            try:
+                loaded[key] = prepare(source, scaler)
+            except FairAllError as error:
+                # Kept: a failing download should not be tried again for every run.
+                loaded[key] = error
+        if isinstance(loaded[key], FairAllError):
+            raise loaded[key]
+        return loaded[key]
+
+    requested = job(composed, load)
+    return not requested.config.force and requested.folder.intact(print)
 
 
 @short_of_memory()
@@ -155,13 +170,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
 
 
 def write_files(result: Result, training: Training, folder: RunFolder) -> None:
-    """Write the files of a result: tables, model card, policy and figures.
-
-    Args:
-        result: of `measure`.
-        training: that was measured.
-        folder: of the run.
-    """
+    """Write the files of a result: tables, model card, policy and figures."""
     # Imported here: a command whose run is done needs no matplotlib.
     from fairall.results.card import model_card
     from fairall.results.figures import draw_latent, draw_learning, draw_phase1

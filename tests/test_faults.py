@@ -159,7 +159,7 @@ def test_asked_to_stop_it_keeps_its_state_and_says_so(
     "words",
     [
         ["fairall", *SMALL, "model=fairlog"],
-        ["fairall.report", "reproduce", "harsh", "model=fairlog", "dataset=credit", "--jobs", "1", *SMALL],
+        ["reproduction", "runs", "paper_harsh", "model=fairlog", "dataset=credit", "--jobs", "1", *SMALL],
     ],
     ids=["fairall", "reproduce"],
 )

@@ -84,6 +84,7 @@ def test_tests_mirror_the_rooms() -> None:
     folders = {path.parent.relative_to(tests) for path in tests.rglob("test_*.py")} - {
         Path(),
         Path("benchmarks"),
+        Path("reproduction"),
     }
     assert all((PACKAGE / folder).is_dir() for folder in folders), folders
 

@@ -87,7 +87,7 @@ def test_wheel_carries_every_configuration_and_data_file(wheel: Path) -> None:
         if path.is_file() and path.parent.name != "__pycache__":
             expected.add(f"fairall/{path.relative_to(package).as_posix()}")
     assert expected <= carried
-    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "conf"))}
+    assert not {name for name in carried if name.startswith(("tests", "benchmarks", "reproduction", "conf"))}
 
 
 def test_commands_are_those_of_the_wheel(typed: Typed, installed: Path) -> None:

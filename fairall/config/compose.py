@@ -37,11 +37,7 @@ def searched_folder(folder: Path) -> str:
 
 
 def compose_config(*overrides: str) -> DictConfig:
-    """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked.
-
-    Raises:
-        FairAllError: where there is no such key, choice or value; it names the nearest.
-    """
+    """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked."""
     (composed,) = compose_all([overrides])
     return composed
 
@@ -62,7 +58,9 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
                     composed.append(compose("config", overrides=list(overrides)))
             return composed
         except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
-            raise FairAllError(_broken_file(error)) from error
+            place = error.problem_mark
+            where = f"{place.name}, line {place.line + 1}" if place else "a file"
+            raise FairAllError(f"{where}: cannot be read as YAML: {error.problem}") from error
 
 
 def places(overrides: Iterable[str]) -> dict[str, Any]:
@@ -81,12 +79,16 @@ def plain_tracking(composed: DictConfig) -> dict[str, Any]:
     return tracking | {"uri": tracking["uri"] and withheld(str(tracking["uri"]))}
 
 
-def _broken_file(error: MarkedYAMLError) -> str:
-    place = error.problem_mark
-    where = f"{place.name}, line {place.line + 1}" if place else "a file"
-    return f"{where}: cannot be read as YAML: {error.problem}"
-
-
 def typed_config(*overrides: str) -> Config:
     """The same as dataclasses, unchecked; raises for a key without a value too, and as `typed`."""
     return typed(compose_config(*overrides))
+
+
+def plain_config(composed: DictConfig) -> dict[str, Any]:
+    """A composed configuration as plain containers, with types checked, as in config.yaml of its run.
+
+    Raises:
+        FairAllError: where a key is unknown, or a value is missing or of another type.
+    """
+    with in_one_line(()):
+        return typed(composed).to_plain()

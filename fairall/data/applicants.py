@@ -79,21 +79,6 @@ class RecycledApplicants(ApplicantStream):
         self.waiting = state["waiting"]
 
 
-class WeightedApplicants(ApplicantStream):
-    """People drawn with replacement in proportion to a nonnegative weight (N,)."""
-
-    def __init__(
-        self, people: People, weight: torch.Tensor, size: int, seeds: Sequence[int], purpose: str
-    ) -> None:
-        super().__init__(size, seeds, purpose)
-        self.people = people
-        self.weight = weight
-
-    def next(self) -> People:
-        """People drawn with replacement, fields of shape (E, size, ...)."""
-        return self.people.rows(self.streams.choices(self.weight, self.size))
-
-
 class DrawnApplicants(ApplicantStream):
     """New people, drawn on demand."""
 

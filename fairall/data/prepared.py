@@ -11,13 +11,7 @@ import numpy as np
 import torch
 
 from fairall.config.schema import ScalerRows
-from fairall.data.applicants import (
-    ApplicantStream,
-    Draw,
-    DrawnApplicants,
-    RecycledApplicants,
-    WeightedApplicants,
-)
+from fairall.data.applicants import ApplicantStream, Draw, DrawnApplicants, RecycledApplicants
 from fairall.data.dynamics import Dynamics
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
@@ -142,7 +136,9 @@ class PreparedData:
         assert weight is not None
         if (weight == weight[0]).all():
             return RecycledApplicants(labelled, size, seeds, purpose, one_order=one_order)
-        return WeightedApplicants(labelled, weight, size, seeds, purpose)
+        # Drawn with replacement.
+        weighted: Draw = lambda streams, n: labelled.rows(streams.choices(weight, n))  # noqa: E731
+        return DrawnApplicants(weighted, size, seeds, purpose)
 
     def fingerprint(self) -> str:
         """Hash of schema, scaler, all values of all roles, and logged decisions; computed once."""

@@ -19,18 +19,16 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logit
 
 from fairall.evaluate.estimators import People
-from fairall.evaluate.gaps import gap_interval
-from fairall.evaluate.influence import Estimate, Sample, Z
+from fairall.evaluate.gaps import Interval, gap_interval, wald
+from fairall.evaluate.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.plain import as_plain
 
 GAMMAS = tuple(np.linspace(1.0, 3.0, 9).tolist())
 LARGEST_GAMMA = 10.0  # up to which a turning point is searched
@@ -39,12 +37,24 @@ SENSITIVE = ("equal_opportunity", "predictive_parity", "false_positive", "utilit
 
 
 class Labels(NamedTuple):
-    """Low and high labels of each row, times a and times 1 − a, each of shape (N,)."""
+    """Low and high labels of each row, times a and times 1 − a, each of shape (2, N)."""
 
-    accepted_low: np.ndarray
-    accepted_high: np.ndarray
-    rest_low: np.ndarray
-    rest_high: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+class Limits(NamedTuple):
+    """Bounds of a scalar, and the ends of a 95 % interval of it; NaN where there are none."""
+
+    low: float
+    high: float
+    interval_low: float
+    interval_high: float
+
+    @property
+    def interval(self) -> Interval:
+        """The interval, without an estimate."""
+        return Interval(np.nan, self.interval_low, self.interval_high)
 
 
 class Bounds(NamedTuple):
@@ -53,12 +63,21 @@ class Bounds(NamedTuple):
     low: Estimate
     high: Estimate
 
+    def limits(self) -> Limits:
+        """Bounds of a scalar with their sampling errors."""
+        return Limits(float(self.low.value), float(self.high.value), wald(self.low).low, wald(self.high).high)
+
+    def exclude_0(self) -> bool:
+        """Whether the 95 % interval of the scalar within the bounds excludes 0."""
+        limits = self.limits()
+        return limits.interval_low > 0 or limits.interval_high < 0
+
 
 def manski(people: People) -> Labels:
     """The label where it is revealed; between 0 and 1 where it is not: no assumption (Manski 1990)."""
-    a, low = people.target, np.where(people.revealed, people.label, 0.0)
-    high = np.where(people.revealed, people.label, 1.0)
-    return Labels(a * low, a * high, (1 - a) * low, (1 - a) * high)
+    parts = np.stack([people.target, 1 - people.target])
+    ends = (np.where(people.revealed, people.label, unknown) for unknown in (0.0, 1.0))
+    return Labels(*(parts * end for end in ends))
 
 
 def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
@@ -85,24 +104,21 @@ def odds_ratio(gamma: float, people: People, logged: bool = False) -> Labels:
     a, q, r = people.target, people.outcome.value, people.revealed
     w, kept, error = people.weight.value, people.kept.value, np.where(r, people.label - q, 0.0)
 
-    def shifted(ratio: float) -> tuple[np.ndarray, np.ndarray]:
+    def shifted(ratio: float) -> np.ndarray:
         scale = 1.0 + (ratio - 1.0) * q
         own, correction = np.where(r, people.label, ratio * q / scale), ratio / scale**2 * error
         if logged:
-            return a * own + (kept - r) * correction, (1 - a) * own + (w - kept) * correction
+            return np.stack([a * own + (kept - r) * correction, (1 - a) * own + (w - kept) * correction])
         label = own + (w - r) * correction
-        return a * label, (1 - a) * label
+        return np.stack([a * label, (1 - a) * label])
 
-    (accepted_low, rest_low), (accepted_high, rest_high) = shifted(1.0 / gamma), shifted(gamma)
-    return Labels(accepted_low, accepted_high, rest_low, rest_high)
+    return Labels(shifted(1.0 / gamma), shifted(gamma))
 
 
 def value_bounds(people: People, labels: Labels, sample: Sample) -> Bounds:
     """Bounds of the value, the mean of s·(a·y − a·b)."""
-    low, high = (
-        sample.mean(people.stake * (accepted - people.target * people.break_even)) for accepted in labels[:2]
-    )
-    return Bounds(low, high)
+    accepted_at_b = people.target * people.break_even
+    return Bounds(*(sample.mean(people.stake * (end[0] - accepted_at_b)) for end in labels))
 
 
 def difference_bounds(first: People, second: People, labels: Labels, sample: Sample) -> Bounds:
@@ -115,7 +131,7 @@ def difference_bounds(first: People, second: People, labels: Labels, sample: Sam
         sample: of the people.
     """
     change = second.target - first.target
-    low, high = labels.accepted_low + labels.rest_low, labels.accepted_high + labels.rest_high
+    low, high = (end.sum(0) for end in labels)
     ends = (np.where(change > 0, *pair) for pair in ((low, high), (high, low)))
     return Bounds(*(sample.mean(second.stake * change * (end - second.break_even)) for end in ends))
 
@@ -151,16 +167,15 @@ def rate_bounds(
         found = _share_bounds(people, labels, mean, group, groups, logged)
         return found if name == "equal_opportunity" else Bounds(1.0 - found.high, 1.0 - found.low)
     if name == "false_positive":
-        ends = labels.accepted_high, labels.accepted_low, labels.rest_high, labels.rest_low
-        negative = Labels(*(of - end for of, end in zip((a, a, 1 - a, 1 - a), ends, strict=True)))
+        parts = np.stack([a, 1 - a])
+        negative = Labels(parts - labels.high, parts - labels.low)
         return _share_bounds(people, negative, mean, group, groups, logged)
     size = mean(np.ones_like(a))
     if name == "dpu":
         return Bounds(mean(a) / size, mean(a) / size)
     if name == "predictive_parity":
-        return Bounds(*(mean(end) / mean(a) for end in labels[:2]))
-    gains = (people.stake * (end - a * people.break_even) for end in labels[:2])
-    return Bounds(*(mean(gain) / size for gain in gains))
+        return Bounds(*(mean(end[0]) / mean(a) for end in labels))
+    return Bounds(*(mean(people.stake * (end[0] - a * people.break_even)) / size for end in labels))
 
 
 def _share_bounds(
@@ -172,54 +187,44 @@ def _share_bounds(
     logged: bool,
 ) -> Bounds:
     """Bounds of Σ a z / Σ z by group over labels z between low and high: linear-fractional in a box."""
-    low, high = (labels.accepted_low, labels.rest_low), (labels.accepted_high, labels.rest_high)
-    least, most = (mean(of_accepted + of_rest).value for of_accepted, of_rest in (low, high))
-    noisy = np.bincount(group, low[0] + low[1] < 0, groups) > 0  # pseudo-labels below 0
+    low, high = labels
+    least, most = mean(low.sum(0)).value, mean(high.sum(0)).value
+    noisy = np.bincount(group, low.sum(0) < 0, groups) > 0  # pseudo-labels below 0
     found = []
     for end, above, below in ((0.0, low, high), (1.0, high, low)):
         if logged:  # a is 0 or 1
-            chosen, rest = above[0], below[1]
+            chosen = np.stack([above[0], below[1]])
         else:
             first = np.zeros(len(group), dtype=bool)  # who has the label of `above`
             ordered = group[people.order]
             for one in range(groups):
                 rows = people.order[ordered == one]
-                first[rows[_threshold(people.target[rows], above, below, rows, end) :]] = True
-            chosen, rest = (np.where(first, *pair) for pair in zip(above, below, strict=True))
-        share = mean(chosen) / mean(chosen + rest)
+                start = _threshold(people.target[rows], above[:, rows], below[:, rows], end)
+                first[rows[start:]] = True
+            chosen = np.where(first, above, below)
+        share = mean(chosen[0]) / mean(chosen.sum(0))
         # Where a positive label is possible, the share may be defined, or be anything.
         nobody = np.isnan(share.value) & (most > 0)
         anything = noisy & (np.minimum(least, most) <= 0)
-        value = np.where(nobody, mean(labels.accepted_high).value > 0, share.value)
+        value = np.where(nobody, mean(high[0]).value > 0, share.value)
         fixed = (nobody | anything)[:, None]
         found.append(Estimate(np.where(anything, end, value), np.where(fixed, 0.0, share.phi)))
     return Bounds(*found)
 
 
-def _threshold(
-    a: np.ndarray,
-    above: tuple[np.ndarray, np.ndarray],
-    below: tuple[np.ndarray, np.ndarray],
-    rows: np.ndarray,
-    end: float,
-) -> int:
-    """Number of the first of rows, sorted by a, that has the label of `above` at the extreme share.
+def _threshold(a: np.ndarray, above: np.ndarray, below: np.ndarray, end: float) -> int:
+    """Number of the first of K rows, sorted by a, that has the label of `above` at the extreme share.
 
     Args:
-        a: of the rows, increasing.
-        above: labels times a and times 1 − a beyond the threshold, of all people, shape (N,).
+        a: of the rows, increasing, shape (K,).
+        above: labels times a and times 1 − a beyond the threshold, shape (2, K).
         below: the same up to it.
-        rows: the rows.
         end: 1 for the greatest share, 0 for the least.
     """
     # Thresholds lie between different probabilities, so that the order of equal ones does not matter.
     starts = np.concatenate([[0], np.flatnonzero(np.diff(a)) + 1, [len(a)]])
-
-    def sums(of_above: np.ndarray, of_below: np.ndarray) -> np.ndarray:
-        head, tail = (np.append(0.0, np.cumsum(of[rows])) for of in (of_below, of_above))
-        return head[starts] + tail[-1] - tail[starts]
-
-    share, rest = (sums(*pair) for pair in zip(above, below, strict=True))
+    head, tail = (np.pad(np.cumsum(of, axis=1), ((0, 0), (1, 0))) for of in (below, above))
+    share, rest = head[:, starts] + tail[:, -1:] - tail[:, starts]
     total, worst = share + rest, np.inf * (1.0 - 2.0 * end)
     ratios = np.divide(share, total, out=np.full(len(share), worst), where=total > 0)
     return int(starts[ratios.argmax() if end else ratios.argmin()])
@@ -245,52 +250,15 @@ def turning_point(certain: Callable[[float], bool]) -> float | None:
     return math.exp(low)
 
 
-def one_sided(bounds: Bounds) -> bool:
-    """Whether the 95 % interval of the quantity within scalar bounds excludes 0."""
-    return bool(bounds.low.value - Z * bounds.low.error > 0 or bounds.high.value + Z * bounds.high.error < 0)
-
-
-def turning_points(
-    people: People,
-    sample: Sample,
-    group: np.ndarray,
-    groups: int,
-    logged: bool,
-    shown: np.ndarray,
-    quantities: Sequence[str],
-) -> dict[str, float | None]:
-    """The `turning_point` of the sign of the utility, and of gaps being above 0.
-
-    Args:
-        people: with an outcome model.
-        sample: of the people.
-        group: codes 0 to G − 1, shape (N,).
-        groups: G.
-        logged: as for `odds_ratio`.
-        shown: codes of the groups that gaps are of.
-        quantities: `utility` and names of measures.
-    """
-
-    def certain(name: str, gamma: float) -> bool:
-        labels = odds_ratio(gamma, people, logged)
-        if name == "utility":
-            return one_sided(value_bounds(people, labels, sample))
-        found = rate_bounds(name, people, labels, sample, group, groups, logged=logged)
-        return gap_interval(found.low[shown], found.high[shown]).low > 0
-
-    return {name: turning_point(partial(certain, name)) for name in quantities}
-
-
-def gap_bounds(low: Estimate, high: Estimate, largest: float) -> dict[str, float | None]:
+def gap_bounds(low: Estimate, high: Estimate, largest: float) -> Limits:
     """Bounds of the gap of rates (G,) that are free within theirs, and the ends of its 95 % interval."""
     if np.isnan(low.value).any() or np.isnan(high.value).any():
-        return as_plain(low=None, high=None, interval_low=None, interval_high=None)
+        return Limits(*[np.nan] * 4)
     others = ~np.eye(len(low.value), dtype=bool)
-    ends = [(one[:, None] - other)[others].max() for one, other in
-            ((low.value, high.value), (high.value, low.value))]  # fmt: skip
+    pairs = (low.value, high.value), (high.value, low.value)
+    least, most = (np.clip((one[:, None] - other)[others].max(), 0.0, largest) for one, other in pairs)
     outer = gap_interval(low, high, largest)
-    least, most = np.clip(ends, 0.0, largest)
-    return as_plain(low=least, high=most, interval_low=outer.low, interval_high=outer.high)
+    return Limits(float(least), float(most), outer.low, outer.high)
 
 
 def benchmarks(log: DecisionLog, outcome: np.ndarray) -> dict[str, float]:

@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from fairall.data.csv.selective_labels import LEAST_EFFECTIVE, TOTAL_TOLERANCE
 from fairall.errors import count
+from fairall.evaluate.bounds import Bounds
 from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
 from fairall.metrics import effective_sample_size
@@ -149,15 +150,9 @@ def knows_decision(log: DecisionLog, propensity: np.ndarray, target: np.ndarray,
     return None
 
 
-def outside(estimate: Estimate, low: float, high: float, name: str) -> str | None:
-    """Whether an estimate is outside of what is possible whatever the labels are, by three errors.
-
-    Args:
-        estimate: a scalar.
-        low: least possible value for the people of the log.
-        high: greatest possible one.
-        name: of the estimate.
-    """
+def outside(estimate: Estimate, possible: Bounds, name: str) -> str | None:
+    """Whether a scalar estimate is outside of what is possible whatever the labels are, by three errors."""
+    low, high = float(possible.low.value), float(possible.high.value)
     if low - 3 * estimate.error <= estimate.value <= high + 3 * estimate.error:
         return None
     return (

@@ -13,12 +13,15 @@ from scipy.special import ndtr
 from fairall.evaluate import bounds
 from fairall.evaluate.estimators import ESTIMATORS
 from fairall.evaluate.evaluation import Evaluation, judge
-from fairall.evaluate.fairness import MEASURES, VIEWS
-from fairall.evaluate.gaps import gap_difference, wald
+from fairall.evaluate.fairness import MEASURES, VIEWS, View
+from fairall.evaluate.gaps import NOTHING, Interval, gap_difference, wald
 from fairall.evaluate.influence import Estimate
-from fairall.evaluate.judgement import NO_MODEL
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.plain import as_plain, interval, without
+from fairall.evaluate.plain import plain
+
+# Names of `Interval.probability`.
+BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
+UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
 @dataclass(frozen=True)
@@ -61,51 +64,61 @@ class Comparison:
                 bounds.value_bounds(one.people, bounds.odds_ratio(gamma, one.people, one.logged), one.sample)
                 for one in (second, first)
             )
-            return bounds.one_sided(bounds.Bounds(own.low - other.high, own.high - other.low))
+            return bounds.Bounds(own.low - other.high, own.high - other.low).exclude_0()
         labels = bounds.odds_ratio(gamma, second.people)
-        return bounds.one_sided(bounds.difference_bounds(first.people, second.people, labels, first.sample))
+        return bounds.difference_bounds(first.people, second.people, labels, first.sample).exclude_0()
 
-    def value(self, estimator: str) -> dict[str, Any]:
-        """The difference in value, with its interval and the probability that it is above 0."""
-        if self.refused_value is not None:
-            return without(self.refused_value) | {"probability_better": None}
-        if estimator in ("dr", "sndr", "dm") and self.first.models.outcome is None:
-            return without(NO_MODEL) | {"probability_better": None}
+    @cached_property
+    def turning_point(self) -> float | None:
+        """The odds ratio Γ up to which the sign of the difference in value is certain; None for any Γ."""
+        if self.refused_value is not None or self.first.models.outcome is None:
+            return None
+        return bounds.turning_point(self._certain)
+
+    @cached_property
+    def values(self) -> dict[str, Interval]:
+        """The difference in value by estimator, with the probability that it is above 0."""
+        return {name: self._value(name) for name in ESTIMATORS}
+
+    def _value(self, estimator: str) -> Interval:
+        refused = self.refused_value or self.first.refused_estimator(estimator)
+        if refused is not None:
+            return UNKNOWN.without_ends(refused)
         found = self.difference(estimator)
         why = self.first.no_interval(estimator) or self.second.no_interval(estimator)
-        better = None if why else ndtr(found.value / found.error) if found.error > 0 else 0.5
-        return interval(wald(found), why) | as_plain(probability_better=better)
+        better = ndtr(found.value / found.error) if found.error > 0 else 0.5
+        return wald(found)._replace(probability=np.nan if why else float(better)).without_ends(why)
 
-    def gap(self, measure: str, view: Any) -> dict[str, Any]:
-        """The difference of a gap, with its interval and the probability that it is below 0."""
-        standing = [one.gap(measure, view) for one in (self.first, self.second)]
-        why = next((reason for _, reason in standing if reason), None)
-        nothing = {"probability_fairer": None}
-        if not all(may for may, _ in standing):
-            return without(why) | nothing
+    @cached_property
+    def fairness(self) -> dict[str, dict[View, Interval]]:
+        """The difference of each gap in each view, with the probability that it is below 0."""
+        return {name: {view: self._gap(name, view) for view in VIEWS} for name in MEASURES}
+
+    def _gap(self, measure: str, view: View) -> Interval:
+        doubts = [one.doubt(measure, view) for one in (self.first, self.second)]
+        why = next((reason for _, reason in doubts if reason), None)
+        if not all(may for may, _ in doubts):
+            return UNKNOWN.without_ends(why)
         if view != "naive" and MEASURES[measure].labels != "none" and self.refused_value is not None:
-            return without(self.refused_value) | nothing
+            return UNKNOWN.without_ends(self.refused_value)
         shown = self.first.models.shown
-        first, second = (one.rates(view)[measure][shown] for one in (self.first, self.second))
-        found, fairer = gap_difference(first, second)
-        return interval(found, why) | as_plain(probability_fairer=None if why else fairer)
+        found = gap_difference(*(one.rates[view][measure][shown] for one in (self.first, self.second)))
+        return found if why is None else found._replace(probability=np.nan).without_ends(why)
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json: both policies, and differences, second minus first.
 
-        `turning_point` is the odds ratio Γ up to which the sign of the difference in value is certain,
-        `probability_better` and `probability_fairer` the level at which a one-sided interval of the
+        `probability_better` and `probability_fairer` are the level at which a one-sided interval of the
         difference ends at 0.
         """
-        answered = self.refused_value is None and self.first.models.outcome is not None
         return {
             "first": self.first.to_plain(),
             "second": self.second.to_plain(),
             "difference": {
                 "acceptance": float(self.second.target.mean() - self.first.target.mean()),
-                "value": {name: self.value(name) for name in ESTIMATORS},
-                "fairness": {name: {view: self.gap(name, view) for view in VIEWS} for name in MEASURES},
-                "turning_point": bounds.turning_point(self._certain) if answered else None,
+                "value": plain(self.values, BETTER),
+                "fairness": plain(self.fairness, FAIRER),
+                "turning_point": self.turning_point,
             },
             "refused": self.refused,
         }

@@ -11,8 +11,7 @@ by the policy too. The more that decision maker accepts, the less the second one
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,8 +25,7 @@ LARGE = 200_000
 ENDS = (0.025, 0.975)
 
 
-@dataclass(frozen=True)
-class Contraction:
+class Contraction(NamedTuple):
     """Failure rates of a policy and of decision makers.
 
     The failure rate is the share of people, rejected ones included, who are accepted and have y = 0. Each has
@@ -35,7 +33,7 @@ class Contraction:
 
     Attributes:
         most_lenient: name of the decision maker whose people are used.
-        curve: columns acceptance, failure, failure_low and failure_high, of the policy, in `STEPS` rows.
+        policy: its columns acceptance, failure, failure_low and failure_high, in `STEPS` rows.
         decision_makers: columns decision_maker, people, acceptance, failure, failure_low, failure_high, and
             policy_failure, policy_failure_low, policy_failure_high: of the policy at the same acceptance
             rate; NaN above that of the most lenient one. Sorted by acceptance, then name.
@@ -46,23 +44,11 @@ class Contraction:
     """
 
     most_lenient: str
-    curve: pd.DataFrame
+    policy: pd.DataFrame
     decision_makers: pd.DataFrame
     others: int
     fewer: int
     surely_fewer: int
-
-    def to_plain(self) -> dict[str, Any]:
-        """As evaluation.json holds it."""
-        makers = self.decision_makers.astype(object).where(self.decision_makers.notna(), None)
-        return {
-            "most_lenient": self.most_lenient,
-            "policy": self.curve.to_dict("records"),
-            "decision_makers": makers.to_dict("records"),
-            "others": self.others,
-            "fewer": self.fewer,
-            "surely_fewer": self.surely_fewer,
-        }
 
 
 def contraction(

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fairall.decide.load import HERE
 from fairall.evaluate import bounds as limits
 from fairall.evaluate import validation
+from fairall.evaluate.bounds import Limits
 from fairall.evaluate.contraction import Contraction, contraction
 from fairall.evaluate.estimators import ESTIMATORS, LABELS, guaranteed_interval
-from fairall.evaluate.fairness import MEASURES, VIEWS
-from fairall.evaluate.gaps import gap_interval, share, wald
-from fairall.evaluate.judgement import NO_MODEL, Judgement
+from fairall.evaluate.fairness import MEASURES, VIEWS, View
+from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share, wald
+from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import OPTIONS, Models
-from fairall.evaluate.plain import NOTHING, as_plain, interval, without
-from fairall.evaluate.policies import Target, target_policy
+from fairall.evaluate.plain import plain
+from fairall.evaluate.policies import target_policy
 from fairall.metrics import effective_sample_size
 
 DISAGREEING = 3.0  # standard errors between two estimators
@@ -28,87 +30,91 @@ DISAGREEING = 3.0  # standard errors between two estimators
 class Evaluation(Judgement):
     """Estimates about one policy, as tables, page and evaluation.json show them."""
 
-    def values(self) -> dict[str, dict[str, Any]]:
-        """The value by estimator, with intervals; None where it is refused."""
-        if self.refused_value is not None:
-            return {name: NOTHING | {"why": self.refused_value} for name in ESTIMATORS}
+    acceptance_ratio = cached_property(validation.acceptance_ratio)
+    calibration = cached_property(validation.calibration)
+    balance = cached_property(validation.balance)
+    thresholds = cached_property(validation.thresholds)
+    costs = cached_property(validation.costs)
+
+    @cached_property
+    def values(self) -> dict[str, Interval]:
+        """The value by estimator."""
         found = {}
         for name in ESTIMATORS:
-            if name in ("dr", "sndr", "dm") and self.models.outcome is None:
-                found[name] = without(NO_MODEL)
-            else:
-                found[name] = interval(wald(self.value(name)), self.no_interval(name))
+            refused = self.refused_estimator(name)
+            own = NOTHING if refused else wald(self.value(name))
+            found[name] = own.without_ends(refused or self.no_interval(name))
         return found
 
-    def guarantee(self) -> dict[str, Any]:
-        """The interval of `estimators.guaranteed_interval`, where it holds."""
-        log = self.log
-        if self.refused_value is not None:
-            return as_plain(low=None, high=None) | {"why": self.refused_value}
-        if not log.labels_complete or log.propensity is None or log.cost is None:
+    @cached_property
+    def guarantee(self) -> Interval:
+        """The interval of `estimators.guaranteed_interval`, without an estimate, where it holds."""
+        log, why = self.log, self.refused_value
+        if why is None and (not log.labels_complete or log.propensity is None or log.cost is None):
             why = "it needs recorded propensities, labels of all accepted people, and one cost for all"
-            return as_plain(low=None, high=None) | {"why": why}
-        low, high = guaranteed_interval(self.people)
-        return as_plain(low=low, high=high)
+        if why is not None:
+            return NOTHING.without_ends(why)
+        return Interval(np.nan, *guaranteed_interval(self.people))
 
-    def fairness(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Each measure of unfairness in each view, with its interval."""
-        found: dict[str, dict[str, dict[str, Any]]] = {name: {} for name in MEASURES}
-        for name, one in MEASURES.items():
-            for view in VIEWS:
-                may, why = self.gap(name, view)
-                if may:
-                    own = self.rates(view)[name][self.models.shown]
-                    found[name][view] = interval(gap_interval(own, largest=one.largest), why)
-                else:
-                    found[name][view] = without(why)
-        return found
+    @cached_property
+    def fairness(self) -> dict[str, dict[View, Interval]]:
+        """Each measure of unfairness in each view."""
+        return {name: {view: self._gap(name, view) for view in VIEWS} for name in MEASURES}
 
-    def bounds(self) -> dict[str, dict[str, float | None]]:
+    def _gap(self, name: str, view: View) -> Interval:
+        may, why = self.doubt(name, view)
+        if not may:
+            return NOTHING.without_ends(why)
+        rates = self.rates[view][name][self.models.shown]
+        return gap_interval(rates, largest=MEASURES[name].largest).without_ends(why)
+
+    @cached_property
+    def bounds(self) -> dict[str, Limits]:
         """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
         return self._bounds(limits.manski(self.people))
 
-    def _bounds(self, labels: limits.Labels) -> dict[str, dict[str, float | None]]:
-        shown, log = self.models.shown, self.log
-        found = {"utility": limits.value_bounds(self.people, labels, self.sample)}
-        plain = {
-            "utility": as_plain(
-                low=found["utility"].low.value,
-                high=found["utility"].high.value,
-                interval_low=wald(found["utility"].low).low,
-                interval_high=wald(found["utility"].high).high,
-            )
-        }
-        if len(shown) < 2:
-            return plain
-        for name, one in MEASURES.items():
-            low, high = limits.rate_bounds(
-                name, self.people, labels, self.sample, log.group, len(log.groups), logged=self.logged
-            )
-            plain[name] = limits.gap_bounds(low[shown], high[shown], one.largest)
-        return plain
+    def _bounds(self, labels: limits.Labels) -> dict[str, Limits]:
+        shown = self.models.shown
+        found = {"utility": limits.value_bounds(self.people, labels, self.sample).limits()}
+        if len(shown) >= 2:
+            for name, one in MEASURES.items():
+                low, high = self._rate_bounds(name, labels)
+                found[name] = limits.gap_bounds(low[shown], high[shown], one.largest)
+        return found
 
+    def _rate_bounds(self, name: str, labels: limits.Labels) -> limits.Bounds:
+        groups = self.log.group, len(self.log.groups)
+        return limits.rate_bounds(name, self.people, labels, self.sample, *groups, logged=self.logged)
+
+    def _certain(self, name: str, gamma: float) -> bool:
+        """Whether the sign of the utility, or a gap above 0, is certain for an odds ratio Γ."""
+        labels = limits.odds_ratio(gamma, self.people, self.logged)
+        if name == "utility":
+            return limits.value_bounds(self.people, labels, self.sample).exclude_0()
+        low, high = self._rate_bounds(name, labels)
+        return gap_interval(low[self.models.shown], high[self.models.shown]).low > 0
+
+    @cached_property
     def sensitivity(self) -> dict[str, Any] | None:
         """Bounds by odds ratio Γ, where conclusions turn, and the Γ of hiding a feature of the log."""
         if self.refused_value is not None or self.models.outcome is None:
             return None
-        log = self.log
-        answered = ["utility", *(name for name in limits.SENSITIVE if self.gap(name, "dr") == (True, None))]
-        by_gamma = {
-            gamma: self._bounds(limits.odds_ratio(gamma, self.people, self.logged)) for gamma in limits.GAMMAS
-        }
-        points = limits.turning_points(
-            self.people, self.sample, log.group, len(log.groups), self.logged, self.models.shown, answered
-        )
+        answered = ["utility", *(name for name in limits.SENSITIVE if self.doubt(name, "dr") == (True, None))]
+        bounds: dict[str, list[dict[str, float]]] = {name: [] for name in answered}
+        for gamma in limits.GAMMAS:
+            found = self._bounds(limits.odds_ratio(gamma, self.people, self.logged))
+            for name, rows in bounds.items():
+                rows.append({"gamma": gamma} | found[name]._asdict())
         return {
-            "bounds": {
-                name: [{"gamma": gamma} | of[name] for gamma, of in by_gamma.items()] for name in answered
+            "bounds": {name: pd.DataFrame(rows) for name, rows in bounds.items()},
+            "turning_points": {
+                name: limits.turning_point(lambda gamma, name=name: self._certain(name, gamma))
+                for name in answered
             },
-            "turning_points": points,
-            "benchmarks": limits.benchmarks(log, self.models.outcome.probability),
+            "benchmarks": limits.benchmarks(self.log, self.models.outcome.probability),
         }
 
-    def overlap(self, rows: np.ndarray | None = None) -> dict[str, float | None]:
+    def overlap(self, rows: np.ndarray | None = None) -> dict[str, float]:
         """Effective sample size (Kish 1965), largest value and concentration of the weights of labels.
 
         Args:
@@ -117,24 +123,49 @@ class Evaluation(Judgement):
         chosen = self.log.revealed if rows is None else self.log.revealed & rows
         weight = np.sort(self.people.kept.value[chosen])
         total = weight.sum()
-        if total <= 0:
-            return as_plain(effective_sample_size=0.0, largest_weight=0.0, share_of_top_percent=None)
         top = weight[-max(1, round(len(weight) / 100)) :]
-        return as_plain(
-            effective_sample_size=effective_sample_size(weight),
-            largest_weight=weight[-1],
-            share_of_top_percent=top.sum() / total,
-        )
+        return {
+            "effective_sample_size": effective_sample_size(weight) if total > 0 else 0.0,
+            "largest_weight": weight[-1] if total > 0 else 0.0,
+            "share_of_top_percent": top.sum() / total if total > 0 else np.nan,
+        }
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """By group: numbers of people, overlap, and rates in each view."""
+        log, found = self.log, {}
+        for code in self.models.shown:
+            members = log.group == code
+            found[log.groups[code]] = {
+                "people": int(members.sum()),
+                "accepted": int(log.accepted[members].sum()),
+                "labelled": int(log.revealed[members].sum()),
+                "acceptance": float(self.target[members].mean()),
+                "overlap": self.overlap(members),
+                "rates": {name: {view: self._rate(name, view, code) for view in VIEWS} for name in MEASURES},
+            }
+        return found
+
+    def _rate(self, name: str, view: View, code: int) -> Interval:
+        may, why = self.doubt(name, view, code)
+        return (share(self.rates[view][name], code) if may else NOTHING).without_ends(why)
+
+    @cached_property
+    def contraction(self) -> Contraction | None:
+        """Failure rates beside those of the log's decision makers; None where it names none."""
+        log = self.log
+        if log.decision_maker is None or not log.revealed.any():
+            return None
+        order = self.models.acceptance if self.logged else self.target
+        return contraction(
+            order, log.accepted, log.label, log.decision_maker, log.person, self.models.seed,
+            smallest=self.models.smallest_cell,
+        )  # fmt: skip
 
     @cached_property
     def disagreement(self) -> str | None:
         """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
-        if (
-            self.refused_value is not None
-            or self.models.outcome is None
-            or self.logged
-            or self.target.sum() <= 0
-        ):
+        if self.refused_estimator("dr") is not None or self.logged or self.target.sum() <= 0:
             return None
         read = self.value("dr")
         for name in ("ips", "dm"):
@@ -165,93 +196,60 @@ class Evaluation(Judgement):
         if self.log.revealed.any():
             reasons: dict[str, list[str]] = {}
             for name in MEASURES:
-                why = self.gap(name, "dr")[1]
+                why = self.doubt(name, "dr")[1]
                 if why and why != self.refused_measure(name, "dr"):
                     reasons.setdefault(why, []).append(MEASURES[name].label)
             told += [f"no interval of {', '.join(names)}: {why}" for why, names in reasons.items()]
         return tuple(told)
 
     @cached_property
-    def contraction(self) -> Contraction | None:
-        """Failure rates beside those of the log's decision makers; None where it names none."""
+    def about_log(self) -> dict[str, Any]:
+        """Size, cost and propensities of the log."""
         log = self.log
-        if log.decision_maker is None or not log.revealed.any():
-            return None
-        order = self.models.acceptance if self.logged else self.target
-        return contraction(
-            order, log.accepted, log.label, log.decision_maker, log.person, self.models.seed,
-            smallest=self.models.smallest_cell,
-        )  # fmt: skip
+        return {
+            "people": len(log),
+            "accepted": int(log.accepted.sum()),
+            "labelled": int(log.revealed.sum()),
+            "persons": None if log.person is None else int(log.person.max()) + 1,
+            "cost": log.cost,
+            "propensities": "estimated" if log.propensity is None else "recorded",
+        }
 
     def to_plain(self) -> dict[str, Any]:
         """The content of evaluation.json."""
-        log, models = self.log, self.models
-        return {
+        return plain({
             "policy": self.policy,
-            "log": {
-                "people": len(log),
-                "accepted": int(log.accepted.sum()),
-                "labelled": int(log.revealed.sum()),
-                "persons": None if log.person is None else int(log.person.max()) + 1,
-                "cost": log.cost,
-                "propensities": "estimated" if log.propensity is None else "recorded",
-            },
+            "log": self.about_log,
             "acceptance": float(self.target.mean()),
-            "value": self.values(),
-            "guarantee": self.guarantee(),
-            "fairness": self.fairness(),
-            "acceptance_ratio": validation.acceptance_ratio(self),
-            "groups": self.group_rates(),
-            "bounds": self.bounds(),
-            "sensitivity": self.sensitivity(),
+            "value": self.values,
+            "guarantee": {name: one for name, one in plain(self.guarantee).items() if name != "estimate"},
+            "fairness": self.fairness,
+            "acceptance_ratio": self.acceptance_ratio,
+            "groups": self.groups,
+            "bounds": self.bounds,
+            "sensitivity": self.sensitivity,
             "overlap": self.overlap(),
-            "calibration": validation.calibration(self),
-            "balance": validation.balance(self),
-            "thresholds": validation.thresholds(self),
-            "costs": validation.costs(self),
-            "contraction": None if self.contraction is None else self.contraction.to_plain(),
+            "calibration": self.calibration,
+            "balance": self.balance,
+            "thresholds": self.thresholds,
+            "costs": self.costs,
+            "contraction": self.contraction,
             "models": {
-                name: None
-                if fitted is None
-                else {"name": fitted.name} | as_plain(log_loss=fitted.log_loss, auc=fitted.auc)
-                for name, fitted in (
-                    ("propensity", models.propensity),
-                    ("labelled", models.labelled),
-                    ("outcome", models.outcome),
-                )
+                name: fitted and {"name": fitted.name, "log_loss": fitted.log_loss, "auc": fitted.auc}
+                for name, fitted in self.models.fitted.items()
             },
-            "notes": [*log.notes, *self.notes],
-            "warnings": list(self.warnings),
+            "notes": [*self.log.notes, *self.notes],
+            "warnings": self.warnings,
             "refused": self.refused,
-        }
-
-    def group_rates(self) -> dict[str, Any]:
-        """By group: numbers of people, overlap, and rates in each view."""
-        log, found = self.log, {}
-        for code in self.models.shown:
-            members = log.group == code
-            of_rates: dict[str, dict[str, Any]] = {name: {} for name in MEASURES}
-            for name in MEASURES:
-                for view in VIEWS:
-                    may, why = self.doubt(name, view, code)
-                    own = interval(share(self.rates(view)[name], code), why) if may else without(why)
-                    of_rates[name][view] = own
-            found[log.groups[code]] = {
-                "people": int(members.sum()),
-                "accepted": int(log.accepted[members].sum()),
-                "labelled": int(log.revealed[members].sum()),
-                "acceptance": float(self.target[members].mean()),
-                "overlap": self.overlap(members),
-                "rates": of_rates,
-            }
-        return found
+        })  # fmt: skip
 
 
 def judge(
     policies: Sequence[Any],
     log: pd.DataFrame | DecisionLog,
     *,
-    find: Callable[..., Target] = target_policy,
+    config: dict[str, Any] = HERE,
+    trust: Collection[str] = (),
     **options: Any,
 ) -> list[Evaluation]:
     """Evaluate policies from one log, with the same models.
@@ -259,7 +257,8 @@ def judge(
     Args:
         policies: as for `evaluate`.
         log: likewise.
-        find: `policies.target_policy`, with what it needs to find runs.
+        config: of `target_policy`.
+        trust: modules of methods that may be imported, see `fairall.load_policy`.
         options: of `Models`, its `score` also as the name of a column; and of `DecisionLog.of` where the log
             is a DataFrame.
 
@@ -271,9 +270,9 @@ def judge(
     if not isinstance(log, DecisionLog):
         named = [one for one in (*policies, score) if isinstance(one, str) and one in log]
         log = DecisionLog.of(log, not_features=named, **options)
-    targets = [find(policy, log) for policy in policies]
+    targets = [target_policy(policy, log, config=config, modules=trust) for policy in policies]
     if score is not None:
-        score = find(score, log).probability
+        score = target_policy(score, log, config=config, modules=trust).probability
     held_out = [target.held_out for target in targets if target.held_out is not None]
     if held_out:  # what a policy has learnt from says too much good of it
         rows = np.logical_and.reduce(held_out)

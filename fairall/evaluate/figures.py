@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,10 +17,12 @@ from fairall.evaluate.bounds import LARGEST_GAMMA
 from fairall.evaluate.estimators import LABELS
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES
-from fairall.results.figures import BLUE, GREEN, GREY, ORANGE
-from fairall.results.page import legend_below
+from fairall.evaluate.gaps import Interval
+from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, VALUE, Shown
+from fairall.metrics import Spread
+from fairall.results.figures import BLUE, COLUMN, GREEN, GREY, ORANGE, interval, legend_below
+from fairall.results.page import PageFigure
 
-COLUMN = 3.4  # inches
 VIEWS = {"naive": GREY, "ips": ORANGE, "dr": BLUE}
 NAMES = {"naive": "naive", "ips": "IPS", "dr": "DR"}
 POLICIES = (BLUE, ORANGE)
@@ -28,8 +32,6 @@ PANELS = 4  # side by side
 ON_PLANE = ("dpu", "equal_opportunity")
 SENSITIVE = ("utility", "equal_opportunity", "predictive_parity", "false_positive")
 CURVES = {"value": "utility", "dpu": "DPU", "equal_opportunity": "equal-opportunity gap"}
-ENDS = ("estimate", "low", "high")
-FAILURES = ("acceptance", "failure", "failure_low", "failure_high")
 VIEWS_TOLD = (
     "naive: among accepted people with a label; IPS, DR: of all people, from labels weighted by inverse "
     "propensity, and doubly robust."
@@ -53,49 +55,43 @@ NOTES = {
     "reliability": "Mean label, doubly robust, among people of a bin of the probability of a positive label, "
     "with 95 % intervals; on the diagonal if the probability is right. Larger dots: more people.",
 }
-Plain = Mapping[str, Any]
-Plains = Mapping[str, Plain]  # content of evaluation.json by the name of the policy
+Evaluations: TypeAlias = Mapping[str, Evaluation]  # by the name of the policy
 
 
-def draw_value(plains: Plains) -> Figure:
+def draw_value(evaluations: Evaluations) -> Figure:
     """Draw each policy's value by estimator with its interval, the guaranteed interval, and the bounds."""
     labels = [*LABELS.values(), "guaranteed interval", "no assumption"]
-    figure = Figure(figsize=(COLUMN, 0.5 + 0.17 * len(labels) * len(plains) ** 0.7), layout="constrained")
-    axes = figure.subplots()
-    for k, (_, colour, plain) in enumerate(_coloured(plains)):
-        own = [*plain["value"].values(), plain["guarantee"], _outer(plain["bounds"]["utility"])]
-        for row, estimate in enumerate(own):
-            shift = (k - (len(plains) - 1) / 2) * 0.22
-            _point(axes, estimate, row + shift, colour)
+    figure, (axes,) = _grid(1, height=0.2 + 0.17 * len(labels) * len(evaluations) ** 0.7)
+    for k, (_, colour, one) in enumerate(_coloured(evaluations)):
+        for row, own in enumerate([*one.values.values(), one.guarantee, one.bounds["utility"].interval]):
+            _point(axes, own, row + (k - (len(evaluations) - 1) / 2) * 0.22, colour)
     axes.axvline(0.0, color=GREY, lw=0.5, zorder=0)
     _rows(axes, labels)
     axes.set_xlabel("utility per person ×100")
-    if len(plains) > 1:
-        legend_below(figure, _lines(plains), 2)
+    if len(evaluations) > 1:
+        legend_below(figure, _lines(evaluations), 2)
     return figure
 
 
-def draw_fairness(plains: Plains) -> Figure:
+def draw_fairness(evaluations: Evaluations) -> Figure:
     """Draw each measure naive, by IPS and by DR, with intervals, and its bounds; a panel for each policy."""
-    labels = [one.label for one in MEASURES.values()]
-    figure = Figure(figsize=(COLUMN * len(plains), 0.6 + 0.27 * len(labels)), layout="constrained")
-    panels = figure.subplots(1, len(plains), sharey=True, squeeze=False)[0]
-    for axes, (name, plain) in zip(panels, plains.items(), strict=True):
+    figure = Figure(figsize=(COLUMN * len(evaluations), 0.6 + 0.27 * len(MEASURES)), layout="constrained")
+    panels = figure.subplots(1, len(evaluations), sharey=True, squeeze=False)[0]
+    for axes, (name, one) in zip(panels, evaluations.items(), strict=True):
         for row, measure in enumerate(MEASURES):
-            for k, (view, colour) in enumerate(VIEWS.items()):
-                _point(axes, plain["fairness"][measure][view], row + 0.2 * (k - 1.5), colour)
-            if measure in plain["bounds"]:
-                _point(axes, _outer(plain["bounds"][measure]), row + 0.3, GREY, lw=0.6)
-        axes.set_xlabel("unfairness ×100")
+            for k, (view, own) in enumerate(one.fairness[measure].items()):
+                _point(axes, own, row + 0.2 * (k - 1.5), VIEWS[view])
+            if measure in one.bounds:
+                _point(axes, one.bounds[measure].interval, row + 0.3, GREY, lw=0.6)
+        axes.set(xlabel="unfairness ×100", title=name if len(evaluations) > 1 else "")
         axes.set_xlim(left=0.0)
-        axes.set_title(name if len(plains) > 1 else "")
-    _rows(panels[0], labels)
+    _rows(panels[0], [one.label for one in MEASURES.values()])
     handles = {NAMES[view]: Line2D([], [], color=colour, marker="o", ms=3) for view, colour in VIEWS.items()}
     legend_below(figure, handles | {"no assumption": Line2D([], [], color=GREY, lw=0.6)}, 4)
     return figure
 
 
-def draw_overlap(evaluations: Mapping[str, Evaluation]) -> Figure:
+def draw_overlap(evaluations: Evaluations) -> Figure:
     """Draw the propensities of accepted and rejected people, acceptance by policies; a panel per group."""
     models = next(iter(evaluations.values())).models
     log, propensity = models.log, models.acceptance
@@ -114,16 +110,15 @@ def draw_overlap(evaluations: Mapping[str, Evaluation]) -> Figure:
             handles[label] = axes.stairs(share, edges, fill=True, color=colour, alpha=0.45)
         right = axes.twinx()
         people = np.histogram(propensity[members], edges)[0]
-        for (name, one), colour in zip(evaluations.items(), POLICIES, strict=False):
+        for name, colour, one in _coloured(evaluations):
             wanted = np.histogram(propensity[members], edges, weights=one.target[members])[0]
             mean = np.divide(wanted, people, out=np.full(BINS, np.nan), where=people > 0)
             (handles[f"acceptance, {name}"],) = right.plot(
                 (edges[1:] + edges[:-1]) / 2, mean, color=colour, marker="o", ms=2, lw=0.9
             )
-        right.set(ylim=(0.0, 1.02), yticks=[0.0, 0.5, 1.0])
-        right.spines["right"].set_visible(True)
         last = at == len(codes) - 1 or (at + 1) % PANELS == 0
-        right.set_ylabel("acceptance by the policy" if last else "")
+        right.set(ylim=(0.0, 1.02), yticks=[0.0, 0.5, 1.0], ylabel="acceptance by the policy" if last else "")
+        right.spines["right"].set_visible(True)
         right.tick_params(labelright=last)
         axes.set(title=log.groups[code], xlabel="propensity", xlim=(0.0, 1.0), xticks=[0.0, 0.5, 1.0])
         axes.set_ylabel("share of the group" if at % PANELS == 0 else "")
@@ -131,20 +126,18 @@ def draw_overlap(evaluations: Mapping[str, Evaluation]) -> Figure:
     return figure
 
 
-def draw_reliability(plains: Plains) -> Figure:
+def draw_reliability(evaluations: Evaluations) -> Figure:
     """Draw the mean label by the probability of a positive label, with intervals; a panel per group."""
-    found = next(one["calibration"] for one in plains.values() if one["calibration"])["groups"]
-    people = {name: one["people"] for name, one in next(iter(plains.values()))["groups"].items()}
-    names = sorted(sorted(found, key=lambda name: -people[name])[:MOST_GROUPS])
+    found = next(one.calibration for one in evaluations.values() if one.calibration)["groups"]
+    groups = next(iter(evaluations.values())).groups
+    names = sorted(sorted(found, key=lambda name: -groups[name]["people"])[:MOST_GROUPS])
     figure, panels = _grid(len(names), height=1.5, sharey=True)
     for axes, name in zip(panels, names, strict=True):
         bins = found[name]["bins"]
-        x, y, low, high, share = (
-            np.array([one[key] for one in bins]) for key in ("score", "estimate", "low", "high", "share")
-        )
         axes.plot([0, 1], [0, 1], color=GREY, lw=0.5)
-        axes.errorbar(x, y, yerr=[y - low, high - y], fmt="none", lw=0.8, color=BLUE)
-        axes.scatter(x, y, s=2 + 60 * share, color=BLUE, lw=0)
+        ends = [bins["estimate"] - bins["low"], bins["high"] - bins["estimate"]]
+        axes.errorbar(bins["score"], bins["estimate"], yerr=ends, fmt="none", lw=0.8, color=BLUE)
+        axes.scatter(bins["score"], bins["estimate"], s=2 + 60 * bins["share"], color=BLUE, lw=0)
         # Doubly robust means of small bins may leave [0, 1].
         axes.set(
             title=name, xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), xlabel="probability", xticks=[0.0, 0.5, 1.0]
@@ -153,31 +146,29 @@ def draw_reliability(plains: Plains) -> Figure:
     return figure
 
 
-def draw_sensitivity(plains: Plains) -> Figure:
+def draw_sensitivity(evaluations: Evaluations) -> Figure:
     """Draw bounds by the odds ratio Γ, turning points, and the largest benchmark; a panel per measure."""
     figure, panels = _grid(len(SENSITIVE), height=1.6)
     handles: dict[str, Any] = {}
     for axes, measure in zip(panels, SENSITIVE, strict=True):
         points = []
-        for name, colour, plain in _coloured(plains):
-            found = plain["sensitivity"]
-            if measure not in found["bounds"]:  # refused for lack of overlap
+        for name, colour, one in _coloured(evaluations):
+            found = one.sensitivity
+            if found is None or measure not in found["bounds"]:  # refused for lack of overlap
                 continue
-            rows = found["bounds"][measure]
-            gamma = [row["gamma"] for row in rows]
+            bounds = 100 * found["bounds"][measure]
+            gamma, dashed = bounds["gamma"] / 100, {"color": colour, "ls": "--", "lw": 0.7}
             handles[name] = axes.fill_between(
-                gamma, _column(rows, "low"), _column(rows, "high"), color=colour, alpha=0.3, lw=0
+                gamma, bounds["low"], bounds["high"], color=colour, alpha=0.3, lw=0
             )
             for end in ("interval_low", "interval_high"):
-                (handles["95 % limits"],) = axes.plot(
-                    gamma, _column(rows, end), color=colour, ls="--", lw=0.7
-                )
+                (handles["95 % limits"],) = axes.plot(gamma, bounds[end], **dashed)
             turning = found["turning_points"][measure]
             points.append(f"> {LARGEST_GAMMA:g}" if turning is None else f"{turning:.2f}")
-            if turning is not None and turning <= gamma[-1]:
+            if turning is not None and turning <= gamma.max():
                 handles["turning point"] = axes.axvline(turning, color=colour, ls=":", lw=1.2)
             hidden = next(iter(found["benchmarks"].items()), None)
-            if hidden is not None and hidden[1] <= gamma[-1]:
+            if hidden is not None and hidden[1] <= gamma.max():
                 (handles[f"hiding {hidden[0]}"],) = axes.plot(
                     hidden[1], 0.0, marker="^", color="tab:red", ls="", transform=axes.get_xaxis_transform(),
                     ms=4, clip_on=False, zorder=4,
@@ -185,25 +176,25 @@ def draw_sensitivity(plains: Plains) -> Figure:
         axes.axhline(0.0, color=GREY, lw=0.5)
         label = "utility" if measure == "utility" else MEASURES[measure].label
         told = f"turning point {', '.join(points)}" if points else "refused"
-        axes.set_title(f"{label}\n{told}")
-        axes.set(xlabel="odds ratio Γ", ylabel="×100" if axes is panels[0] else "")
+        axes.set(title=f"{label}\n{told}", xlabel="odds ratio Γ", ylabel="×100" if axes is panels[0] else "")
     legend_below(figure, handles, 4)
     return figure
 
 
-def draw_contraction(plains: Plains) -> Figure:
+def draw_contraction(evaluations: Evaluations) -> Figure:
     """Draw failure rates by acceptance rate, of policies with a band, and of decision makers."""
-    figure = Figure(figsize=(COLUMN, 2.3), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = _grid(1, height=2.0)
     handles: dict[str, Any] = {}
-    for name, colour, plain in _coloured(plains):
-        curve = plain["contraction"]["policy"]
-        x, y, low, high = (_column(curve, key) for key in FAILURES)
-        handles[name] = _band(axes, x, y, low, high, colour)
-        x, y, low, high = (_column(plain["contraction"]["decision_makers"], key) for key in FAILURES)
-        handles["decision makers"] = axes.errorbar(
-            x, y, yerr=[y - low, high - y], fmt="o", ms=3, lw=0.8, color=GREY, zorder=3
-        )
+    for name, colour, one in _coloured(evaluations):
+        assert one.contraction is not None
+        curve, makers = one.contraction.policy, one.contraction.decision_makers
+        ends = (curve[f"failure{end}"] for end in ("", "_low", "_high"))
+        handles[name] = _band(axes, 100 * curve["acceptance"], *ends, colour)
+        for row in makers.itertuples():
+            own = Interval(row.failure, row.failure_low, row.failure_high)
+            handles["decision makers"] = interval(
+                axes, row.acceptance, _spread(own), fmt="o", ms=3, color=GREY
+            )
     axes.set(xlabel="acceptance rate ×100", ylabel="failures per person ×100")
     axes.set_xlim(left=0.0)
     axes.set_ylim(bottom=0.0)
@@ -211,81 +202,97 @@ def draw_contraction(plains: Plains) -> Figure:
     return figure
 
 
-def draw_thresholds(plains: Plains) -> Figure:
+def draw_thresholds(evaluations: Evaluations) -> Figure:
     """Draw value and gaps by the threshold of a score, with simultaneous bands; a panel each."""
     figure, panels = _grid(len(CURVES), height=1.6)
     handles: dict[str, Any] = {}
     for axes, (key, label) in zip(panels, CURVES.items(), strict=True):
-        for name, colour, plain in _coloured(plains):
-            rows = plain["thresholds"] or []
-            x = [row["threshold"] for row in rows]
-            mean, low, high = (_column([row[key] for row in rows], end) for end in ENDS)
-            if rows:
-                handles[name] = _band(axes, x, mean, low, high, colour)
+        for name, colour, one in _coloured(evaluations):
+            if one.thresholds:
+                levels = [row["threshold"] for row in one.thresholds]
+                own = pd.DataFrame([row[key] for row in one.thresholds])
+                handles[name] = _band(axes, levels, own["estimate"], own["low"], own["high"], colour)
         axes.axhline(0.0, color=GREY, lw=0.5)
         axes.set(title=f"{label} ×100", xlabel="threshold")
-    if len(plains) > 1:
+    if len(evaluations) > 1:
         legend_below(figure, handles, 2)
     return figure
 
 
-def draw_plane(plains: Plains) -> Figure:
+def draw_plane(evaluations: Evaluations) -> Figure:
     """Draw value against unfairness with both intervals, doubly robust; a panel per measure."""
     figure = Figure(figsize=(2 * COLUMN, 2.2), layout="constrained")
     panels = figure.subplots(1, len(ON_PLANE), sharey=True)
     for axes, measure in zip(panels, ON_PLANE, strict=True):
-        for _, colour, plain in _coloured(plains):
-            gap, value = plain["fairness"][measure]["dr"], plain["value"]["dr"]
-            if gap["low"] is not None:
-                ends = {"xerr": _ends(gap), "yerr": _ends(value)}
-                x, y = 100 * gap["estimate"], 100 * value["estimate"]
-                axes.errorbar(x, y, **ends, fmt="o", ms=4, lw=1, color=colour)
+        for _, colour, one in _coloured(evaluations):
+            gap = one.fairness[measure]["dr"]
+            if not np.isnan(gap.low):
+                interval(axes, _spread(gap), _spread(one.values["dr"]), fmt="o", ms=4, color=colour)
         axes.axhline(0.0, color=GREY, lw=0.5, zorder=0)
         axes.set_xlabel(f"{MEASURES[measure].label} ×100")
         axes.set_xlim(left=0.0)
     panels[0].set_ylabel("utility per person ×100")
-    legend_below(figure, _lines(plains), 2)
+    legend_below(figure, _lines(evaluations), 2)
     return figure
 
 
-def _coloured(plains: Plains) -> Iterator[tuple[str, str, Plain]]:
-    return ((name, colour, plain) for colour, (name, plain) in zip(POLICIES, plains.items(), strict=False))
+def pictures(shown: Shown) -> list[PageFigure]:
+    """All figures that there is something to draw in."""
+    evaluations, groups = shown.evaluations.values(), len(shown.first.groups)
+    answered = all(one.sensitivity for one in evaluations)
+    calibrated = groups > 0 and shown.calibration is not None
+    # Key, title, section, how it is drawn, whether it is wide, and whether there is something to draw.
+    known: list[tuple[str, str, str, Callable[[Evaluations], Figure], bool, bool]] = [
+        ("plane", "Value against unfairness", VALUE, draw_plane, True, bool(shown.difference and answered)),
+        ("estimators", "Utility by estimator", VALUE, draw_value, False, True),
+        ("overlap", "Overlap", VALUE, draw_overlap, groups > 2, groups > 0),
+        ("gaps", "What selection hides", FAIRNESS, draw_fairness, len(evaluations) > 1, True),
+        ("sensitivity", "Sensitivity", HIDDEN, draw_sensitivity, True, answered),
+        ("contraction", "Contraction", HIDDEN, draw_contraction, False,
+         all(one.contraction for one in evaluations)),
+        ("curves", "Thresholds", CHOICES, draw_thresholds, True, any(one.thresholds for one in evaluations)),
+        ("reliability", "Reliability by group", CHECKS, draw_reliability, groups > 2, calibrated),
+    ]  # fmt: skip
+    return [
+        PageFigure(
+            key=key,
+            title=title,
+            note=NOTES[key],
+            section=section,
+            wide=wide,
+            draw=partial(draw, shown.evaluations),
+        )
+        for key, title, section, draw, wide, there in known
+        if there
+    ]
 
 
-def _lines(plains: Plains) -> dict[str, Any]:
-    return {name: Line2D([], [], color=colour, marker="o", ms=3) for name, colour, _ in _coloured(plains)}
+def _coloured(evaluations: Evaluations) -> Iterator[tuple[str, str, Evaluation]]:
+    return ((name, colour, one) for colour, (name, one) in zip(POLICIES, evaluations.items(), strict=False))
 
 
-def _column(rows: Sequence[Plain], key: str) -> np.ndarray:
-    """A number of each row ×100, NaN where there is none."""
-    return 100 * np.array([row[key] for row in rows], dtype=float)
+def _lines(evaluations: Evaluations) -> dict[str, Any]:
+    return {
+        name: Line2D([], [], color=colour, marker="o", ms=3) for name, colour, _ in _coloured(evaluations)
+    }
 
 
-def _band(axes: Axes, x: Any, y: Any, low: Any, high: Any, colour: str) -> Line2D:
-    axes.fill_between(x, low, high, color=colour, alpha=0.25, lw=0)
-    return axes.plot(x, y, color=colour)[0]
+def _spread(own: Interval) -> Spread:
+    return Spread(own.estimate, None, (own.low, own.high))
 
 
-def _point(axes: Axes, own: Plain, y: float, colour: str, lw: float = 1.0) -> None:
+def _band(axes: Axes, x: Any, y: pd.Series, low: pd.Series, high: pd.Series, colour: str) -> Line2D:
+    """Draw a curve ×100 with a band."""
+    axes.fill_between(x, 100 * low, 100 * high, color=colour, alpha=0.25, lw=0)
+    return axes.plot(x, 100 * y, color=colour)[0]
+
+
+def _point(axes: Axes, own: Interval, y: float, colour: str, lw: float = 1.0) -> None:
     """An estimate ×100 with its interval, hollow without one; an interval without an estimate as a line."""
-    estimate, low, high = (own.get(key) for key in ENDS)
-    if low is not None and high is not None:
-        axes.plot(
-            [100 * low, 100 * high], [y, y], color=colour, lw=lw, marker="|" if estimate is None else "", ms=3
-        )
-    if estimate is not None:
-        axes.plot(
-            100 * estimate, y, "o", ms=2.5, color=colour, mfc=colour if low is not None else "none", mew=0.7
-        )
-
-
-def _ends(own: Plain) -> np.ndarray:
-    """Distances ×100 from an estimate to the ends of its interval, shape (2, 1), for error bars."""
-    return 100 * np.abs([[own["estimate"] - own["low"]], [own["high"] - own["estimate"]]])
-
-
-def _outer(bounds: Plain) -> dict[str, Any]:
-    return {"low": bounds["interval_low"], "high": bounds["interval_high"]}
+    ends, hollow = np.array([100 * own.low, 100 * own.high]), np.isnan(own.low)
+    marker = "|" if np.isnan(own.estimate) else ""
+    axes.plot(ends, [y, y], color=colour, lw=lw, marker=marker, ms=3)
+    axes.plot(100 * own.estimate, y, "o", ms=2.5, color=colour, mfc="none" if hollow else colour, mew=0.7)
 
 
 def _rows(axes: Axes, labels: Sequence[str]) -> None:

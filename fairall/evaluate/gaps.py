@@ -27,11 +27,28 @@ HALVINGS = 20  # of the shrinkage of `corrected`
 
 
 class Interval(NamedTuple):
-    """An estimate with its interval, in plain units; NaN where there is none."""
+    """An estimate with its interval, NaN where there is none.
+
+    Attributes:
+        estimate: in plain units.
+        low: end of the interval.
+        high: likewise.
+        why: the reason why there is no interval, or no estimate.
+        probability: of a difference, that it is to the better.
+    """
 
     estimate: float
     low: float
     high: float
+    why: str | None = None
+    probability: float | None = None
+
+    def without_ends(self, why: str | None) -> Interval:
+        """The estimate without its interval, if there is a reason for that."""
+        return self if why is None else self._replace(low=np.nan, high=np.nan, why=why)
+
+
+NOTHING = Interval(np.nan, np.nan, np.nan)
 
 
 def wald(estimate: Estimate, index: Any = ()) -> Interval:
@@ -42,7 +59,7 @@ def wald(estimate: Estimate, index: Any = ()) -> Interval:
 
 def share(estimate: Estimate, index: Any = ()) -> Interval:
     """`wald` of a share or rate, cut to [0, 1], which doubly robust means of few people may leave."""
-    return Interval(*(min(max(one, 0.0), 1.0) for one in wald(estimate, index)))
+    return Interval(*(min(max(end, 0.0), 1.0) for end in wald(estimate, index)[:3]))
 
 
 def gap(rates: np.ndarray) -> np.ndarray:
@@ -64,7 +81,7 @@ def gap_interval(low: Estimate, high: Estimate | None = None, largest: float = 1
     """
     upper = low if high is None else high
     if np.isnan(low.value).any() or np.isnan(upper.value).any():
-        return Interval(np.nan, np.nan, np.nan)
+        return NOTHING
     others = ~np.eye(len(low.value), dtype=bool)
     near, far = low.value[:, None] - upper.value, upper.value[:, None] - low.value
     lowest = (near - _simultaneous(low) * _errors(low, upper))[others].max()
@@ -94,14 +111,14 @@ def corrected(rates: Estimate) -> float:
     return low * observed
 
 
-def gap_difference(first: Estimate, second: Estimate) -> tuple[Interval, float]:
-    """The gap of the second rates (G,) minus that of the first, and the probability that it is negative.
+def gap_difference(first: Estimate, second: Estimate) -> Interval:
+    """The gap of the second rates (G,) minus that of the first, with the probability that it is negative.
 
     The probability is that of the confidence distribution: the level at which a one-sided interval ends at 0;
     1/2 where neither sign can be told at any level.
     """
     if np.isnan(first.value).any() or np.isnan(second.value).any():
-        return Interval(np.nan, np.nan, np.nan), np.nan
+        return NOTHING._replace(probability=np.nan)
     g, h = np.nonzero(~np.eye(len(first.value), dtype=bool))
     own, other = second.value[g] - second.value[h], first.value[g] - first.value[h]
     joint = second.phi @ first.phi.T
@@ -114,9 +131,10 @@ def gap_difference(first: Estimate, second: Estimate) -> tuple[Interval, float]:
     high = (difference + k * error).min(1).max()
     fairer = (-difference / error).max(1).min() * Z / k
     less_fair = (difference / error).max(0).min() * Z / k
-    probability = ndtr(fairer) if fairer > 0 else 1.0 - ndtr(max(less_fair, 0.0))
+    probability = float(ndtr(fairer) if fairer > 0 else 1.0 - ndtr(max(less_fair, 0.0)))
     estimate = corrected(second) - corrected(first)
-    return Interval(estimate, float(min(low, estimate)), float(max(high, estimate))), float(probability)
+    ends = float(min(low, estimate)), float(max(high, estimate))
+    return Interval(estimate, *ends, probability=probability)
 
 
 def _errors(first: Estimate, second: Estimate | None = None) -> np.ndarray:

@@ -1,11 +1,10 @@
-"""A policy on the log of another one: its people, what is refused, and its estimates."""
+"""A policy on the log of another one: what can be estimated, and what is refused."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from fairall.data.csv.selective_labels import LEAST_EFFECTIVE
 from fairall.evaluate import bounds as limits
 from fairall.evaluate import checks
 from fairall.evaluate.estimators import ESTIMATORS, LABELS, People
-from fairall.evaluate.fairness import MEASURES, View, columns, rates, support
+from fairall.evaluate.fairness import MEASURES, VIEWS, View, columns, rates, support
 from fairall.evaluate.influence import Estimate, Sample
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.models import Models
@@ -41,7 +40,6 @@ class Judgement:
     target: np.ndarray
     logged: bool = False
     notes: tuple[str, ...] = ()
-    _rates: dict[View, dict[str, Estimate]] = field(init=False, repr=False, default_factory=dict)
 
     @property
     def log(self) -> DecisionLog:
@@ -96,20 +94,11 @@ class Judgement:
             told = checks.knows_decision(self.log, models.acceptance, self.target, models.seed)
             if told is not None:
                 return told
-        return (
-            self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
-            or self._outside()
-        )
-
-    def _outside(self) -> str | None:
-        found = limits.value_bounds(self.people, limits.manski(self.people), self.sample)
-        for name in ("ips", "dr"):
-            if name == "ips" or self.models.outcome:
-                ends = float(found.low.value), float(found.high.value)
-                told = checks.outside(self.value(name), *ends, LABELS[name])
-                if told is not None:
-                    return told
-        return None
+        told = self.lacking(self.target, self.people.kept.value, "whom the policy accepts", read)
+        possible = limits.value_bounds(self.people, limits.manski(self.people), self.sample)
+        for name in ("ips", "dr") if models.outcome else ("ips",):
+            told = told or checks.outside(self.value(name), possible, LABELS[name])
+        return told
 
     def lacking(self, wanted: np.ndarray, weight: np.ndarray, whom: str, estimate: Estimate) -> str | None:
         """`checks.lacking`, for an estimate that people of weight `wanted` enter."""
@@ -144,11 +133,25 @@ class Judgement:
             return NO_MODEL
         return self.refused_rates if measure in BY_LABEL else self.refused_value
 
+    def refused_estimator(self, name: str) -> str | None:
+        """Why the value has no estimate of that name; None where it has."""
+        needs_model = name in ("dr", "sndr", "dm") and self.models.outcome is None
+        return self.refused_value or (NO_MODEL if needs_model else None)
+
     def value(self, estimator: str) -> Estimate:
         """An estimate of the value; 0 where the policy accepts nobody."""
         if self.target.sum() <= 0:
             return self.sample.mean(self.target)
         return ESTIMATORS[estimator](self.people, self.sample)
+
+    @cached_property
+    def rates(self) -> dict[View, dict[str, Estimate]]:
+        """The rate of each measure by group, shape (G,), by view and name."""
+        # Without labels, or a model of them, only acceptance is read from the corrected views.
+        corrected: View = "dr" if self.log.revealed.any() and self.models.outcome else "ips"
+        used: dict[View, View] = {"naive": "naive", "ips": "ips", "dr": corrected}
+        groups = self.log.group, len(self.log.groups)
+        return {view: rates(used[view], self.people, self.sample, *groups) for view in VIEWS}
 
     def no_interval(self, estimator: str, by_label: bool = False) -> str | None:
         """Why an estimator, or the rates of its view, have no interval.
@@ -169,19 +172,23 @@ class Judgement:
                     return f"the {what} modelled by {fitted.name}, whose error has no theory: read DR"
         return None
 
-    def rates(self, view: View) -> dict[str, Estimate]:
-        """The rate of each measure by group, shape (G,), by name."""
-        if view not in self._rates:
-            used = view
-            if view != "naive" and (
-                not self.log.revealed.any() or (view == "dr" and self.models.outcome is None)
-            ):
-                used = "ips"  # only acceptance is read
-            self._rates[view] = rates(used, self.people, self.sample, self.log.group, len(self.log.groups))
-        return self._rates[view]
+    def doubt(self, measure: str, view: View, code: int | None = None) -> tuple[bool, str | None]:
+        """Whether the rate of a group may be shown, and why it is not or has no interval.
 
-    def doubt(self, measure: str, view: View, code: int) -> tuple[bool, str | None]:
-        """Whether the rate of a group may be shown, and why it has no interval or is not shown."""
+        Args:
+            measure: of `MEASURES`.
+            view: of the labels.
+            code: of the group; None for the gap over all shown groups.
+        """
+        least = self.models.smallest_cell
+        if code is None:
+            if len(self.models.shown) < 2:
+                return False, f"fewer than two groups have {least} people"
+            # What is not shown comes first.
+            doubts = sorted(
+                (self.doubt(measure, view, one) for one in self.models.shown), key=lambda it: it[0]
+            )
+            return doubts[0][0], next((why for _, why in doubts if why), None)
         why = self.refused_measure(measure, view)
         if why is not None:
             return False, why
@@ -189,7 +196,7 @@ class Judgement:
         if one.labels == "none" and view != "naive":
             return True, None
         weights = support(one, view, self.people)[members]
-        labels, least = int(np.count_nonzero(weights)), self.models.smallest_cell
+        labels = int(np.count_nonzero(weights))
         what = {"positive": "positive labels", "negative": "negative labels"}.get(one.labels, "labels")
         if labels < least:
             return False, f"group {name} has fewer than {least} {what} that count"
@@ -201,12 +208,3 @@ class Judgement:
                 f"below {LEAST_EFFECTIVE}"
             )
         return True, self.no_interval(view, one.labels != "accepted")
-
-    def gap(self, measure: str, view: View) -> tuple[bool, str | None]:
-        """The same of the gap over all shown groups."""
-        if len(self.models.shown) < 2:
-            return False, f"fewer than two groups have {self.models.smallest_cell} people"
-        doubts = [self.doubt(measure, view, code) for code in self.models.shown]
-        return all(may for may, _ in doubts), next(
-            (why for _, why in sorted(doubts, key=itemgetter(0)) if why), None
-        )

@@ -48,40 +48,35 @@ class Models:
         score: np.ndarray | None = None,
     ) -> None:
         self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
+        decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None
         if log.propensity is None or np.isnan(log.propensity).any():
-            decision = log.accepted.astype(float)
             self.propensity = fit(log, decision, "decision", propensity_model, folds, seed)
             if self.propensity is None:
                 raise FairAllError(
                     f"{count(int(decision.sum()), 'person was', 'people were')} accepted: a model of the "
                     "decision needs two people with either decision"
                 )
-        self.labelled: Fitted | None = None
-        if log.revealed.any() and not log.labels_complete:
-            known = np.where(log.accepted, log.revealed, np.nan)
-            self.labelled = fit(log, known, "known label", propensity_model, folds, seed)
-        self.outcome: Fitted | None = None
-        if log.revealed.any():
-            self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
-        fitted = {"labelled": self.labelled, "outcome": self.outcome}
-        if log.propensity is None:
-            fitted["propensity"] = self.propensity
-        parametric = {name: one.parametric for name, one in fitted.items() if one and one.parametric}
+        # None where all labels are known, or none.
+        self.labelled = fit(log, known, "known label", propensity_model, folds, seed)
+        self.outcome = fit(log, log.label, "label", outcome_model, folds, seed)
+        parametric = {name: one.parametric for name, one in self.fitted.items() if one and one.parametric}
+        if log.propensity is not None:  # the model then stands in for rejected people only
+            parametric.pop("propensity", None)
         self.sample = Sample(len(log), parametric, log.person, seed)
+
+    @property
+    def fitted(self) -> dict[str, Fitted | None]:
+        """The models by name; None where one is not needed or cannot be fitted."""
+        return {"propensity": self.propensity, "labelled": self.labelled, "outcome": self.outcome}
 
     @cached_property
     def acceptance(self) -> np.ndarray:
         """π, the probability that the logged decision was acceptance, estimated where not recorded, (N,)."""
-        recorded, fitted = self.log.propensity, self.propensity
-        if fitted is None:
-            assert recorded is not None
+        recorded = np.full(len(self.log), np.nan) if self.log.propensity is None else self.log.propensity
+        if self.propensity is None:
             return recorded
-        return (
-            fitted.probability
-            if recorded is None
-            else np.where(np.isnan(recorded), fitted.probability, recorded)
-        )
+        return np.where(np.isnan(recorded), self.propensity.probability, recorded)
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -91,21 +86,14 @@ class Models:
     @property
     def separable(self) -> bool:
         """Whether the features tell nearly every decision, so that rejected people had no chance."""
-        return (
-            self.log.propensity is None
-            and self.propensity is not None
-            and self.propensity.auc > checks.SEPARABLE
-        )
+        fitted = self.propensity if self.log.propensity is None else None
+        return fitted is not None and fitted.auc > checks.SEPARABLE
 
     @cached_property
     def label_weight(self) -> Column:
         """r/ℓ, the weight of a revealed label among accepted people."""
-        revealed = self.log.revealed.astype(float)
-        if self.labelled is None:
-            return Column(revealed)
-        weight = revealed * self.labelled.inverse()
-        slope = {"labelled": -weight * (1.0 - self.labelled.probability)} if self.labelled.parametric else {}
-        return Column(weight, slope)
+        revealed = Column(self.log.revealed.astype(float))
+        return revealed if self.labelled is None else revealed * _inverse("labelled", self.labelled)
 
     @cached_property
     def weight(self) -> Column:
@@ -113,13 +101,7 @@ class Models:
         if self.log.propensity is not None:
             return self.label_weight * (1.0 / np.where(self.log.revealed, self.log.propensity, 1.0))
         assert self.propensity is not None
-        inverse = self.propensity.inverse()
-        slope = (
-            {"propensity": -inverse * (1.0 - self.propensity.probability)}
-            if self.propensity.parametric
-            else {}
-        )
-        return self.label_weight * Column(inverse, slope)
+        return self.label_weight * _inverse("propensity", self.propensity)
 
     @cached_property
     def outcome_column(self) -> Column | None:
@@ -141,3 +123,9 @@ class Models:
         """Codes of the groups with people enough."""
         sizes = np.bincount(self.log.group, minlength=len(self.log.groups))
         return np.flatnonzero(sizes >= self.smallest_cell)
+
+
+def _inverse(name: str, fitted: Fitted) -> Column:
+    """1/p of each row with its derivative."""
+    inverse = fitted.inverse()
+    return Column(inverse, {name: -inverse * (1.0 - fitted.probability)} if fitted.parametric else {})

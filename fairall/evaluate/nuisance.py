@@ -126,10 +126,10 @@ def fit(log: DecisionLog, target: np.ndarray, what: str, model: Any, folds: int,
         raise FairAllError(f"a model of the {what} needs two folds; there are {folds}")
     if min(int((target == value).sum()) for value in (0, 1)) < 2:
         return None
-    return _CrossFit(log, target, folds, seed).fit(model)
+    return CrossFit(log, target, folds, seed).fit(model)
 
 
-class _CrossFit:
+class CrossFit:
     """Folds of the rows, and the fits on them; `target` is NaN where it is unknown."""
 
     def __init__(self, log: DecisionLog, target: np.ndarray, folds: int, seed: int) -> None:
@@ -148,6 +148,7 @@ class _CrossFit:
             self.fold = self.fold[first][log.person]
 
     def fit(self, model: Any) -> Fitted:
+        """See `fit`."""
         if not isinstance(model, str):
             return self._fitted(self._stacked([self._out_of_fold(model, MOST_ROWS)]), type(model).__name__)
         logistic = self._out_of_fold(_logistic(1.0 / PENALTY), len(self.target))

@@ -1,31 +1,36 @@
-"""Numbers as evaluation.json holds them."""
+"""Estimates as evaluation.json holds them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-
-from fairall.evaluate.gaps import Interval
-
-NOTHING: dict[str, Any] = {"estimate": None, "low": None, "high": None}
+import pandas as pd
 
 
-def as_plain(**numbers: Any) -> dict[str, float | None]:
-    """Numbers as JSON can hold them: None where not finite."""
-    return {
-        name: float(value) if value is not None and np.isfinite(value) else None
-        for name, value in numbers.items()
-    }
+def plain(value: Any, names: Mapping[str, str] = MappingProxyType({})) -> Any:
+    """Nested containers as JSON holds them.
 
+    Numbers that are not finite become None, tables a list of their rows, and named tuples dicts without the
+    fields that are None.
 
-def interval(found: Interval, why: str | None = None) -> dict[str, Any]:
-    """An estimate with its interval, or with the reason why it has none."""
-    if why is not None:
-        return NOTHING | as_plain(estimate=found.estimate) | {"why": why}
-    return as_plain(**found._asdict())
-
-
-def without(why: str | None) -> dict[str, Any]:
-    """No estimate, and the reason."""
-    return NOTHING | {"why": why}
+    Args:
+        value: anything.
+        names: other names of fields of named tuples.
+    """
+    if isinstance(value, pd.DataFrame):
+        return plain(value.to_dict("records"), names)
+    if hasattr(value, "_asdict"):
+        fields = value._asdict().items()
+        return {names.get(name, name): plain(one, names) for name, one in fields if one is not None}
+    if isinstance(value, dict):
+        return {name: plain(one, names) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one, names) for one in value]
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    if isinstance(value, np.ndarray | np.integer | np.bool_):
+        return plain(value.tolist())
+    return value

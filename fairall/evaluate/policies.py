@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from fairall.decide.load import HERE, IN_MLFLOW, find_policy, saved_in
 from fairall.errors import FairAllError
 from fairall.evaluate.log import DecisionLog
 from fairall.policy import Policy
-from fairall.results.finished import read_named, run_folder
+from fairall.results.runs import load_result, run_folder
 
 LOGGED = "the logged decisions"
 LEAST_HELD_OUT = 100  # rows that a policy is judged on where it was learnt from others of the log
@@ -90,15 +91,14 @@ def target_policy(
     probability, name, run = _given(policy, log, config, modules)
     if (probability == log.accepted).all():
         return Target(probability, name, logged=True)
-    unknown = f"whether {name} was learnt from people of this log cannot be told"
-    if run is None:
-        return Target(probability, name, notes=(f"{unknown}; if it was, its estimates are too good",))
+    learnt, reason = None, ""
     try:
-        learnt = _learnt_from(run, log)
+        learnt = None if run is None else _learnt_from(run, log)
     except (FairAllError, OmegaConfBaseException) as error:
-        reason = str(error).split("\n")[0]
-        note = f"{unknown} ({reason}); if it was, its estimates are too good"
-        return Target(probability, name, notes=(note,))
+        reason = " ({})".format(str(error).split("\n")[0])
+    if learnt is None:
+        note = f"whether {name} was learnt from people of this log cannot be told{reason}"
+        return Target(probability, name, notes=(f"{note}; if it was, its estimates are too good",))
     if not learnt.any():
         return Target(probability, name)
     held_out = ~learnt
@@ -120,23 +120,22 @@ def _given(
     policy: Any, log: DecisionLog, config: dict[str, Any], modules: Collection[str]
 ) -> tuple[np.ndarray, str, Path | None]:
     """Probabilities (N,), name, and folder of its run if it was given by that; see `target_policy`."""
+    name, run = "", None
     if isinstance(policy, str | Path):
-        word = str(policy)
-        if word in log.raw:
-            return _of_column(log.raw[word], log), word, None
-        saved, name, run = _saved(word, log, config, modules)
-        return _accepts(lambda: saved.propensity(log.raw).mean(0), log, name), name, run
+        if str(policy) in log.raw:
+            return _of_column(log.raw[str(policy)], log), str(policy), None
+        policy, name, run = _saved(str(policy), log, config, modules)
+    give: Callable[[], Any]
     if isinstance(policy, Policy):
-        name = type(policy.learner).__name__
-        return _accepts(lambda: policy.propensity(log.raw).mean(0), log, name), name, None
-    if hasattr(policy, "predict_proba"):
-        name = type(policy).__name__
-        return _accepts(lambda: _predicted(policy, log, name), log, name), name, None
-    if callable(policy):
+        name, give = name or type(policy.learner).__name__, lambda: policy.propensity(log.raw).mean(0)
+    elif hasattr(policy, "predict_proba"):
+        name, give = type(policy).__name__, lambda: _predicted(policy, log)
+    elif callable(policy):
         name = getattr(policy, "__name__", type(policy).__name__)
-        return _accepts(lambda: policy(_with_numbers(log.raw)), log, name), name, None
-    name = str(getattr(policy, "name", None) or "array")
-    return _accepts(lambda: policy, log, name), name, None
+        give = partial(policy, _with_numbers(log.raw))
+    else:
+        name, give = str(getattr(policy, "name", None) or "array"), lambda: policy
+    return _accepts(give, log, name), name, run
 
 
 def _saved(
@@ -152,14 +151,12 @@ def _saved(
     try:
         path = run_folder(word, runs)
     except FairAllError as error:
-        if not Path(word).exists() and "no such run" in str(error):
-            close = difflib.get_close_matches(word, list(log.raw), n=1)
-            hint = f"; did you mean the column {close[0]}?" if close else ""
-            raise FairAllError(
-                f"policy {word}: neither a column of the log, nor a folder, nor the id of a run in "
-                f"{runs}{hint}"
-            ) from error
-        raise FairAllError(f"policy {error}") from error
+        if Path(word).exists() or "no such run" not in str(error):
+            raise FairAllError(f"policy {error}") from error
+        close = difflib.get_close_matches(word, list(log.raw), n=1)
+        hint = f"; did you mean the column {close[0]}?" if close else ""
+        what = "neither a column of the log, nor a folder, nor the id of a run"
+        raise FairAllError(f"policy {word}: {what} in {runs}{hint}") from error
     run = path.parent if path.name == "policy" else path
     return *saved_in(path, modules), run if (run / "DONE").exists() else None
 
@@ -178,7 +175,7 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
     Raises:
         FairAllError: with a reason, where that cannot be told.
     """
-    run = read_named(folder)
+    run = load_result(folder)
     if run.config["dataset"].get("_target_") != f"{OwnCsv.__module__}.{OwnCsv.__qualname__}":
         raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
     config = checked_dataset(run.config)
@@ -188,7 +185,7 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()
     except FairAllError as error:
         raise FairAllError(f"its data, {config.path}, cannot be read any more") from error
-    if run.summary.get("data") != {"fingerprint": fingerprint}:
+    if run.fingerprint != fingerprint:
         raise FairAllError(f"its data, {config.path}, are no longer those that it was learnt from")
     learnt = np.ones(len(source.raw), dtype=bool)
     learnt[source.splits.test] = False
@@ -251,7 +248,7 @@ def _of_column(column: pd.Series, log: DecisionLog) -> np.ndarray:
     return _accepts(lambda: numbers, log, str(column.name))
 
 
-def _predicted(policy: Any, log: DecisionLog, name: str) -> np.ndarray:
+def _predicted(policy: Any, log: DecisionLog) -> np.ndarray:
     needed = list(getattr(policy, "feature_names_in_", log.raw.columns))
     lacking = [column for column in needed if column not in log.raw]
     if lacking:
@@ -262,10 +259,10 @@ def _predicted(policy: Any, log: DecisionLog, name: str) -> np.ndarray:
 def _with_numbers(raw: pd.DataFrame) -> pd.DataFrame:
     """The columns, those of text as numbers where all their values are; missing ones are NaN."""
     columns = {}
-    for name in raw:
-        column, numbers = raw[name], None
+    for name, column in raw.items():
+        columns[name] = column
         if column.dtype == object:
             numbers = numbers_of(column) + 0.0  # turns −0 into 0
-        all_numbers = numbers is not None and not (np.isnan(numbers) & column.notna().to_numpy()).any()
-        columns[name] = numbers if all_numbers else column
+            if not (np.isnan(numbers) & column.notna().to_numpy()).any():
+                columns[name] = numbers
     return pd.DataFrame(columns, index=raw.index)

@@ -6,11 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from fairall.evaluate.bounds import Limits
+from fairall.evaluate.comparison import BETTER, FAIRER
 from fairall.evaluate.estimators import LABELS
+from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES, VIEWS
 from fairall.evaluate.figures import CURVES, NAMES, VIEWS_TOLD
-from fairall.evaluate.shown import Plain, Shown, ends, number, share
-from fairall.results.table import Cell, Row, Table, hundredfold, without_empty
+from fairall.evaluate.gaps import Interval
+from fairall.evaluate.plain import plain
+from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, VALUE, Shown, share
+from fairall.results.format import interval, number
+from fairall.results.table import Row, Table, frame_of, records_of, without_empty
 from fairall.storage.identity import flattened
 
 INTERVALS = "with 95 % intervals"
@@ -18,175 +26,188 @@ NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the 
 SIZES = ("people", "accepted", "labelled")
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 WORST = 3  # features named in the table of balance
+OF_LIMITS = {"low": "bound_low", "high": "bound_high", "interval_low": "low", "interval_high": "high"}
 
 
 @dataclass
 class Lines:
     """Rows and records of a table, and the reasons why estimates lack an interval, as notes."""
 
-    names: list[tuple[str, str]] = field(default_factory=list)  # of a row's group, and its own
-    texts: list[list[str]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
 
-    def add(self, group: str, name: str, texts: list[str]) -> None:
-        """Add a row."""
-        self.names.append((group, name))
-        self.texts.append(texts)
-
-    def ends(self, own: Plain) -> str:
+    def ends(self, own: Interval | Limits) -> str:
         """The interval ×100, or the mark of the note that says why there is none."""
-        if own["low"] is not None:
-            return ends(own)
-        lacking = "estimate" if own.get("estimate") is None else "interval"
-        reason = f"no {lacking}: {own.get('why') or 'nobody whom the rate is about'}"
+        own = own.interval if isinstance(own, Limits) else own
+        if not np.isnan(own.low):
+            return interval(own.low, own.high)
+        lacking = "estimate" if np.isnan(own.estimate) else "interval"
+        reason = f"no {lacking}: {own.why or 'nobody whom the rate is about'}"
         if reason not in self.reasons:
             self.reasons.append(reason)
         return f"[*{self.reasons.index(reason) + 1}]"
 
-    def both(self, own: Plain) -> str:
+    def both(self, own: Interval) -> str:
         """Estimate and interval ×100."""
-        return f"{number(own)} {self.ends(own)}".strip()
+        return f"{number(own.estimate)} {self.ends(own)}".strip()
 
-    def table(self, key: str, title: str, note: str, columns: Sequence[str]) -> Table:
+    def table(self, key: str, section: str, title: str, note: str, columns: Sequence[str]) -> Table:
         """The table, without columns in which no row has a value."""
         notes = (f" [*{k}] {reason}." for k, reason in enumerate(self.reasons, start=1))
-        columns, texts = without_empty(columns, self.texts)
-        rows = [Row(*who, [Cell(text) for text in own]) for who, own in zip(self.names, texts, strict=True)]
-        note = "".join((note, *notes))
-        return Table(key=key, title=title, note=note, columns=columns, rows=rows, records=self.records)
+        return Table(
+            key=key,
+            section=section,
+            title=title,
+            note="".join((note, *notes)),
+            frame=without_empty(frame_of(columns, self.rows)),
+            records=records_of(self.records),
+        )
 
 
-def value_table(shown: Shown) -> Table:
+def tables(shown: Shown) -> list[Table]:
+    """All tables that have records; the first three are for the terminal."""
+    made = (value, fairness, groups, thresholds, costs, calibration, balance)
+    return [table for table in (one(shown) for one in made) if len(table.records)]
+
+
+def value(shown: Shown) -> Table:
     """Value by estimator, with intervals."""
     lines = Lines()
     for name, group, one in shown.with_difference():
-        known = {LABELS[estimator]: own for estimator, own in one["value"].items()}
-        if "bounds" in one:
-            known |= {"guaranteed interval": one["guarantee"], "no assumption": _limits(one, "utility")}
+        known: dict[str, Interval | Limits] = {LABELS[key]: own for key, own in one.values.items()}
+        if isinstance(one, Evaluation):
+            known |= {"guaranteed interval": one.guarantee, "no assumption": one.bounds["utility"]}
         for label, own in known.items():
-            lines.records.append({"policy": name, "estimator": label} | dict(own))
-            if own["low"] is not None or own.get("estimate") is not None:
-                better = share(own.get("probability_better"))
-                lines.add(group, label, [number(own), lines.ends(own), better])
-    cost = next(iter(shown.plains.values()))["log"]["cost"]
+            lines.records.append({"policy": name, "estimator": label} | _record(own, BETTER))
+            if isinstance(own, Limits):
+                lines.rows.append(Row(group, label, ["", lines.ends(own), ""]))
+            elif not np.isnan([own.low, own.estimate]).all():
+                texts = [number(own.estimate), lines.ends(own), share(own.probability)]
+                lines.rows.append(Row(group, label, texts))
+    cost = shown.log.cost
     gain = "gain or costs loss" if cost is None else f"y − c with the label y and c = {cost:g}"
     note = (
         f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
         f"sample size if the propensities are right; {NO_ASSUMPTION}"
     )
     columns = ["estimate", "interval", "P(B better)"]
-    return lines.table("value", "Utility per person of the log ×100", note, columns)
+    return lines.table("value", VALUE, "Utility per person of the log ×100", note, columns)
 
 
-def fairness_table(shown: Shown) -> Table:
+def fairness(shown: Shown) -> Table:
     """Gaps between groups, naive and corrected, with bounds, and the ratio of acceptance rates."""
     lines = Lines()
     for name, group, one in shown.with_difference():
-        for measure, views in one["fairness"].items():
-            known = dict(views)
-            if measure in one.get("bounds", {}):
-                known["no assumption"] = _limits(one, measure)
-            texts = [lines.both(known[view]) if view in known else "" for view in (*VIEWS, "no assumption")]
-            fairer = share(views["dr"].get("probability_fairer"))
-            lines.add(group, MEASURES[measure].label, [*texts, fairer])
+        bounds = one.bounds if isinstance(one, Evaluation) else {}
+        for measure, views in one.fairness.items():
+            texts = [*(lines.both(views[view]) for view in VIEWS), ""]
+            known: dict[str, Interval | Limits] = dict(views)
+            if measure in bounds:
+                known["no assumption"] = bounds[measure]
+                texts[-1] = lines.ends(bounds[measure])
+            texts.append(share(views["dr"].probability))
+            lines.rows.append(Row(group, MEASURES[measure].label, texts))
             lines.records += [
-                {"policy": name, "measure": measure, "view": view} | own for view, own in known.items()
+                {"policy": name, "measure": measure, "view": view} | _record(own, FAIRER)
+                for view, own in known.items()
             ]
-        if "acceptance_ratio" in one:
-            ratio = one["acceptance_ratio"]
-            lines.add(group, "acceptance ratio", ["", "", lines.both(ratio), "", ""])
-            lines.records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | ratio)
+        if isinstance(one, Evaluation):
+            ratio = one.acceptance_ratio
+            lines.rows.append(Row(group, "acceptance ratio", ["", "", lines.both(ratio), "", ""]))
+            lines.records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | plain(ratio))
     note = (
         f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION} acceptance "
         "ratio: smallest acceptance rate by the largest; below 80 is a sign of adverse impact (four-fifths "
         "rule)."
     )
     columns = [*NAMES.values(), "no assumption", "P(B fairer)"]
-    return lines.table("fairness", "Unfairness ×100", note, columns)
+    return lines.table("fairness", FAIRNESS, "Unfairness ×100", note, columns)
 
 
-def groups_table(shown: Shown) -> Table:
+def groups(shown: Shown) -> Table:
     """People and rates of each group."""
     lines = Lines()
-    for name, policy, one in shown.with_difference():
-        rates = RATES if "log" in one and one["log"]["labelled"] else RATES[:1]
-        for group, own in one.get("groups", {}).items():
-            size = f"{own['overlap']['effective_sample_size']:.0f}"
+    for name, one in shown.evaluations.items():
+        rates = RATES if shown.log.revealed.any() else RATES[:1]
+        for group, own in one.groups.items():
+            sizes = {key: own[key] for key in SIZES}
+            effective = f"{own['overlap']['effective_sample_size']:.0f}"
             texts = [lines.both(own["rates"][measure]["dr"]) for measure in rates]
             texts += [""] * (len(RATES) - len(texts))
-            lines.add(policy, group, [*(str(own[key]) for key in SIZES), size, *texts])
-            who = {"policy": name, "group": group} | {key: own[key] for key in SIZES}
+            policy = name if shown.difference else ""
+            lines.rows.append(Row(policy, group, [*map(str, sizes.values()), effective, *texts]))
             lines.records += [
-                who | {"rate": MEASURES[measure].rate, "view": view} | dict(rate)
+                {"policy": name, "group": group} | sizes
+                | {"rate": MEASURES[measure].rate, "view": view} | plain(rate)
                 for measure, views in own["rates"].items()
                 for view, rate in views.items()
-            ]
+            ]  # fmt: skip
     note = (
         "accepted, labelled: by the past decisions; effective: how many equally weighted labels theirs count "
         f"as. Rates of the policy ×100, doubly robust, {INTERVALS}."
     )
     columns = [*SIZES, "effective", *(MEASURES[measure].rate for measure in RATES)]
-    return lines.table("groups", "Groups", note, columns)
+    return lines.table("groups", FAIRNESS, "Groups", note, columns)
 
 
-def thresholds_table(shown: Shown) -> Table:
+def thresholds(shown: Shown) -> Table:
     """Value and gaps by the threshold of a score."""
     lines = Lines()
-    for name, one in shown.plains.items():
-        for row in one["thresholds"] or ():
-            texts = [hundredfold(row["acceptance"]), *(lines.both(row[key]) for key in CURVES)]
-            lines.add(name, f"{row['threshold']:.3f}", texts)
-            lines.records.append({"policy": name} | flattened(row))
+    for name, one in shown.evaluations.items():
+        for row in one.thresholds or ():
+            texts = [number(row["acceptance"]), *(lines.both(row[key]) for key in CURVES)]
+            lines.rows.append(Row(name, f"{row['threshold']:.3f}", texts))
+            lines.records.append({"policy": name} | flattened(plain(row)))
     note = (
         "Of accepting everybody whose score is at least the threshold; doubly robust, with intervals that "
         "cover a whole column together with 95 %."
     )
-    return lines.table("thresholds", "Thresholds ×100", note, ["acceptance", *CURVES.values()])
+    return lines.table("thresholds", CHOICES, "Thresholds ×100", note, ["acceptance", *CURVES.values()])
 
 
-def costs_table(shown: Shown) -> Table:
+def costs(shown: Shown) -> Table:
     """The value for a range of costs."""
     lines = Lines()
-    for name, one in shown.plains.items():
-        for row in one["costs"] or ():
-            lines.add(name, f"c = {row['cost']:g}", [lines.both(row)])
-            lines.records.append({"policy": name} | row)
-    return lines.table("costs", "Utility ×100 by cost", f"Doubly robust, {INTERVALS}.", ["utility"])
+    for name, one in shown.evaluations.items():
+        for cost, *own in () if one.costs is None else one.costs.itertuples(index=False):
+            lines.rows.append(Row(name, f"c = {cost:g}", [lines.both(Interval(*own))]))
+            lines.records.append({"policy": name, "cost": cost} | plain(Interval(*own)))
+    return lines.table("costs", CHOICES, "Utility ×100 by cost", f"Doubly robust, {INTERVALS}.", ["utility"])
 
 
-def calibration_table(shown: Shown) -> Table:
+def calibration(shown: Shown) -> Table:
     """How far a probability of a positive label is from labels, by group."""
-    lines, found = Lines(), shown.first("calibration") or {"of": "", "groups": {}}
+    lines, found = Lines(), shown.calibration or {"of": "", "groups": {}}
     for group, one in found["groups"].items():
-        lines.add("", group, [lines.both(one["error"])])
-        lines.records += [{"group": group} | own for own in ({"share": 1.0} | one["error"], *one["bins"])]
+        lines.rows.append(Row("", group, [lines.both(one["error"])]))
+        lines.records += [
+            {"group": group} | own for own in ({"share": 1.0} | plain(one["error"]), *plain(one["bins"]))
+        ]
     note = (
         "Mean label less mean probability of a positive label, of all people, doubly robust, "
         f"{INTERVALS}. The CSV file has mean labels by bins of the probability too."
     )
-    return lines.table("calibration", f"Calibration of the {found['of']} ×100", note, ["error"])
+    return lines.table("calibration", CHECKS, f"Calibration of the {found['of']} ×100", note, ["error"])
 
 
-def balance_table(shown: Shown) -> Table:
+def balance(shown: Shown) -> Table:
     """How like all people those with labels are, before and after weighting."""
     lines = Lines()
-    for group, one in (shown.first("balance") or {}).items():
-        features = sorted(one["features"].items(), key=lambda item: -abs(item[1]["after"] or 0.0))
+    for group, one in (shown.first.balance or {}).items():
+        features = sorted(plain(one["features"]).items(), key=lambda item: -abs(item[1]["after"] or 0.0))
         worst = (f"{name} {own['before']:.2f} → {own['after']:.2f}" for name, own in features[:WORST])
         texts = [f"{one['accepted_by_expected']:.2f}", "; ".join(worst).replace("-", "−")]
-        lines.add("", group, texts)
+        lines.rows.append(Row("", group, texts))
         lines.records += [{"group": group, "feature": name} | own for name, own in features]
     note = (
         "accepted by expected: number of accepted people by the sum of propensities. least balanced: mean of "
         "people with labels less that of all people, in standard deviations, before → after weighting; above "
         "0.1 is unbalanced. The CSV file has all features."
     )
-    return lines.table("balance", "Balance", note, ["accepted by expected", "least balanced"])
+    return lines.table("balance", CHECKS, "Balance", note, ["accepted by expected", "least balanced"])
 
 
-def _limits(one: Plain, key: str) -> dict[str, Any]:
-    """Bounds without assumption; `low` and `high` are the ends of their interval."""
-    found = one["bounds"][key]
-    ends = {"low": found["interval_low"], "high": found["interval_high"]}
-    return ends | {"bound_low": found["low"], "bound_high": found["high"]}
+def _record(own: Interval | Limits, names: dict[str, str]) -> dict[str, Any]:
+    """An estimate by column of a CSV file; of limits, `low` and `high` are those of their interval."""
+    return plain(own, OF_LIMITS if isinstance(own, Limits) else names)

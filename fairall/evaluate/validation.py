@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fairall.evaluate.estimators import ESTIMATORS, People
-from fairall.evaluate.fairness import MEASURES, columns
-from fairall.evaluate.gaps import Interval, gap_interval, share, wald
+from fairall.evaluate.fairness import rates
+from fairall.evaluate.gaps import NOTHING, Interval, gap_interval, share, wald
 from fairall.evaluate.influence import Estimate, stack
 from fairall.evaluate.judgement import Judgement
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.plain import as_plain, interval, without
 
 BINS = 10  # of equal width on [0, 1], of probabilities
 UNBALANCED = 0.1  # standardised difference of means from which a feature is unbalanced (Austin 2009)
@@ -21,7 +22,7 @@ COSTS = np.linspace(0.1, 0.9, 9)
 ON_CURVE = ("dpu", "equal_opportunity")
 
 
-def acceptance_ratio(of: Judgement) -> dict[str, Any]:
+def acceptance_ratio(of: Judgement) -> Interval:
     """Smallest acceptance rate by the largest, below 0.8 a sign of adverse impact (four-fifths rule).
 
     The interval is that of the gap of the logarithms of the rates, exponentiated.
@@ -31,14 +32,14 @@ def acceptance_ratio(of: Judgement) -> dict[str, Any]:
     """
     shown = of.models.shown
     if len(shown) < 2:
-        return without(of.gap("dpu", "dr")[1])
-    rates = of.rates("dr")["dpu"][shown]
+        return NOTHING.without_ends(of.doubt("dpu", "dr")[1])
+    rates = of.rates["dr"]["dpu"][shown]
     if (rates.value <= 0).any():
-        return without("a group is never accepted")
+        return NOTHING.without_ends("a group is never accepted")
     logarithms = Estimate(np.log(rates.value), rates.phi / rates.value[:, None])
     found = gap_interval(logarithms, largest=np.inf)
     ratio = float(rates.value.min() / rates.value.max())
-    return interval(Interval(ratio, np.exp(-found.high), np.exp(-found.low)))
+    return Interval(ratio, np.exp(-found.high), np.exp(-found.low))
 
 
 def calibration(of: Judgement) -> dict[str, Any] | None:
@@ -66,14 +67,14 @@ def calibration(of: Judgement) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     for code in models.shown:
         may, why = of.doubt("equal_opportunity", "dr", code)
-        cells = [b for b in range(code * BINS, (code + 1) * BINS) if known[b] >= models.smallest_cell]
+        bins = [
+            (scores.value[b], one.value[b] / size.value[code], *share(labels, b)[:3])
+            for b in range(code * BINS, (code + 1) * BINS)
+            if known[b] >= models.smallest_cell
+        ]
         found[log.groups[code]] = {
-            "error": interval(wald(error, code), why) if may else without(why),
-            "bins": [
-                as_plain(score=scores.value[b], share=one.value[b] / size.value[code])
-                | interval(share(labels, b))
-                for b in cells
-            ],
+            "error": (wald(error, code) if may else NOTHING).without_ends(why),
+            "bins": pd.DataFrame(bins, columns=["score", "share", "estimate", "low", "high"], dtype=float),
         }
     return {"of": "outcome model" if models.score is None else "score", "groups": found}
 
@@ -102,26 +103,23 @@ def balance(of: Judgement) -> dict[str, Any] | None:
     log = of.log
     if not log.revealed.any():
         return None
-    found = {}
+    found, names = {}, np.array(log.input_names)
     for code in of.models.shown:
         rows = log.group == code
         expected = of.models.acceptance[rows]
         known = ~np.isnan(expected)
         before, after = _differences(log, of.people, rows)
         found[log.groups[code]] = {
-            "accepted_by_expected": float(
-                log.accepted[rows][known].sum() / max(expected[known].sum(), 1e-300)
-            ),
+            "accepted_by_expected": log.accepted[rows][known].sum() / max(expected[known].sum(), 1e-300),
             "features": {
-                name: as_plain(before=_largest(log, name, before), after=_largest(log, name, after))
+                name: {
+                    "before": max(before[names == name], key=abs),
+                    "after": max(after[names == name], key=abs),
+                }
                 for name in dict.fromkeys(filter(None, log.input_names))
             },
         }
     return found
-
-
-def _largest(log: DecisionLog, feature: str, differences: np.ndarray) -> float:
-    return float(max(differences[[name == feature for name in log.input_names]], key=abs))
 
 
 def worst_balance(log: DecisionLog, people: People) -> str:
@@ -146,7 +144,7 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     may = (
         of.refused_rates is None
         and models.outcome is not None
-        and all(of.gap(name, "dr")[0] for name in ON_CURVE)
+        and all(of.doubt(name, "dr")[0] for name in ON_CURVE)
     )
     if (of.logged and models.score is None) or len(levels) < BINS or not may:
         return None
@@ -154,28 +152,21 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
     for level in levels:
         people = of.with_target((score >= level).astype(float))
         values.append(ESTIMATORS["dr"](people, of.sample))
-        sums = columns("dr", people)
-        means = type(sums)(*(of.sample.mean(column, log.group, len(log.groups)) for column in sums))
-        of_rates.append({name: MEASURES[name].formula(means)[models.shown] for name in ON_CURVE})
+        found = rates("dr", people, of.sample, log.group, len(log.groups))
+        of_rates.append({name: found[name][models.shown] for name in ON_CURVE})
     value = stack(values)
     width = value.simultaneous() * value.error
-    found: list[dict[str, Any]] = [
-        {"threshold": float(level), "acceptance": float((score >= level).mean())}
-        | {
-            "value": as_plain(
-                estimate=value.value[k], low=value.value[k] - width[k], high=value.value[k] + width[k]
-            )
-        }
-        for k, level in enumerate(levels)
-    ]
+    bands = {"value": map(Interval, value.value, value.value - width, value.value + width)}
     for name in ON_CURVE:
-        rates = stack([one[name] for one in of_rates])
-        for row, own in zip(found, _gap_band(rates), strict=True):
-            row[name] = interval(own)
-    return found
+        bands[name] = _gap_band(stack([one[name] for one in of_rates]))
+    return [
+        {"threshold": level, "acceptance": float((score >= level).mean())}
+        | dict(zip(bands, row, strict=True))
+        for level, row in zip(levels, zip(*bands.values(), strict=True), strict=True)
+    ]
 
 
-def _gap_band(rates: Estimate) -> list[Interval]:
+def _gap_band(rates: Estimate) -> Iterator[Interval]:
     """Simultaneous intervals of the gaps of rates (T, G) at T thresholds."""
     g, h = np.triu_indices(rates.value.shape[1], 1)
     pairs = rates[:, g] - rates[:, h]
@@ -186,13 +177,14 @@ def _gap_band(rates: Estimate) -> list[Interval]:
     size = np.abs(pairs.value)
     low = np.maximum((size - k * error).max(-1), 0.0)
     high = np.minimum((size + k * error).max(-1), 1.0)
-    return [Interval(*(float(one) for one in row)) for row in zip(size.max(-1), low, high, strict=True)]
+    return map(Interval, size.max(-1), low, high)
 
 
-def costs(of: Judgement) -> list[dict[str, Any]] | None:
+def costs(of: Judgement) -> pd.DataFrame | None:
     """The doubly robust value for other costs c than the log's; None with amounts, or without a value."""
     if of.log.cost is None or of.refused_value is not None or of.models.outcome is None:
         return None
     gained = of.sample.mean(of.people.accepted_pseudo_label)
     accepted = of.sample.mean(of.target)
-    return [{"cost": float(c)} | interval(wald(gained - accepted * c)) for c in COSTS]
+    rows = [(cost, *wald(gained - accepted * cost)[:3]) for cost in COSTS]
+    return pd.DataFrame(rows, columns=["cost", "estimate", "low", "high"])

@@ -23,12 +23,7 @@ REMEMBERED = 1000  # applicants from whom the lower bounds of `bounded` are esti
 
 
 class Exploration:
-    """Raises the propensities of a policy by the rule of `exploration.rule`.
-
-    Args:
-        config: the `exploration` node.
-        seeds: the E seeds.
-    """
+    """Raises the propensities of a policy by the rule of `exploration.rule`."""
 
     def __init__(self, config: ExplorationConfig, seeds: list[int]) -> None:
         self.config = config
@@ -44,18 +39,7 @@ class Exploration:
     def explored(
         self, learner: Learner, x: Tensor, s: Tensor, propensity: Tensor, history: History
     ) -> Tensor:
-        """Acceptance probabilities of applicants.
-
-        Args:
-            learner: whose policy it is.
-            x: features, shape (E, N, D).
-            s: sensitive attribute, shape (E, N).
-            propensity: of the policy, shape (E, N).
-            history: of the time steps before.
-
-        Returns:
-            Shape (E, N), nowhere below `propensity`.
-        """
+        """Acceptance probabilities of applicants, shape (E, N), nowhere below those of the policy."""
         rule, after, rate = self.config.rule, self.config.after, self.config.propensity
         if rule is ExplorationRule.none:
             return propensity

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fairall.report import labels
-from fairall.results.finished import Run
+from fairall.report.labels import dataset_label
 from fairall.results.interpretable import CAUTION
+from fairall.results.result import Result
 from fairall.storage.identity import defines_problem, determining, flattened
 
 RULE = (
@@ -35,11 +35,11 @@ class Group(NamedTuple):
     """Runs under the same conditions."""
 
     title: str  # data set, cost, initial policy, and the other keys in which groups differ
-    runs: dict[str, Run]  # by the caller's names, in the caller's order
+    runs: dict[str, Result]  # by the caller's names, in the caller's order
     conditions: Conditions  # values by dotted key
 
 
-def conditions(run: Run) -> Conditions:
+def conditions(run: Result) -> Conditions:
     """The values that two runs must share to be comparable, by dotted key.
 
     All that defines the problem except `COMPARED`: data set and split (a CSV by its path), cost, initial
@@ -56,9 +56,9 @@ def conditions(run: Run) -> Conditions:
     return {key: value for key, value in kept.items() if value is not None}
 
 
-def grouped(runs: Mapping[str, Run]) -> list[Group]:
+def grouped(runs: Mapping[str, Result]) -> list[Group]:
     """Runs grouped by their conditions, in the order of each group's first run."""
-    groups: list[tuple[Conditions, dict[str, Run]]] = []
+    groups: list[tuple[Conditions, dict[str, Result]]] = []
     for name, run in runs.items():
         own = conditions(run)
         if not any(known == own for known, _ in groups):
@@ -107,7 +107,7 @@ def _explained(key: str, a: Conditions, b: Conditions) -> bool:
 def _title(own: Conditions, further: Sequence[str]) -> str:
     setting = f"c = {own['cost.value']:g}, {own['initial_policy.name']} initial policy"
     others = (f"{key} {_shown(key, own.get(key))}" for key in further)
-    return ", ".join([labels.dataset(own["dataset.name"]), setting, *others])
+    return ", ".join([dataset_label(own["dataset.name"]), setting, *others])
 
 
 def _range(seeds: Sequence[int]) -> str:
@@ -118,4 +118,4 @@ def _range(seeds: Sequence[int]) -> str:
 def _shown(key: str, value: Any) -> str:
     if value is None:
         return "none"
-    return labels.dataset(value) if key == "dataset.name" else str(value)
+    return dataset_label(value) if key == "dataset.name" else str(value)

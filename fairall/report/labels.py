@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from fairall.config.choices import shown
 from fairall.metrics import STANDARD, Quantity, curves, summaries
+from fairall.results.figures import GREY
 
-METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")  # of the paper
-OPTIMAL = ("opt_fair", "opt_unfair")
-DATASETS = {"compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic"}
-FURTHER_DATASETS = {"adult": "Adult", "law": "Law school", "fico": "FICO scores"}
-REAL = ("compas", "credit", "meps")
-BASELINE = "fairlog"  # the method that the paper compares with
+DATASETS = {
+    "compas": "COMPAS", "credit": "German Credit", "meps": "MEPS", "synthetic": "Synthetic",
+    "adult": "Adult", "law": "Law school", "fico": "FICO scores",
+}  # fmt: skip
 
 
 def measures(*names: str) -> tuple[Quantity, ...]:
@@ -19,16 +18,17 @@ def measures(*names: str) -> tuple[Quantity, ...]:
     return tuple(known[name] for name in names)
 
 
-EFFECTIVE = measures("effective_utility", "effective_dpu")
-TEMPORAL = measures("tv_utility", "mean_utility", "tv_dpu", "mean_dpu")
-SYNTHETIC = measures("utility", "ground_truth_utility", "dpu", "cfu")
-
-
-def method(name: str) -> str:
+def method_label(name: str) -> str:
     """Name of a method as in its paper; unchanged for a user's own."""
     return shown(name).get("label", name)
 
 
-def dataset(name: str) -> str:
-    """Name of a data set as usually written."""
-    return (DATASETS | FURTHER_DATASETS).get(name, name)
+def dataset_label(name: str) -> str:
+    """Name of a data set as usually written; unchanged for a user's own."""
+    return DATASETS.get(name, name)
+
+
+def look_of(method: str) -> dict[str, str]:
+    """Colour and mark of a method's point."""
+    known = shown(method)
+    return {"color": known.get("colour", GREY), "marker": known.get("mark", "o")}

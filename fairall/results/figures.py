@@ -23,6 +23,8 @@ from fairall.storage.files import atomic
 # Palette of Okabe and Ito, safe for colour-blind readers.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#7F7F7F"
 PURPLE = "#CC79A7"
+# Tol's muted palette, equally safe, for what has no colour of its own.
+PALETTE = ("#CC6677", "#44AA99", "#999933", "#AA4499", "#DDCC77", "#88CCEE", "#117733", "#882255")
 STYLE = {
     "font.size": 8,
     "axes.titlesize": 8,

@@ -60,7 +60,7 @@ def syntax_hash(source: bytes) -> str:
 
 
 def _add_syntax(node: Any, words: list[str]) -> None:
-    """Appends a syntax tree to `words`: name of the node, names and values of its fields."""
+    """Append a syntax tree to `words`: name of the node, names and values of its fields."""
     if not isinstance(node, ast.AST):
         words.append(repr(node))
         return

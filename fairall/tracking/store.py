@@ -18,10 +18,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairall.config.checks import check, plain_name
+from fairall.config.compose import places
 from fairall.errors import FairAllError
+from fairall.results.runs import Results, load_results
 from fairall.runtime.credentials import complete, hidden, user_and_password
 from fairall.runtime.process import is_gone, this_process
-from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url
+from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url, temporary_folder
 from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.page import NOTE_TAG, experiment_page, experiment_tags, note_of_report
 
@@ -347,6 +349,21 @@ def log_report(
         store.client.set_terminated(run_id, "FINISHED")
 
     reaching(config, keep)
+
+
+def load_logged_results(*overrides: str) -> Results:
+    """The results of all finished runs in an MLflow store.
+
+    Args:
+        overrides: words that say where it is, as on the command line: `outputs_dir=FOLDER` or
+            `tracking.uri=URI`.
+
+    Raises:
+        FairAllError: where MLflow cannot be reached.
+    """
+    with temporary_folder() as folder:
+        fetch_runs(places(overrides), folder)
+        return load_results(folder)
 
 
 def fetch_runs(config: dict[str, Any], folder: Path) -> None:

@@ -58,10 +58,6 @@ class Part:
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
 
-    Args:
-        config: the node.
-        setting: of the run.
-
     Raises:
         FairAllError: where the data do not allow such a world.
     """
@@ -109,11 +105,7 @@ class Part:
         return {}
 
     def notes(self, *, drawn: bool) -> list[str]:
-        """Remarks for the user, one sentence each.
-
-        Args:
-            drawn: whether the method and its exploration leave decisions to chance.
-        """
+        """Remarks for the user, one sentence each; `drawn`: whether decisions are left to chance."""
         return []
 
     def warnings(self, *, drawn: bool) -> list[str]:

@@ -1,7 +1,6 @@
 """Bounds against all labels that are possible, and against worst cases of the odds-ratio model."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,15 +12,14 @@ from scipy.special import expit, logit
 from fairall.evaluate.bounds import (
     Bounds,
     Labels,
+    Limits,
     benchmarks,
     difference_bounds,
     gap_bounds,
     manski,
     odds_ratio,
-    one_sided,
     rate_bounds,
     turning_point,
-    turning_points,
     value_bounds,
 )
 from fairall.evaluate.estimators import dr
@@ -29,6 +27,7 @@ from fairall.evaluate.fairness import MEASURES, rates
 from fairall.evaluate.gaps import gap, gap_interval
 from fairall.evaluate.influence import Estimate, Sample, Z
 from fairall.evaluate.log import DecisionLog
+from tests.evaluate.simulated import applicants, judged, models_of
 from tests.evaluate.test_fairness import COST, people_of, rates_of
 
 
@@ -65,11 +64,11 @@ def test_bounds_without_assumptions_are_the_extremes_over_all_labels(seed: int, 
         differences = gap(values)[~np.isnan(gap(values))]
         ends = gap_bounds(low, high, MEASURES[name].largest)
         if len(differences) == 0:
-            assert ends["low"] is ends["high"] is None
+            assert np.isnan(ends).all()
             continue
-        assert ends["high"] == pytest.approx(differences.max())
+        assert ends.high == pytest.approx(differences.max())
         # Labels are whole: where the bounds of the rates overlap, no assignment need make the gap 0.
-        assert ends["low"] == pytest.approx(differences.min()) or ends["low"] == 0 < differences.min()
+        assert ends.low == pytest.approx(differences.min()) or ends.low == 0 < differences.min()
 
 
 def test_bounds_of_a_difference_of_two_policies() -> None:
@@ -89,17 +88,17 @@ def test_bounds_of_a_difference_of_two_policies() -> None:
 
 
 def test_bounds_of_the_gap_of_three_groups() -> None:
-    def of(*ends: tuple[float, float]) -> dict[str, float | None]:
+    def of(*ends: tuple[float, float]) -> Limits:
         low, high = (Estimate(np.array(end), 0.001 * np.eye(len(ends), 4)) for end in zip(*ends, strict=True))
         return gap_bounds(low, high, 1.0)
 
     overlapping = of((0.1, 0.9), (0.4, 0.5), (0.45, 0.6))
-    assert [overlapping["low"], overlapping["high"]] == pytest.approx([0.0, 0.5])
+    assert overlapping[:2] == pytest.approx((0.0, 0.5))
     apart = of((0.1, 0.2), (0.4, 0.5), (0.45, 0.9))
-    assert [apart["low"], apart["high"]] == pytest.approx([0.25, 0.8])
-    assert 0.245 < apart["interval_low"] < 0.249
-    assert apart["interval_high"] == pytest.approx(0.8 + Z * 0.001 * np.sqrt(2))
-    assert set(of((0.1, 0.2), (np.nan, np.nan)).values()) == {None}
+    assert apart[:2] == pytest.approx((0.25, 0.8))
+    assert 0.245 < apart.interval_low < 0.249
+    assert apart.interval_high == pytest.approx(0.8 + Z * 0.001 * np.sqrt(2))
+    assert np.isnan(of((0.1, 0.2), (np.nan, np.nan))).all()
 
 
 def test_without_a_revealed_positive_the_rate_is_between_the_extreme_probabilities() -> None:
@@ -107,8 +106,7 @@ def test_without_a_revealed_positive_the_rate_is_between_the_extreme_probabiliti
 
     def of(low: list[float], high: list[float], name: str = "equal_opportunity") -> Bounds:
         people = people_of(a, np.full(3, np.nan))
-        ends = [np.array(end) for end in (low, high)]
-        labels = Labels(*(a * end for end in ends), *((1 - a) * end for end in ends))
+        labels = Labels(*(np.stack([a, 1 - a]) * end for end in (low, high)))
         return rate_bounds(name, people, labels, Sample(3), group, 1)
 
     assert [end.value[0] for end in of([0, 0, 0], [1, 1, 0])] == pytest.approx([0.2, 0.7])
@@ -222,7 +220,7 @@ def test_turning_points_by_hand() -> None:
     assert turning_point(lambda gamma: False) == 1.0
 
     def sure(low: float, high: float, error: float) -> bool:
-        return one_sided(Bounds(*(Estimate(np.array(end), np.array([error])) for end in (low, high))))
+        return Bounds(*(Estimate(np.array(end), np.array([error])) for end in (low, high))).exclude_0()
 
     assert sure(0.2, 0.5, 0.1)
     assert not sure(0.19, 0.5, 0.1), "the interval counts, not the bounds alone"
@@ -231,22 +229,20 @@ def test_turning_points_by_hand() -> None:
 
 
 def test_turning_points_are_where_intervals_reach_zero() -> None:
-    log = Log(4000)
-    log.people = replace(log.people, break_even=np.full(4000, 0.5))
-    shown = np.array([0, 1])
-    found = turning_points(
-        log.people, log.sample, log.group, 2, False, shown, ["utility", "utility_gap", "dpu"]
-    )
-    assert found["dpu"] is None, "acceptance needs no label"
+    people = applicants(2000)
+    one = judged(models_of(people, propensity="p", cost=0.6), people["new"])
+    assert one.sensitivity is not None
+    points, log = one.sensitivity["turning_points"], one.log
     for name in ("utility", "utility_gap"):
-        turn = found[name]
-        assert turn is not None
+        turn = points[name]
         assert 1 < turn < 10
         for gamma, certain in ((turn - 0.01, True), (turn + 0.01, False)):
+            labels = odds_ratio(gamma, one.people)
             if name == "utility":
-                assert one_sided(log.utility(gamma)) is certain
+                assert value_bounds(one.people, labels, one.sample).exclude_0() is certain
             else:
-                assert (gap_interval(*log.rates(name, gamma)).low > 0) is certain
+                ends = rate_bounds(name, one.people, labels, one.sample, log.group, 2)
+                assert (gap_interval(*ends).low > 0) is certain
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.8])

@@ -1,6 +1,5 @@
 """Each refusal with a log on either side of it."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from scipy.special import expit
 
 from fairall.evaluate import checks
+from fairall.evaluate.bounds import Bounds
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.influence import Estimate
@@ -99,13 +99,14 @@ def test_propensities_of_the_accepted_only() -> None:
 
 
 def test_an_estimate_outside_of_its_own_bounds() -> None:
+    possible = Bounds(*(Estimate(np.array(end), np.zeros(1)) for end in (0.0, 0.3)))
     for value, told in (
         (0.25, None),
         (0.36, None),
         (0.37, "37.0 per 100 people, is outside"),
         (-0.07, "outside"),
     ):
-        found = checks.outside(Estimate(np.array(value), np.array([0.02])), 0.0, 0.3, "IPS")
+        found = checks.outside(Estimate(np.array(value), np.array([0.02])), possible, "IPS")
         assert (found is None) == (told is None)
         assert told is None or told in str(found)
     # Propensities that are wrong for too few to tell from sums, whom the policy accepts.
@@ -277,23 +278,6 @@ def test_policies_of_the_features_are_not_refused() -> None:
         }  # fmt: skip
         for name, target in targets.items():
             assert judged(models, target).refused_value is None, name
-
-
-def test_the_decisions_themselves_are_the_logged_policy() -> None:
-    """Under any name, and judged as observed."""
-    from fairall.evaluate import evaluate
-
-    people = applicants(800).assign(same=lambda table: table["granted"])
-    log = log_of(people.drop(columns="same"), propensity="p")
-    for policy in (None, "granted", log.accepted.astype(float)):
-        one = evaluate(policy, log, outcome_model="logistic")
-        assert one.logged
-        assert one.refused is None
-        observed = np.mean(log.accepted * (np.nan_to_num(log.label) - COST))
-        assert one.value("ips").value == pytest.approx(observed, abs=1e-12)
-    almost = replace(log, accepted=log.accepted).accepted.astype(float)
-    almost[0] = 1 - almost[0]
-    assert not evaluate(almost, log, outcome_model="logistic").logged
 
 
 def test_a_log_without_labels() -> None:

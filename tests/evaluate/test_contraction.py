@@ -35,18 +35,18 @@ def test_failures_are_those_of_the_policy_where_the_most_lenient_accepts_everybo
     found, a, y = log_of(leniency)
     assert found.most_lenient == MAKERS[len(leniency) - 1]
     order = np.argsort(-a)
-    for _, row in found.curve.iterrows():
+    for _, row in found.policy.iterrows():
         truth = (1 - y)[order[: round(row["acceptance"] * len(a))]].sum() / len(a)
         assert row["failure"] == pytest.approx(truth, abs=0.01)
     # Among the accepted of the strict alone, the policy would look far better than it is.
-    middle = found.curve.iloc[STEPS // 2 - 1]
+    middle = found.policy.iloc[STEPS // 2 - 1]
     assert middle["acceptance"] == pytest.approx(0.5)
     assert middle["failure"] > 0.13
 
 
 def test_people_whom_the_most_lenient_rejects_are_rejected() -> None:
     found, a, y = log_of((0.4, 0.8), at_random=True)
-    for _, row in found.curve.iterrows():
+    for _, row in found.policy.iterrows():
         threshold = np.quantile(a, 1 - min(row["acceptance"] / 0.8, 1))
         assert row["failure"] == pytest.approx(0.8 * np.mean((a > threshold) * (1 - y)), abs=0.01)
 
@@ -71,7 +71,7 @@ def test_equal_probabilities_are_kept_in_equal_parts_whatever_the_order() -> Non
     label = np.r_[np.zeros(40), np.ones(60), np.full(n, np.nan)]
     a = np.r_[np.full(50, 0.9), np.full(50, 0.1), np.full(n, 0.5)]
     found = contraction(a, accepted, label, maker)
-    by_rate = dict(zip(found.curve["acceptance"].round(2), found.curve["failure"], strict=True))
+    by_rate = dict(zip(found.policy["acceptance"].round(2), found.policy["failure"], strict=True))
     assert by_rate[0.25] == pytest.approx(0.25 * 40 / 50)
     assert by_rate[0.5] == by_rate[1.0] == pytest.approx(0.4)
     strict = found.decision_makers.iloc[0]
@@ -81,8 +81,8 @@ def test_equal_probabilities_are_kept_in_equal_parts_whatever_the_order() -> Non
     order = np.random.default_rng(0).permutation(2 * n)
     again = contraction(a[order], accepted[order], label[order], maker[order])
     points = ["acceptance", "failure"]
-    pd.testing.assert_frame_equal(again.curve[points], found.curve[points])
-    pd.testing.assert_frame_equal(again.curve, found.curve, atol=0.05)  # other draws
+    pd.testing.assert_frame_equal(again.policy[points], found.policy[points])
+    pd.testing.assert_frame_equal(again.policy, found.policy, atol=0.05)  # other draws
 
 
 def test_accepted_without_a_label_count_as_those_with_one() -> None:
@@ -93,7 +93,7 @@ def test_accepted_without_a_label_count_as_those_with_one() -> None:
     label = (generator.random(8000) < a).astype(float)
     full = contraction(a, accepted, label, maker)
     missing = contraction(a, accepted, np.where(generator.random(8000) < 0.3, np.nan, label), maker)
-    assert missing.curve["failure"].tolist() == pytest.approx(full.curve["failure"].tolist(), abs=0.02)
+    assert missing.policy["failure"].tolist() == pytest.approx(full.policy["failure"].tolist(), abs=0.02)
 
 
 def test_one_decision_maker_is_refused() -> None:
@@ -153,9 +153,9 @@ def test_intervals_cover_the_rates_of_the_population(
         found = contraction(a, accepted, label, maker, person if rows > 1 else None, seed)
         assert found.most_lenient == "3"
         makers = found.decision_makers.sort_values("decision_maker")
-        truths = policy(found.curve["acceptance"].to_numpy())
+        truths = policy(found.policy["acceptance"].to_numpy())
         covered["curve"].append(
-            found.curve["failure_low"].le(truths) & found.curve["failure_high"].ge(truths)
+            found.policy["failure_low"].le(truths) & found.policy["failure_high"].ge(truths)
         )
         for name, column, truth in (
             ("own", "failure", own),

@@ -84,7 +84,7 @@ def test_rows_do_not_predict_themselves(model: str) -> None:
     assert one.auc < 0.6
     np.testing.assert_array_equal(one.probability, fitted(log, model).probability)
     # The targets of other folds change a prediction, those of its own do not.
-    crossed = nuisance._CrossFit(log, log.accepted.astype(float), 5, 0)
+    crossed = nuisance.CrossFit(log, log.accepted.astype(float), 5, 0)
     fold = crossed.fold
     rows = np.flatnonzero((fold == 2) & (log.group == 0))
     pair = [rows[log.accepted[rows]][0], rows[~log.accepted[rows]][0]]
@@ -104,7 +104,7 @@ def test_persons_stay_within_a_fold(model: str) -> None:
     people = pd.DataFrame(x, columns=["x", "y", "z"]).assign(s=person % 3, d=d, person=person)
     log = DecisionLog.of(people, decision="d", sensitive="s", person="person")
     assert log.person is not None
-    fold = nuisance._CrossFit(log, d.astype(float), 5, 0).fold
+    fold = nuisance.CrossFit(log, d.astype(float), 5, 0).fold
     assert (pd.Series(fold).groupby(person).nunique() == 1).all()
     assert np.bincount(fold).min() > 50
     assert fitted(log, model).auc < 0.62

@@ -19,7 +19,6 @@ from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.policies import LEAST_HELD_OUT, LOGGED, target_policy
 from fairall.experiment import run
 from fairall.policy import Policy
-from fairall.results.terminal import Display
 from tests.evaluate.test_log import applicants, log_of
 
 TARGET = np.linspace(0, 1, 600)
@@ -112,7 +111,7 @@ def test_saved_policies_are_averaged_over_seeds(log: DecisionLog, tmp_path: Path
         (folder.parent / "config.yaml").touch()
         with pytest.raises(FairAllError, match="2a0b: unfinished"):
             target_policy("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)})
-        with mock.patch("fairall.decide.load.read_named", return_value=mock.Mock(path=folder.parent)):
+        with mock.patch("fairall.decide.load.load_result", return_value=mock.Mock(path=folder.parent)):
             assert target_policy("2a0", log, config=HERE | {"outputs_dir": str(tmp_path)}).name == "2a0b"
         load.assert_called_with(folder, modules=())
     with mock.patch("fairall.evaluate.policies.find_policy", return_value=(Saved(), "models:/bank/1")):
@@ -162,10 +161,10 @@ def learnt(folder: Path, people: pd.DataFrame, drop: str = "officer,chance") -> 
     own = [f"dataset.path={path}", f"dataset.drop=[{drop}]", f"outputs_dir={folder}"]
     composed = compose_config(*QUICK, *OF_FILE, *own)
     test = np.zeros(len(people), dtype=bool)
-    with mock.patch("fairall.results.write._draw"):
-        _, found = run(composed, Display())
+    with mock.patch("fairall.results.figures.draw_learning"):
+        found = run(composed)
     test[OwnCsv(checked_dataset(composed)).splits.test] = True
-    return found, test
+    return found.path, test
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +258,7 @@ def test_files_that_have_moved_or_changed(tmp_path: Path) -> None:
 def test_runs_on_other_data_sets_are_not_compared(trained: tuple[Path, np.ndarray]) -> None:
     other = mock.Mock(config={"dataset": {"_target_": "my.data.Loans"}})
     other.name.return_value = "loans"
-    with mock.patch("fairall.evaluate.policies.read_named", return_value=other):
+    with mock.patch("fairall.evaluate.policies.load_result", return_value=other):
         target = target_policy(trained[0], log_of(borrowers()))
     assert target.held_out is None
     assert "(its data set, loans, is no file of dataset=csv)" in target.notes[0]

@@ -1,7 +1,6 @@
 """Texts, tables and figures of evaluations that are refused, have many groups, or lack intervals."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,13 @@ from fairall.evaluate import figures
 from fairall.evaluate.comparison import Comparison
 from fairall.evaluate.evaluation import Evaluation, Models
 from fairall.evaluate.fairness import MEASURES
+from fairall.evaluate.gaps import Interval
 from fairall.evaluate.log import DecisionLog
-from fairall.evaluate.shown import Shown, doubts, told
-from fairall.evaluate.tables import (
-    Lines,
-    balance_table,
-    calibration_table,
-    costs_table,
-    fairness_table,
-    groups_table,
-    thresholds_table,
-    value_table,
-)
+from fairall.evaluate.shown import Shown, doubts, share, told
+from fairall.evaluate.tables import Lines, tables
 from fairall.evaluate.write import show
-from fairall.results.page import BASE
-from fairall.results.table import latex, markdown
+from fairall.results.figures import STYLE
+from fairall.results.table import Table, to_latex, to_markdown
 
 N = 1500
 GROUPS = 10
@@ -53,6 +44,10 @@ def log(propensity: str | None = "p", groups: int = GROUPS, **options: Any) -> D
     )  # fmt: skip
 
 
+def table_of(shown: Shown, key: str) -> Table:
+    return next(table for table in tables(shown) if table.key == key)
+
+
 @pytest.fixture(scope="module")
 def models() -> Models:
     return Models(log(), outcome_model="logistic")
@@ -63,27 +58,31 @@ def compared(models: Models) -> Shown:
     """Of two policies of one name."""
     rising = np.linspace(0.1, 0.9, N)
     both = (Evaluation(models, "column", target) for target in (rising, 1.0 - rising))
-    return Shown.of(Comparison(*both), LOG)
+    return Shown(Comparison(*both), LOG)
 
 
 @pytest.fixture(autouse=True)
 def _style() -> Iterator[None]:
-    with mpl.rc_context(BASE):
+    with mpl.rc_context(STYLE):
         yield
 
 
 def test_policies_of_one_name_are_told_apart(compared: Shown) -> None:
-    assert list(compared.plains) == ["A: column", "B: column"]
-    assert {row.group for row in value_table(compared).rows} == {"A: column", "B: column", "B − A"}
-    last = value_table(compared).rows[-1]
+    assert list(compared.evaluations) == ["A: column", "B: column"]
+    frame = table_of(compared, "value").frame
+    assert list(dict.fromkeys(frame.index.get_level_values(0))) == ["A: column", "B: column", "B − A"]
     better = compared.content["difference"]["value"]["dm"]["probability_better"]
-    assert last.cells[-1].ours == f"{100 * better:.1f} %"
+    assert frame.iloc[-1, -1] == f"{100 * better:.1f} %"
 
 
-def test_a_probability_is_never_shown_as_certain(compared: Shown) -> None:
-    value = {"dr": {"estimate": 0.1, "low": 0.0, "high": 0.2, "probability_better": 0.99999}}
-    shown = replace(compared, difference={**(compared.difference or {}), "value": value})
-    assert value_table(shown).rows[-1].cells[-1].ours == "> 99.9 %"
+def test_a_probability_is_never_shown_as_certain() -> None:
+    assert [share(one) for one in (0.99999, 0.0, 0.5, np.nan, None)] == [
+        "> 99.9 %",
+        "< 0.1 %",
+        "50.0 %",
+        "",
+        "",
+    ]
 
 
 def test_numbers_for_mlflow_are_finite(compared: Shown) -> None:
@@ -94,53 +93,51 @@ def test_numbers_for_mlflow_are_finite(compared: Shown) -> None:
 
 
 def test_every_measure_and_group_has_a_row(compared: Shown) -> None:
-    assert len(fairness_table(compared).rows) == 3 * len(MEASURES) + 2  # two ratios of acceptance
-    assert [row.name for row in groups_table(compared).rows] == 2 * [f"region {i}" for i in range(GROUPS)]
-    tables = (
-        value_table, fairness_table, groups_table, thresholds_table, costs_table, calibration_table,
-        balance_table,
-    )  # fmt: skip
-    for table in (made(compared) for made in tables):
-        assert table.records
-        assert {len(row.cells) for row in table.rows} == {len(table.columns)}
-        assert latex(table).isascii()
+    found = {table.key: table for table in tables(compared)}
+    assert list(found) == ["value", "fairness", "groups", "thresholds", "costs", "calibration", "balance"]
+    assert len(found["fairness"].frame) == 3 * len(MEASURES) + 2  # two ratios of acceptance
+    names = found["groups"].frame.index.get_level_values(1)
+    assert list(names) == 2 * [f"region {i}" for i in range(GROUPS)]
+    for table in found.values():
+        assert len(table.records) > 0
+        assert to_latex(table).isascii()
+    assert "[*1]" not in to_markdown(found["value"])  # a star is escaped
 
 
 def test_figures_show_the_largest_groups(compared: Shown) -> None:
-    drawn = figures.draw_overlap(compared.evaluations), figures.draw_reliability(compared.plains)
-    for figure in drawn:
-        titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    for draw in (figures.draw_overlap, figures.draw_reliability):
+        titles = [axes.get_title() for axes in draw(compared.evaluations).axes if axes.get_title()]
         assert len(titles) == figures.MOST_GROUPS
         assert not {"region 0", "region 1"} & set(titles)
 
 
 def test_an_estimate_without_an_interval_never_looks_as_if_it_had_one() -> None:
     models = Models(log(propensity=None, groups=2))
-    shown = Shown.of(Evaluation(models, "half", np.linspace(0.2, 0.8, N)), LOG)
-    rows = {row.name: [cell.ours for cell in row.cells] for row in value_table(shown).rows}
-    assert rows["doubly robust"][1].startswith("[")
-    assert rows["IPS"][0] != ""
-    assert rows["IPS"][1] == rows["self-normalised IPS"][1] == "[*1]"
-    assert rows["direct method"][1] == "[*2]"
-    note = value_table(shown).note
-    assert note.count("[*1] no interval: the propensities are modelled by") == 1
-    assert "guaranteed interval" not in rows
-    cells = fairness_table(shown).rows[1].cells
-    assert cells[1].ours.endswith(" [*1]")
-    assert cells[2].ours.endswith("]")
-    assert "[*1]" not in cells[2].ours
-    points = {line.get_markerfacecolor() for line in figures.draw_value(shown.plains).axes[0].lines[:8]}
+    shown = Shown(Evaluation(models, "half", np.linspace(0.2, 0.8, N)), LOG)
+    table = table_of(shown, "value")
+    rows = table.frame.loc[""]
+    assert rows.loc["doubly robust", "interval"].startswith("[")
+    assert rows.loc["IPS", "estimate"] != ""
+    assert rows.loc["IPS", "interval"] == rows.loc["self-normalised IPS", "interval"] == "[*1]"
+    assert rows.loc["direct method", "interval"] == "[*2]"
+    assert table.note.count("[*1] no interval: the propensities are modelled by") == 1
+    assert "guaranteed interval" not in rows.index
+    gaps = table_of(shown, "fairness").frame.iloc[1]
+    assert gaps["IPS"].endswith(" [*1]")
+    assert gaps["DR"].endswith("]")
+    assert "[*1]" not in gaps["DR"]
+    points = {line.get_markerfacecolor() for line in figures.draw_value(shown.evaluations).axes[0].lines[:12]}
     assert "none" in points
 
 
 def test_reasons_are_numbered_and_told_once() -> None:
     lines = Lines()
     marks = [
-        lines.both({"estimate": estimate, "low": None, "high": None, "why": why})
-        for estimate, why in ((0.1, "a"), (0.2, "a"), (None, "a"), (None, "b"))
+        lines.both(Interval(estimate, np.nan, np.nan, why))
+        for estimate, why in ((0.1, "a"), (0.2, "a"), (np.nan, "a"), (np.nan, "b"))
     ]
     assert marks == ["10.0 [*1]", "20.0 [*1]", "[*2]", "[*3]"]
-    assert lines.table("key", "", "A note.", []).note == (
+    assert lines.table("key", "", "", "A note.", []).note == (
         "A note. [*1] no interval: a. [*2] no estimate: a. [*3] no estimate: b."
     )
 
@@ -156,7 +153,7 @@ def test_the_first_line_is_the_result_and_the_second_a_disagreement() -> None:
     })  # fmt: skip
     past = DecisionLog.of(people, decision="granted", label="repaid", sensitive="sex", propensity="p")
     half = np.where(abs(x) < 0.5, 0.9, 0.05)
-    shown = Shown.of(Evaluation(Models(past, outcome_model="logistic"), "half", half), LOG)
+    shown = Shown(Evaluation(Models(past, outcome_model="logistic"), "half", half), LOG)
     first, second, *_ = told(shown)
     own = shown.content["value"]["dr"]
     assert first.startswith(f"Utility: {100 * own['estimate']:.1f} per 100 people, 95 % interval [")
@@ -169,28 +166,28 @@ def test_the_first_line_is_the_result_and_the_second_a_disagreement() -> None:
 def test_a_refused_policy_has_bounds_only(models: Models, capsys: pytest.CaptureFixture[str]) -> None:
     target = np.zeros(N)
     target[:5] = 1.0
-    shown = Shown.of(Evaluation(models, "few", target), LOG)
+    shown = Shown(Evaluation(models, "few", target), LOG)
     assert shown.refused is not None
-    assert [row.name for row in value_table(shown).rows] == ["no assumption"]
+    assert list(table_of(shown, "value").frame.loc[""].index) == ["no assumption"]
     assert next(told(shown)) == f"Refused: {shown.refused}"
     show(shown)
     text = capsys.readouterr().out
     assert "Evaluation of few on log.csv" in text
     assert "Sensitivity" not in text
-    assert figures.draw_value(shown.plains).axes
-    assert not costs_table(shown).records
+    assert figures.draw_value(shown.evaluations).axes
+    assert "costs" not in {table.key for table in tables(shown)}
 
 
 def test_amounts_have_no_cost() -> None:
     amounts = log(groups=2, gain="earned", loss="lost")
-    shown = Shown.of(Evaluation(Models(amounts, outcome_model="logistic"), "all", np.full(N, 0.5)), LOG)
+    shown = Shown(Evaluation(Models(amounts, outcome_model="logistic"), "all", np.full(N, 0.5)), LOG)
     assert any("gain and loss of each row" in line for line in told(shown))
-    assert "gains gain or costs loss" in value_table(shown).note
-    assert not costs_table(shown).records
+    assert "gains gain or costs loss" in table_of(shown, "value").note
+    assert "costs" not in {table.key for table in tables(shown)}
 
 
 def test_the_sensitivity_line_compares_with_a_feature(models: Models) -> None:
-    shown = Shown.of(Evaluation(models, "half", np.full(N, 0.5)), LOG)
+    shown = Shown(Evaluation(models, "half", np.full(N, 0.5)), LOG)
     (line,) = (line for line in told(shown) if line.startswith("Sensitivity"))
     point = shown.content["sensitivity"]["turning_points"]["utility"]
     assert "the sign of the utility is certain" in line
@@ -207,7 +204,3 @@ def test_intervals_are_not_wrapped_on_a_narrow_terminal(
     assert max(map(len, lines)) <= 80
     tables = lines[lines.index("Unfairness ×100") :]
     assert not [line for line in tables if line.endswith(",") and "[" in line and "  " in line]
-
-
-def test_many_texts_stay_markdown(compared: Shown) -> None:
-    assert "[*1]" not in markdown(value_table(compared))  # a star is escaped

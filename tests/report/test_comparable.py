@@ -1,12 +1,10 @@
-import functools
-from pathlib import Path
+from dataclasses import replace
 
-import pandas as pd
 import pytest
 
+from fairall import Result
 from fairall.report.comparable import difference, grouped
-from fairall.results.finished import Run
-from tests.report.conftest import configuration
+from tests.made_up import configuration, made_up
 
 OWN = [
     "dataset=csv", "dataset.label=repaid", "dataset.positive=yes", "dataset.sensitive=sex",
@@ -14,14 +12,16 @@ OWN = [
 ]  # fmt: skip
 
 
-@functools.cache
-def run(*words: str, preset: str | None = None) -> Run:
-    """A run that has a configuration and seeds, and nothing else."""
+ANY = made_up()
+
+
+def run(*words: str, preset: str | None = None) -> Result:
+    """A result that has a configuration and seeds, and nothing else of its own."""
     config = dict(configuration("model=fairlog", *words))
     if preset is not None:
         config["preset"] = preset
-    per_seed = [{"seed": config["seed"] + k} for k in range(config["seeds"])]
-    return Run(Path("somewhere"), config, {"per_seed": per_seed, "aggregate": {}}, pd.DataFrame(), 0.0)
+    seeds = range(config["seed"], config["seed"] + config["seeds"])
+    return replace(ANY, config=config, per_seed=ANY.per_seed.reindex(seeds))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,4 @@
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -8,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
-from fairall.report.statistics import holm, paired_p, predictive_intervals, predictive_pooled_std
+from fairall.report import holm, paired_p
 
 
 def test_holm_by_hand() -> None:
@@ -69,60 +68,3 @@ def test_equal_pairs_are_left_out_of_the_paired_test() -> None:
     few = pd.Series([1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 0.0])
     assert paired_p(few, 0.0 * few) == pytest.approx(2 / 2**5)
     assert paired_p(few * 0.0, few * 0.0) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("draw", "of_means", "of_deviations"),
-    [
-        pytest.param(lambda rng, size: rng.normal(3.0, 2.0, size), 0.935, 0.92, id="normal"),
-        pytest.param(lambda rng, size: rng.gamma(2.0, 1.0, size), 0.93, 0.89, id="gamma"),
-    ],
-)
-def test_coverage_of_predictive_intervals(
-    draw: Callable[..., np.ndarray], of_means: float, of_deviations: float
-) -> None:
-    """Shares of new samples of ten whose mean and standard deviation the intervals contain.
-
-    Without the uncertainty of the fifty values, means of a normal distribution would have 0.92.
-    """
-    rng = np.random.default_rng(0)
-    covered = []
-    for _ in range(400):
-        found = predictive_intervals(draw(rng, 50), 10)
-        new = draw(rng, (200, 10))
-        statistics = ((found.mean, new.mean(1)), (found.std, new.std(1, ddof=1)))
-        covered.append([np.mean((low <= new) & (new <= high)) for (low, high), new in statistics])
-    means, deviations = np.mean(covered, axis=0)
-    assert of_means < means < 0.96
-    assert of_deviations < deviations < 0.96
-
-
-def test_coverage_of_predictive_intervals_of_a_pooled_deviation() -> None:
-    rng = np.random.default_rng(2)
-
-    def draw(n: int) -> np.ndarray:
-        # Seeds differ by 1, time steps of a seed by 0.7.
-        return rng.normal(size=(n, 1)) + 0.7 * rng.normal(size=(n, 76))
-
-    covered = []
-    for _ in range(100):
-        low, high = predictive_pooled_std(draw(50), 10)
-        covered += [low <= draw(10).std() <= high for _ in range(30)]
-    assert 0.9 < np.mean(covered) < 0.96
-
-
-def test_a_pooled_deviation_of_one_series_is_its_own() -> None:
-    series = np.tile([1.0, 3.0, 5.0], (4, 1))
-    assert predictive_pooled_std(series, 10) == pytest.approx((series.std(), series.std()))
-
-
-def test_predictive_intervals_are_the_same_twice_and_follow_the_unit() -> None:
-    values = np.random.default_rng(1).normal(0.2, 0.01, 12)
-    once = predictive_intervals(values, 10)
-    assert predictive_intervals(values, 10) == once
-    hundredfold = predictive_intervals(100 * values + 1, 10)
-    assert hundredfold.mean == pytest.approx([100 * end + 1 for end in once.mean])
-    assert hundredfold.std == pytest.approx([100 * end for end in once.std])
-    constant = predictive_intervals(np.full(10, 0.5), 10)
-    assert constant.mean == (0.5, 0.5)
-    assert constant.std == (0.0, 0.0)

@@ -34,12 +34,7 @@ GROUPS = {
     "fairlog": (["sweeps=fairlog"], ["unfairlog", "fairlog"], {**CLASSIFIER, "lambda": "model.lambda_"}),
     "unfairlog": (["sweeps=unfairlog"], ["unfairlog"], CLASSIFIER),
 }
-# Sweeps that select hyperparameters; the others are runs of the paper, of other worlds and of the leaderboard.
-NAMES = sorted(
-    path.stem
-    for path in sweeps_folder().glob("[!_]*.yaml")
-    if not path.stem.startswith(("paper_", "worlds_", "leaderboard_"))
-)
+NAMES = sorted(path.stem for path in sweeps_folder().glob("[!_]*.yaml"))
 
 
 def printed(group: str, dataset: str) -> dict[str, list[Any]]:

@@ -191,16 +191,10 @@ def groups(s: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fairness_gap(fairness: str, accepts: Tensor, label: Tensor, s: Tensor) -> Tensor:
-    """|Δ̂|, the difference between the groups of the true-positive rate or the accuracy.
+    """|Δ̂|, the difference between the groups of the true-positive rate or the accuracy, shape (E,).
 
-    Args:
-        fairness: one of `FAIRNESS`.
-        accepts: π, shape (E, B).
-        label: ỹ or P(ỹ = 1), shape (E, B).
-        s: sensitive attribute, shape (E, B).
-
-    Returns:
-        Shape (E,); 0 where a group is absent or has no label of 1 to compute a rate from.
+    `label` is ỹ or P(ỹ = 1), shape (E, B). It is 0 where a group is absent or has no label of 1 to compute a
+    rate from.
 
     Examples:
         >>> accepts, label = torch.tensor([[0.9, 0.1, 0.5, 0.5]]), torch.tensor([[1.0, 0.0, 1.0, 0.5]])
@@ -227,14 +221,8 @@ def confidence_weights(
     A mean over the rejected is one over the remembered with weights of second moment
     E_g[π_all]/E_g[1 − π]²·E_g[(1 − π)²/π_all]; times the share of rejected, which is how much of the group's
     rate they make up, that is the term of the loss. For the true-positive rate c_g is also divided by the
-    rate of labels 1, the denominator of that rate.
-
-    Args:
-        fairness: one of `FAIRNESS`.
-        accepts: π, shape (E, B).
-        label: ỹ or P(ỹ = 1), shape (E, B).
-        inverse_any: 1/π_all, shape (E, B).
-        s: sensitive attribute, shape (E, B).
+    rate of labels 1, the denominator of that rate. `inverse_any` is 1/π_all; the other arguments are as for
+    `fairness_gap`.
     """
     weights = []
     for group in groups(s):

@@ -1,0 +1,51 @@
+"""Latent spaces of finished runs."""
+
+from __future__ import annotations
+
+import numpy as np
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from fairall.config.compose import compose_config
+from fairall.config.schema import ScalerRows
+from fairall.config.stored import undownloaded
+from fairall.config.target import require_trusted
+from fairall.config.validation import checked_dataset
+from fairall.data.dataset import dataset
+from fairall.errors import FairAllError
+from fairall.measuring.latent_quality import latent
+from fairall.policy import Policy
+from fairall.results.result import Result
+
+Space = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Latent means of shape (N, Z), s in {−1, +1} of shape (N,), and labels in {0, 1} of shape (N,)."""
+
+
+def latent_space(run: Result, seed: int | None = None) -> Space | None:
+    """Latent means of the people of `evaluation.split`, their s and labels, by the policy of a seed.
+
+    Args:
+        run: finished.
+        seed: whose policy; the first of the run by default.
+
+    Returns:
+        None for a method without a latent, a policy that is missing or of another version, missing data, and
+        a seed that has diverged.
+    """
+    folder = run.path / "policy"
+    if not (folder / "weights.safetensors").exists():
+        return None
+    try:
+        policy = Policy.load(folder)
+        require_trusted(run.config["dataset"], "dataset", ())
+        composed = compose_config(f"dataset={run.name('dataset')}")
+        composed.dataset = OmegaConf.merge(composed.dataset, undownloaded(run.config["dataset"]))
+        data = dataset(checked_dataset(composed)).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
+    except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
+        return None
+    people = getattr(data, run.config["evaluation"]["split"])
+    z = latent(policy.learner, people, len(run.seeds))
+    k = 0 if seed is None else run.seeds.index(seed)
+    if z is None or not np.isfinite(z[k]).all():
+        return None
+    return z[k], people.s.numpy(), people.label.numpy()

@@ -1,0 +1,1 @@
+"""The paper's tables and figures, a leaderboard, and the studies of docs/, made from runs of fairall."""

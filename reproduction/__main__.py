@@ -1,0 +1,146 @@
+"""`python -m reproduction`: the paper's tables and figures, the leaderboard, and the studies of docs/."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+from fairall import FairAllError
+
+EPILOGUE = """\
+KEY=VALUE is as for `python -m fairall`: outputs_dir=FOLDER is the folder of runs; a word about an axis of a
+sweep picks from it, as dataset=credit; any other is added to every command, for instance preset=quick.
+
+  python -m reproduction runs tables                        make the runs of tables, figures, all, or a sweep
+  python -m reproduction runs all --dry-run                 the runs it would make, and their time
+  python -m reproduction report --into docs/results.md      the report of the runs in outputs/runs
+  python -m reproduction leaderboard                        all methods on all data sets
+  python -m reproduction worlds                             methods in other worlds
+  python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
+
+--into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a
+figure or `setting`, and copies the figures that the page names."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal asked the process to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _stop(number: int, _: Any) -> NoReturn:
+    raise Interrupted(number)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code; a mistake of the user's is one line."""
+    # Read when numpy and torch are imported; and so that Hydra raises what it would print.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ["HYDRA_FULL_ERROR"] = "1"
+    arguments = _parser().parse_args(words)
+    before = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        return 0 if _run(arguments) else 1
+    except FairAllError as error:
+        print(f"reproduction: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as interruption:
+        print("reproduction: interrupted; the same command goes on from what was saved", file=sys.stderr)
+        return 128 + getattr(interruption, "number", signal.SIGINT)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _run(arguments: argparse.Namespace) -> bool:
+    """Run a command; return whether all of its runs are there. Slow imports are here."""
+    if arguments.command == "evidence":
+        return _evidence(arguments)
+    words = arguments.words
+    overrides = [word for word in words if "=" in word]
+    others = [word for word in words if "=" not in word]
+    if arguments.command == "runs":
+        from reproduction.plan import plan, sweeps_of
+        from reproduction.runs import make
+
+        planned = plan(sweeps_of(others or ["all"]), overrides)
+        return not make(planned, overrides, jobs=arguments.jobs, dry_run=arguments.dry_run)
+    if others:
+        raise FairAllError(f"{others[0]}: not possible; {arguments.command} takes KEY=VALUE only")
+    if arguments.command == "report":
+        from reproduction.report import report
+
+        report(overrides, arguments.output, arguments.into, from_mlflow=arguments.mlflow)
+        return True
+    if arguments.command == "leaderboard":
+        from reproduction.leaderboard import leaderboard as study
+    else:
+        from reproduction.worlds import worlds as study
+    return study(overrides, arguments.output, arguments.into, arguments.jobs)
+
+
+def _evidence(arguments: argparse.Namespace) -> bool:
+    from reproduction.evidence import Study
+    from reproduction.evidence_page import write_pages
+
+    folder = arguments.output or Path("outputs") / f"evidence_{datetime.now():%Y-%m-%d_%H-%M-%S}"
+    print(f"Evaluations: {folder}", flush=True)
+    study = Study(folder, arguments.logs)
+    study.run(arguments.jobs or 1, arguments.hours)
+    write_pages(study, folder / "page", arguments.into)
+    return True
+
+
+def _whole(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"it must be a whole number of at least 1, not {word}")
+    return int(word)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m reproduction",
+        description="Tables and figures of the paper, the leaderboard, and the studies of the documentation.",
+        epilog=EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
+    helps = {
+        "runs": "make the runs of parts of the paper, or of a sweep",
+        "report": "tables and figures of the paper, of the runs that are there",
+        "leaderboard": "make and show all methods on all data sets",
+        "worlds": "make and show methods in other worlds",
+        "evidence": "evaluations of policies where the truth is known: hours",
+    }
+    for name, text in helps.items():
+        one = commands.add_parser(name, help=text)
+        if name != "evidence":
+            words = "PART | KEY=VALUE" if name == "runs" else "KEY=VALUE"
+            one.add_argument("words", metavar=words, nargs="*")
+        if name != "report":
+            one.add_argument("--jobs", type=_whole, metavar="N", help="processes at once")
+        if name == "runs":
+            one.add_argument("--dry-run", action="store_true", help="list the runs without making them")
+            continue
+        one.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="default: one in outputs_dir")
+        one.add_argument("--into", type=Path, metavar="PAGE", help="fill the blocks of a page of docs/ too")
+        if name == "report":
+            one.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
+        if name == "evidence":
+            one.add_argument("--logs", type=_whole, default=2000, metavar="N", help="of a basic kind (2000)")
+            hours = "until no log is begun any more; 0 only writes the page (until all are done)"
+            one.add_argument("--hours", type=float, default=math.inf, metavar="H", help=hours)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,247 @@
+"""Runs of several methods on several tasks, and what follows from them over all tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import trim_mean
+
+from fairall import Result
+from fairall.metrics import Quantity
+from fairall.report import first_reference, measures
+from reproduction.aggregates import (
+    TRIMMED,
+    Estimate,
+    improvements,
+    interquartile_mean,
+    overall_ranks,
+    task_ranks,
+)
+from reproduction.figures import pareto
+from reproduction.plan import PLACES, Planned, interpretable
+from reproduction.runs import read_durations
+
+BASELINE, RIVAL = "fairall_I_II", "adopt"
+SHOWN = ("accept_all", "oracle", "oracle_fair")  # references beside the methods
+ORACLE = "oracle"
+UTILITY, DPU, OPPORTUNITY, TEST_UTILITY = measures(
+    "effective_utility", "effective_dpu_pooled", "mean_equal_opportunity", "mean_utility"
+)
+RANKED = (UTILITY, DPU)
+NOT_MADE, NO_VALUE = "not made", "no seed has a value"
+
+TaskKey = tuple[str, str]
+"""Data set and initial policy."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set with an initial policy, and the runs of all methods there.
+
+    Attributes:
+        dataset: its name.
+        initial_policy: its name.
+        planned: by method, finished or not.
+        reasons: by method, why there is no run; empty where none failed.
+        cpu: seconds by method, of those that `reproduce` measured.
+    """
+
+    dataset: str
+    initial_policy: str
+    planned: Mapping[str, Planned]
+    reasons: Mapping[str, str]
+    cpu: Mapping[str, float]
+
+    @property
+    def key(self) -> TaskKey:
+        """Data set and initial policy."""
+        return self.dataset, self.initial_policy
+
+    @cached_property
+    def runs(self) -> dict[str, Result]:
+        """Finished runs by method."""
+        return {name: one.run for name, one in self.planned.items() if one.run is not None}
+
+    def values(self, measure: Quantity) -> dict[str, pd.Series]:
+        """A measure by seed of each method that has values, plain units."""
+        found = {name: run.values(measure.name) for name, run in self.runs.items()}
+        return {name: values for name, values in found.items() if len(values)}
+
+    def reference(self, policy: str, measure: Quantity) -> float | None:
+        """Mean over seeds of a measure of a reference, plain units; None where no run has it."""
+        found = first_reference(self.runs.values(), policy, measure.name)
+        return None if found is None else float(found.mean)
+
+    def shares(self, measure: Quantity = UTILITY) -> dict[str, pd.Series]:
+        """Share of the oracle's utility by method and seed; none where the oracle earns nothing.
+
+        Args:
+            measure: `UTILITY` or `TEST_UTILITY`.
+        """
+        oracle = self.reference(ORACLE, measure)
+        return {name: u / oracle for name, u in self.values(measure).items()} if oracle and oracle > 0 else {}
+
+    def reason(self, method: str) -> str:
+        """Why a method has no values here; empty where it has."""
+        if method not in self.runs:
+            return self.reasons.get(method, NOT_MADE)
+        return "" if method in self.values(UTILITY) else NO_VALUE
+
+    @cached_property
+    def ranks(self) -> dict[str, dict[str, int]]:
+        """`task_ranks` by measure and method; of no method if not `compared`."""
+        return {
+            one.name: task_ranks(self.values(one), higher_is_better=bool(one.higher_is_better))
+            if self.compared
+            else {}
+            for one in RANKED
+        }
+
+    @property
+    def compared(self) -> bool:
+        """Whether the methods are compared: not where their numbers may not be interpreted."""
+        return all(interpretable(one.config) for one in self.planned.values())
+
+    def front(self) -> set[str]:
+        """Methods that no other beats in mean effective utility and in mean DPU; none if not `compared`."""
+        if not self.compared:
+            return set()
+        utility, dpu = (self.values(one) for one in RANKED)
+        points = {name: (dpu[name].mean(), utility[name].mean()) for name in utility if name in dpu}
+        undominated = pareto(list(points.values()))
+        return {name for name, point in points.items() if point in undominated}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A method on all tasks."""
+
+    method: str
+    tasks: int  # with values
+    front: int  # tasks on whose front it is
+    share: Estimate | None  # of the oracle's effective utility; None where no task has one
+    test_share: Estimate | None  # of the oracle's utility on test people
+    dpu: Estimate | None
+    opportunity: Estimate | None
+    ranks: Mapping[str, int]  # by name of the measure
+    cpu: float | None  # mean seconds of a run
+
+
+@dataclass(frozen=True)
+class Board:
+    """All tasks, and what follows from them.
+
+    Attributes:
+        tasks: in the order of the sweeps.
+        methods: in the order of the sweeps.
+        better: `improvements` by name of the measure: of earning more, and of being fairer.
+    """
+
+    tasks: Sequence[Task]
+    methods: Sequence[str]
+    better: Mapping[str, Mapping[tuple[str, str], Estimate]]
+
+    @property
+    def planned(self) -> list[Planned]:
+        """All runs."""
+        return [one for task in self.tasks for one in task.planned.values()]
+
+    @cached_property
+    def standings(self) -> list[Standing]:
+        """Methods with values, by rank, then by share of the oracle's utility."""
+        ranks = {}
+        for one in RANKED:
+            present = [name for name in self.methods if any(name in task.values(one) for task in self.tasks)]
+            ranks[one.name] = overall_ranks(present, self.better[one.name])
+        found = []
+        for name in ranks[UTILITY.name]:
+            measured = [task for task in self.tasks if name in task.values(UTILITY)]
+            cpu = [task.cpu[name] for task in measured if name in task.cpu]
+            found.append(
+                Standing(
+                    name,
+                    len(measured),
+                    sum(name in task.front() for task in measured),
+                    _aggregate([task.shares() for task in measured], name),
+                    _aggregate([task.shares(TEST_UTILITY) for task in measured], name),
+                    _aggregate([task.values(DPU) for task in measured], name),
+                    _aggregate([task.values(OPPORTUNITY) for task in measured], name),
+                    {key: of[name] for key, of in ranks.items() if name in of},
+                    float(np.mean(cpu)) if cpu else None,
+                )
+            )
+        return sorted(
+            found, key=lambda one: (one.ranks[UTILITY.name], -one.share.value if one.share else 0.0)
+        )
+
+    def reference_share(self, policy: str, measure: Quantity = UTILITY) -> float | None:
+        """Interquartile mean over tasks of a reference's share of the oracle's utility."""
+        pairs = [[task.reference(name, measure) for name in (policy, ORACLE)] for task in self.tasks]
+        return _middle(
+            [utility / oracle for utility, oracle in pairs if utility is not None and oracle and oracle > 0]
+        )
+
+    def reference_mean(self, policy: str, measure: Quantity) -> float | None:
+        """Interquartile mean over tasks of a measure of a reference."""
+        levels = [task.reference(policy, measure) for task in self.tasks]
+        return _middle([level for level in levels if level is not None])
+
+
+def _middle(levels: Sequence[float]) -> float | None:
+    return float(trim_mean(levels, TRIMMED)) if levels else None
+
+
+def _aggregate(by_task: Sequence[Mapping[str, pd.Series]], method: str) -> Estimate | None:
+    values = [of[method].to_numpy() for of in by_task if method in of]
+    return interquartile_mean(values) if values else None
+
+
+def board(
+    planned: Sequence[Planned], reasons: Mapping[str, str], cpu: Mapping[frozenset[str], float]
+) -> Board:
+    """Tasks and comparisons of some runs.
+
+    Args:
+        planned: with their runs.
+        reasons: by key of a run, why it failed.
+        cpu: of `cpu_seconds`.
+    """
+    tasks: dict[TaskKey, dict[str, Planned]] = {}
+    for one in planned:
+        tasks.setdefault((one.dataset, one.name("initial_policy")), {})[one.model] = one
+    found = [
+        Task(
+            *key,
+            own,
+            {name: reasons[one.key] for name, one in own.items() if one.key in reasons},
+            {name: cpu[_words(one.words)] for name, one in own.items() if _words(one.words) in cpu},
+        )
+        for key, own in tasks.items()
+    ]
+    methods = list(dict.fromkeys(one.model for one in planned))
+    better = {}
+    for measure in RANKED:
+        sign = 1 if measure.higher_is_better else -1
+        by_task = {task.key: task.values(measure) for task in found}
+        scores = {
+            name: {key: sign * own[name].to_numpy() for key, own in by_task.items() if name in own}
+            for name in methods
+        }
+        better[measure.name] = improvements(scores)
+    return Board(found, methods, better)
+
+
+def cpu_seconds(path: Path) -> dict[frozenset[str], float]:
+    """The last measured processor time of each command, by its words without those about places."""
+    measured = read_durations(path)
+    lines = zip(measured["words"], measured["cpu_seconds"], strict=True)
+    return {_words(words.split()): seconds for words, seconds in lines}
+
+
+def _words(words: Sequence[str]) -> frozenset[str]:
+    return frozenset(word for word in words if not word.startswith(PLACES))

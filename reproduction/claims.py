@@ -1,0 +1,152 @@
+"""Claims of the paper on its methods, compared with runs by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from fairall.report import LEVEL, dataset_label, holm, measures, paired_p
+from fairall.results import Cell, Row, Table, frame_of, records_of
+from reproduction.plan import DATASETS, METHODS, Planned, missing_runs
+from reproduction.tables import by_dataset
+
+REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
+MEANING = (
+    f"{REPRODUCED}: our means are in the order that the paper claims and differ beyond chance (two-sided "
+    "Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the data sets of a claim, "
+    f"p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not in its order. "
+    "A claim that something is no worse is not reproduced where it is worse beyond chance."
+)
+
+
+class Claim(NamedTuple):
+    """A claim of the paper that a method is better than another, or no worse, by a key of summary.json."""
+
+    text: str
+    model: str
+    other: str
+    measure: str
+    no_worse: bool = False
+
+
+FAIRALL, FAIRALL_II, FAIRLAB, FAIRLOG, UNFAIRLOG = METHODS
+UTILITY, DPU = "effective_utility", "effective_dpu"
+REAL = (
+    Claim("FairAll (I+II) accumulates more utility than FairLog", FAIRALL, FAIRLOG, UTILITY),
+    Claim("FairAll (I+II) accumulates less unfairness than FairLog", FAIRALL, FAIRLOG, DPU),
+    Claim("FairAll (I+II) accumulates no less utility than UnfairLog", FAIRALL, UNFAIRLOG, UTILITY, True),
+    Claim("FairAll (I+II) accumulates less unfairness than UnfairLog", FAIRALL, UNFAIRLOG, DPU),
+    Claim("Phase I helps: more utility than FairAll (II)", FAIRALL, FAIRALL_II, UTILITY),
+    Claim("unlabelled data help: FairAll (II) earns more than FairLab", FAIRALL_II, FAIRLAB, UTILITY),
+    Claim("deployed, FairAll (I+II) earns more than FairLog", FAIRALL, FAIRLOG, "mean_utility"),
+    Claim("deployed, its unfairness is no greater than FairLog's", FAIRALL, FAIRLOG, "mean_dpu", True),
+    Claim("its utility varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_utility"),
+    Claim("its unfairness varies less over time than FairLog's", FAIRALL, FAIRLOG, "tv_dpu"),
+)
+BY_GROUND_TRUTH = "by the ground truth FairAll (I+II) earns no less than UnfairLog"
+SYNTHETIC = (
+    Claim("FairAll (I+II) treats groups more alike than FairLog (DPU)", FAIRALL, FAIRLOG, "mean_dpu"),
+    Claim("FairAll (I+II) is counterfactually fairer than FairLog (CFU)", FAIRALL, FAIRLOG, "mean_cfu"),
+    Claim("Phase I helps: less counterfactual unfairness than FairAll (II)", FAIRALL, FAIRALL_II, "mean_cfu"),
+    Claim(BY_GROUND_TRUTH, FAIRALL, UNFAIRLOG, "mean_ground_truth_utility", True),
+)
+
+
+class Verdict(NamedTuple):
+    """Outcome of a claim on a data set."""
+
+    claim: Claim
+    dataset: str
+    words: str  # `REPRODUCED`, `IN_DIRECTION`, `NOT` or `MISSING`
+    p: float | None  # Holm-corrected; None without a test
+
+
+def judge(claims: Iterable[Claim], planned: Sequence[Planned]) -> list[Verdict]:
+    """Compare every claim with every data set of some runs, all of one initial policy and protocol."""
+    verdicts = []
+    runs = {(one.model, one.dataset): one.run for one in planned}
+    datasets = list(by_dataset(planned))
+    for claim in claims:
+        pairs = [(runs.get((claim.model, name)), runs.get((claim.other, name))) for name in datasets]
+        values = [[run.values(claim.measure) for run in pair if run is not None] for pair in pairs]
+        raw = [paired_p(*both) if len(both) == 2 else None for both in values]
+        for dataset, both, p in zip(datasets, values, holm(raw), strict=True):
+            verdicts.append(Verdict(claim, dataset, _words(claim, both, p), p))
+    return verdicts
+
+
+def _words(claim: Claim, values: Sequence[Any], p: float | None) -> str:
+    if p is None:
+        return MISSING
+    (measure,) = measures(claim.measure)
+    ours, others = (series.mean() for series in values)
+    better = ours > others if measure.higher_is_better else ours < others
+    if claim.no_worse:
+        return NOT if p < LEVEL and not better else REPRODUCED
+    return NOT if not better else REPRODUCED if p < LEVEL else IN_DIRECTION
+
+
+def claims_table(
+    verdicts: Sequence[Verdict], planned: Sequence[Planned], key: str, title: str, setting: str = ""
+) -> Table:
+    """A row per claim and a column per data set, those without any verdict left out."""
+    judged = [verdict for verdict in verdicts if verdict.words != MISSING]
+    datasets = [name for name in DATASETS if any(verdict.dataset == name for verdict in judged)]
+    rows = []
+    for claim in dict.fromkeys(verdict.claim for verdict in judged):
+        words = {verdict.dataset: verdict.words for verdict in judged if verdict.claim == claim}
+        cells = [Cell(words.get(name, MISSING), best=words.get(name) == REPRODUCED) for name in datasets]
+        rows.append(Row(measures(claim.measure)[0].label, claim.text, cells))
+    return Table(
+        key=key,
+        title=title,
+        note=MEANING,
+        section="What reproduced",
+        setting=setting,
+        frame=frame_of([dataset_label(name) for name in datasets], rows),
+        records=records_of(
+            {"claim": claim.text, "measure": claim.measure, "dataset": dataset, "verdict": words, "p": p}
+            for claim, dataset, words, p in judged
+        ),
+        lacking=missing_runs(planned),
+    )
+
+
+def counts_table(tables: Sequence[Table]) -> Table:
+    """How much reproduced: a row per initial policy and protocol, counts over tables beside the print.
+
+    Args:
+        tables: of claims, `tables.methods_table` and `printed.printed_tables`.
+    """
+    rows, records = [], []
+    for setting in dict.fromkeys(table.setting for table in tables if table.setting):
+        of_setting = [table.records for table in tables if table.setting == setting]
+        own = [record for of in of_setting for record in of.to_dict("records")]
+        found: dict[str, tuple[int, int]] = {}
+        verdicts = [record["verdict"] for record in own if "verdict" in record]
+        found["claims reproduced"] = verdicts.count(REPRODUCED), len(verdicts)
+        apart = [abs(one["difference_in_paper_std"]) for one in own if _known(one, "difference_in_paper_std")]
+        for bound, name in ((1.0, "within 1 sd of print"), (2.0, "within 2 sd")):
+            found[name] = sum(one <= bound for one in apart), len(apart)
+        for statistic, name in (("mean", "printed means inside"), ("std", "printed deviations inside")):
+            judged = [one for one in own if one.get("statistic") == statistic and _known(one, "inside")]
+            found[name] = sum(bool(one["inside"]) for one in judged), len(judged)
+        rows.append(Row("", setting, [f"{n} of {total}" if total else "" for n, total in found.values()]))
+        records += [
+            {"setting": setting, "count": name, "n": n, "of": total} for name, (n, total) in found.items()
+        ]
+    columns = list(dict.fromkeys(record["count"] for record in records))
+    return Table(
+        key="counts",
+        title="How much reproduced",
+        note="Claims: see the tables of claims. sd: our mean less the printed one in printed standard "
+        "deviations. Inside: of the 95 % predictive interval of as many seeds as the paper's.",
+        section="What reproduced",
+        frame=frame_of(columns, rows),
+        records=records_of(records),
+    )
+
+
+def _known(record: dict[str, Any], key: str) -> bool:
+    value = record.get(key)
+    return value is not None and value == value

@@ -1,0 +1,278 @@
+"""Evidence on evaluations of policies: their defaults, on logs from populations with known truth."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from fairall import FairAllError
+from fairall.evaluate import compare, evaluate
+from reproduction.evidence_logs import CASES, GAPS, ODDS, Case
+
+LOGS, BATCH = 2_000, 10
+POPULATION = 2_000_000  # people that the truth of a population is computed from, by their probabilities
+COLUMNS = ("log", "quantity", "estimator", "estimate", "low", "high", "truth", "why")
+STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
+Answer = tuple[str, str, Mapping[str, Any]]  # quantity, estimator, and estimate, low, high and why
+
+
+def _read(evaluation: Any, name: str) -> Any:
+    """A part of an evaluation: an attribute, or what a method gives."""
+    found = getattr(evaluation, name)
+    return found() if callable(found) else found
+
+
+def _fields(found: Any) -> Mapping[str, Any]:
+    """An estimate or bounds, a named tuple or a dict, as a dict."""
+    return found._asdict() if hasattr(found, "_asdict") else found
+
+
+def _value(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    for name, found in _read(evaluations[0], "values").items():
+        yield "value", name, _fields(found)
+
+
+def _gaps(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    for k, of in enumerate(_read(one, "fairness") for one in evaluations):
+        for name in GAPS:
+            for view in ("ips", "dr"):
+                yield f"{name}{' of the second policy' * k}", view, _fields(of[name][view])
+
+
+def _differences(_: Sequence[Any], difference: Any) -> Iterator[Answer]:
+    for name in ("ips", "dr"):
+        yield "difference: value", name, _difference(difference, name)
+        for measure in GAPS:
+            yield f"difference: {measure}", name, _difference(difference, name, measure)
+
+
+def _difference(difference: Any, estimator: str, measure: str = "") -> Mapping[str, Any]:
+    """A difference in value, or in a gap where a measure is given."""
+    if hasattr(difference, "values"):
+        return _fields(difference.fairness[measure][estimator] if measure else difference.values[estimator])
+    return difference.gap(measure, estimator) if measure else difference.value(estimator)
+
+
+def _guarantee(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    yield "value", "guarantee", _fields(_read(evaluations[0], "guarantee"))
+
+
+def _ends(bounds: Any) -> dict[str, Any]:
+    of = _fields(bounds)
+    return {"low": of["interval_low"], "high": of["interval_high"]}
+
+
+def _bounds(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    found = _read(evaluations[0], "bounds")
+    for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
+        yield name, "bounds without assumption", _ends(found[key])
+
+
+def _sensitivity(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    found = _read(evaluations[0], "sensitivity")
+    for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
+        rows = pd.DataFrame([] if found is None else found["bounds"].get(key, []))
+        own = rows[np.isclose(rows["gamma"], ODDS)].to_dict("records") if len(rows) else []
+        yield name, f"bounds for Γ = {ODDS:g}", _ends(own[0]) if own else refused("refused")
+
+
+def _groups(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    name = "groups" if hasattr(evaluations[0], "groups") else "group_rates"
+    for group, of in _read(evaluations[0], name).items():
+        yield f"TPR of group {group}", "dr", _fields(of["rates"]["equal_opportunity"]["dr"])
+
+
+def _contraction(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+    found = evaluations[0].contraction
+    curve = found.policy if hasattr(found, "policy") else found.curve
+    words = "policy's failure rate, accepting as"
+    rows = [(f"{words} half of the most lenient one", curve.iloc[len(curve) // 2 - 1], "failure")]
+    for _, row in found.decision_makers.iterrows():
+        name = row["decision_maker"]
+        rows += [(f"failure rate of {name}", row, "failure"), (f"{words} {name}", row, "policy_failure")]
+    for quantity, row, key in rows:
+        ends = {"estimate": row[key], "low": row[f"{key}_low"], "high": row[f"{key}_high"]}
+        yield quantity, "contraction", ends
+
+
+def refused(why: str) -> dict[str, Any]:
+    """Neither an estimate nor an interval, for a reason."""
+    return {"estimate": None, "low": None, "high": None, "why": why}
+
+
+PARTS: dict[str, Callable[[Sequence[Any], Any], Iterator[Answer]]] = {
+    "value": _value, "gaps": _gaps, "differences": _differences, "guarantee": _guarantee, "bounds": _bounds,
+    "sensitivity": _sensitivity, "groups": _groups, "contraction": _contraction,
+}  # fmt: skip
+
+
+@functools.cache
+def truth(place: int, population: int) -> dict[str, float]:
+    """The truth of the case at a place in `CASES`, of many people drawn from its population."""
+    return CASES[place].draw(population, np.random.default_rng(1)).truth()
+
+
+def judged(case: Case, n: int, number: int) -> list[Answer]:
+    """What the evaluation of one log says; nothing but a reason where it raises."""
+    random = np.random.default_rng([number, n, zlib.crc32(f"{case.setting}/{case.name}".encode())])
+    log, cost = case.log(n, random)
+    second = "differences" in case.asked
+    log = log if second else log.drop(columns="second", errors="ignore")
+    options = STANDARD | dict(case.options) | ({"propensity": "propensity"} if case.recorded else {})
+    if "gain" not in options:
+        options["cost"] = cost
+    try:
+        if second:
+            difference = compare(case.policy, "second", log, **options)
+            evaluations = [difference.first, difference.second]
+        else:
+            difference, evaluations = None, [evaluate(case.policy, log, **options)]
+        return [answer for part in case.asked for answer in PARTS[part](evaluations, difference)]
+    except FairAllError as error:
+        return [("value", "dr", refused(f"error: {error}"))]
+
+
+def batch(place: int, n: int, numbers: Sequence[int], population: int) -> str:
+    """Evaluations of some logs as lines of CSV, with `COLUMNS`."""
+    true = truth(place, population)
+    rows = [
+        (number, quantity, estimator, found.get("estimate"), found["low"], found["high"], true[quantity],
+         str(found.get("why") or "")[:80])
+        for number in numbers
+        for quantity, estimator, found in judged(CASES[place], n, number)
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False, header=False, float_format="%.6g")
+
+
+def _one_thread() -> None:
+    """Keep processes that share the cores from having threads for each of them."""
+    threadpool_limits(1)
+
+
+class Study:
+    """A folder with a CSV file of the evaluations of each case and size.
+
+    Args:
+        folder: where they are; what it has is gone on with.
+        logs: of a basic case; others have their share of it.
+        cases: places in `CASES`.
+
+    Raises:
+        FairAllError: where the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, logs: int = LOGS, cases: Sequence[int] = range(len(CASES))) -> None:
+        self.folder, self.logs, self.cases = folder, logs, cases
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FairAllError(f"-o {folder}: {error.strerror}") from error
+
+    def file(self, place: int, n: int) -> Path:
+        """Evaluations of logs of a case."""
+        return self.folder / f"{place:02d}_{n}.csv"
+
+    def found(self, place: int, n: int) -> pd.DataFrame:
+        """The same, with `COLUMNS`."""
+        file = self.file(place, n)
+        return pd.read_csv(file, keep_default_na=True) if file.exists() else pd.DataFrame(columns=COLUMNS)
+
+    def batches(self) -> list[tuple[int, int, list[int]]]:
+        """Numbers of logs that are still to be done, in an order in which all cases progress alike."""
+        found = []
+        for place in self.cases:
+            for n in CASES[place].sizes:
+                most = max(1, round(self.logs * CASES[place].share))
+                done = set(self.found(place, n)["log"])
+                left = [number for number in range(most) if number not in done]
+                chunks = [left[start : start + BATCH] for start in range(0, len(left), BATCH)]
+                found += [(chunk[0] / most, (place, n, chunk)) for chunk in chunks]
+        return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+    def run(self, jobs: int = 1, hours: float = np.inf, population: int = POPULATION) -> None:
+        """Evaluate the logs that are left, until all are done or the time is up.
+
+        Raises:
+            FairAllError: where the folder has evaluations by another revision.
+        """
+        from tqdm import tqdm
+
+        batches, end = self.batches() if hours else [], time.monotonic() + 3600 * hours
+        if batches:
+            self._claim()
+        pool = (
+            ThreadPoolExecutor(1)
+            if jobs == 1
+            else ProcessPoolExecutor(jobs, get_context("spawn"), _one_thread)
+        )
+        with pool, tqdm(total=len(batches), disable=None) as progress:
+            running: dict[Future[str], tuple[int, int]] = {}
+            while running or (batches and time.monotonic() < end):
+                while batches and len(running) < 2 * jobs and time.monotonic() < end:
+                    place, n, numbers = batches.pop(0)
+                    running[pool.submit(batch, place, n, numbers, population)] = place, n
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    self._append(*running.pop(done), done.result())
+                    progress.update()
+
+    def _claim(self) -> None:
+        """Note the revision, which must be the same for all evaluations."""
+        noted, own = self.folder / "revision.txt", revision()
+        if noted.exists() and noted.read_text().strip() != own:
+            kept = noted.read_text().strip()
+            raise FairAllError(f"-o {self.folder}: has evaluations by another revision, {kept}")
+        noted.write_text(f"{own}\n")
+
+    def _append(self, place: int, n: int, lines: str) -> None:
+        file = self.file(place, n)
+        head = "" if file.exists() else ",".join(COLUMNS) + "\n"
+        with file.open("a") as opened:
+            opened.write(head + lines)
+
+
+def revision() -> str:
+    """Commit of the checkout, with a mark where files have changed since."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    return ended.stdout.strip() or "unknown"
+
+
+def summary(found: pd.DataFrame) -> pd.DataFrame:
+    """One row per quantity and estimator.
+
+    Args:
+        found: evaluations of logs of a case, with `COLUMNS`.
+
+    Returns:
+        Columns quantity, estimator, truth, error (mean) and error_se, covered (share of the intervals) and
+        covered_se (above 0 if all cover: Agresti and Coull 1998), answered (share of logs with an interval),
+        refused (share without estimate and interval), logs.
+    """
+    logs = found["log"].nunique()
+    shown = found["low"].notna()
+    inside = (found["low"] <= found["truth"] + 1e-12) & (found["truth"] <= found["high"] + 1e-12)
+    table = found.assign(
+        error=found["estimate"] - found["truth"], shown=shown, told=shown | found["estimate"].notna(),
+        covered=inside.astype(float).where(shown),
+    )  # fmt: skip
+    told = table.groupby(["quantity", "estimator"], sort=False).agg(
+        truth=("truth", "first"), error=("error", "mean"), error_se=("error", "sem"),
+        covered=("covered", "mean"), answered=("shown", "sum"), refused=("told", "sum"),
+    )  # fmt: skip
+    n = told["answered"]
+    share = (told["covered"] * n + 2) / (n + 4)
+    return told.assign(
+        covered_se=np.sqrt(share * (1 - share) / (n + 4)).where(n > 0),
+        answered=n / logs, refused=1 - told["refused"] / logs, logs=logs,
+    ).reset_index()  # fmt: skip

@@ -1,0 +1,459 @@
+"""Logs of past decisions drawn from populations with known truth, for `reproduction.evidence`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logit
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from fairall import load_dataset
+
+Random: TypeAlias = np.random.Generator
+FINITE = 1_000_000  # people of a population made from data; two rows of a log are rarely the same person
+COST = 0.5
+GAPS = ("dpu", "equal_opportunity", "predictive_parity", "false_positive")
+ODDS = 2.0  # by which labels of the rejected differ in the sensitivity analysis, Γ
+OFFICERS = 5
+SOURCE = {True: "recorded", False: "estimated"}  # of propensities
+
+
+@dataclass(frozen=True)
+class People:
+    """N people, what becomes of them, and the policies to judge.
+
+    Attributes:
+        x: features and the group `s`, N rows.
+        chance: P(y = 1) of a person who was accepted, shape (N,).
+        propensity: of the logged decisions, shape (N,).
+        policies: acceptance probabilities of the first policy and perhaps of a second, shape (N,) each.
+        of_rejected: P(y = 1) of a person who was rejected, if another one, shape (N,).
+        cost: c.
+    """
+
+    x: pd.DataFrame
+    chance: np.ndarray
+    propensity: np.ndarray
+    policies: tuple[np.ndarray, ...]
+    of_rejected: np.ndarray | None = None
+    cost: float = COST
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def truth(self) -> dict[str, float]:
+        """The truth of each quantity by name, of the second policy too, and second minus first."""
+        first, *others = map(self._truth_of, self.policies)
+        found = dict(first)
+        for second in others:
+            found |= {f"{name} of the second policy": value for name, value in second.items()}
+            found |= {f"difference: {name}": value - first[name] for name, value in second.items()}
+        return found | (self._failures() if "officer" in self.x else {})
+
+    def _truth_of(self, a: np.ndarray) -> dict[str, float]:
+        p = self.chance
+        if self.of_rejected is not None:
+            p = self.propensity * p + (1 - self.propensity) * self.of_rejected
+        gain, loss = self.x.get("gain", 1 - self.cost), self.x.get("loss", self.cost)
+        sums = pd.DataFrame({"a": a, "y": p, "ay": a * p, "value": a * (p * gain - (1 - p) * loss)})
+        by = sums.groupby(self.x["s"].to_numpy()).mean()
+        rates = {
+            "dpu": by["a"],
+            "equal_opportunity": by["ay"] / by["y"],
+            "predictive_parity": by["ay"] / by["a"],
+            "false_positive": (by["a"] - by["ay"]) / (1 - by["y"]),
+        }
+        found = {"value": sums["value"].mean()} | {name: of.max() - of.min() for name, of in rates.items()}
+        found |= {f"TPR of group {s}": rate for s, rate in rates["equal_opportunity"].items()}
+        return {name: float(value) for name, value in found.items()}
+
+    def _failures(self) -> dict[str, float]:
+        """Failure rates of officers, and of the first policy among the people of the most lenient one."""
+        officer, fails = self.x["officer"].to_numpy(), self.propensity * (1.0 - self.chance)
+        acceptance = pd.Series(self.propensity).groupby(officer).mean()
+        own = np.flatnonzero(officer == acceptance.idxmax())
+        own = own[np.argsort(-self.policies[0][own])]
+        kept, failed = (np.cumsum(column[own]) / len(own) for column in (self.propensity, fails))
+        rates = acceptance.to_dict() | {"half of the most lenient one": acceptance.max() / 2}
+        at_rates = {f"policy's failure rate, accepting as {name}": np.interp(rate, kept, failed)
+                    for name, rate in rates.items()}  # fmt: skip
+        by = pd.Series(fails).groupby(officer).mean()
+        return {f"failure rate of {name}": rate for name, rate in by.items()} | at_rates
+
+
+Draw: TypeAlias = Callable[[int, Random], People]
+# Changes a log of columns x, s, decision, y (the label of everybody), propensity, first and second.
+Change: TypeAlias = Callable[[pd.DataFrame, Random], pd.DataFrame]
+
+
+@functools.cache
+def finite(name: str, simulated: bool) -> People:
+    """A large population of `synthetic` or `credit`, with their labels or ones that a logistic model has.
+
+    The logging policy is logistic in a linear prediction of the label, less for the disadvantaged; the
+    first policy is steeper and has none, the second is less steep. Rows of credit are drawn from its 1,000
+    people, with real features multiplied by random numbers near 1; their labels are always simulated.
+    """
+    dataset, random = load_dataset(name), np.random.default_rng(0)
+    if name == "synthetic":
+        drawn = dataset.individuals("population", FINITE)
+        x = pd.DataFrame({key: drawn.values[key] for key in dataset.config.observed})
+        s, label, features = drawn.s, drawn.label.astype(float), dataset.schema
+    else:
+        table, rows = dataset.table(), random.integers(1000, size=FINITE)
+        x, s, label = (
+            table.x.iloc[rows].reset_index(drop=True),
+            table.s[rows],
+            table.label[rows].astype(float),
+        )
+        features = table.schema
+        for one in features:
+            if one.kind.name == "REAL":
+                x[one.name] *= random.lognormal(sigma=0.03, size=FINITE)
+            elif one.kind.name == "CATEGORICAL":
+                x[one.name] = "level " + x[one.name].astype(int).astype(str)
+    x = x[features.names]
+    inputs = pd.get_dummies(x).to_numpy(dtype=np.float32)
+    inputs = StandardScaler().fit_transform(np.column_stack([inputs, s]))
+    score = (
+        LogisticRegression(C=0.1, max_iter=1000)
+        .fit(inputs[:50_000], label[:50_000])
+        .decision_function(inputs)
+    )
+    score = (score - score.mean()) / score.std()
+    return People(
+        x.assign(s=np.where(s > 0, "advantaged", "disadvantaged")),
+        label if not simulated and name == "synthetic" else expit(logit(label.mean()) + 1.5 * score),
+        expit(0.3 + 0.8 * score - 0.5 * (s < 0)),
+        (expit(2.0 * score), expit(0.5 + 1.0 * score)),
+        cost=0.6 if name == "credit" else COST,
+    )
+
+
+def sampled(n: int, random: Random, name: str, simulated: bool = False) -> People:
+    """People of a finite population; everybody if as many are asked for."""
+    all_people = finite(name, simulated)
+    if n >= FINITE:
+        return all_people
+    rows = random.integers(FINITE, size=n)
+    return replace(
+        all_people,
+        x=all_people.x.iloc[rows].reset_index(drop=True),
+        chance=all_people.chance[rows],
+        propensity=all_people.propensity[rows],
+        policies=tuple(a[rows] for a in all_people.policies),
+    )
+
+
+def _normal(n: int, random: Random, groups: int = 2) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Features x0 to x4, with the group; the features as array (N, 5); and the number of the group (N,)."""
+    x, s = random.standard_normal((n, 5)), random.integers(groups, size=n)
+    return pd.DataFrame(x, columns=[f"x{i}" for i in range(5)]).assign(s=[f"g{k}" for k in s]), x, s
+
+
+def linear(n: int, random: Random, groups: int = 2) -> People:
+    """Decisions and labels by logistic models; the second policy is fair: its feature matters to nothing."""
+    table, x, s = _normal(n, random, groups)
+    chance, propensity = (
+        expit(0.3 + 0.8 * x[:, 0] + 0.5 * x[:, 2] - 0.4 * s / (groups - 1)),
+        expit(0.6 * x[:, 0] - 0.5 * x[:, 1] + 0.4 * s / (groups - 1)),
+    )
+    unfair = expit(x[:, 0] + 0.6 * x[:, 2] + s / (groups - 1) - 0.5)
+    return People(table, chance, propensity, (unfair, expit(1.5 * x[:, 3])))
+
+
+def interaction(n: int, random: Random, kind: str) -> People:
+    """Decisions and labels by a product of two features or by crossing steps, which no linear model sees."""
+    table, x, s = _normal(n, random)
+    if kind == "product":
+        decision = 0.9 * x[:, 0] * x[:, 1] + 0.5 * x[:, 2]
+        label = 0.2 + 1.2 * x[:, 0] * x[:, 1] + 0.6 * x[:, 3] * np.where(s == 1, 1, -1)
+    else:
+        crossed = (x[:, 0] > 0) ^ (x[:, 1] > 0)
+        decision, label = 1.2 * crossed - 0.6 + 0.5 * x[:, 2], 1.6 * crossed - 0.8 + 0.5 * np.abs(x[:, 3])
+    target = expit(2 * x[:, 0] + 1.5 * x[:, 1] * s - 0.5)
+    return People(
+        table, expit(label), np.clip(expit(decision), 0.02, 0.98), (target, expit(x[:, 2] + s - 0.5))
+    )
+
+
+def near_the_threshold(
+    n: int, random: Random, deterministic: bool, rotated: bool, compared: bool = False
+) -> People:
+    """Decisions above a threshold of a score or random; a policy that accepts others near the threshold.
+
+    `compared` puts the policy that logged the decisions first.
+    """
+    people = linear(n, random)
+    score = logit(people.propensity)
+    moved = score + (0.12 * people.x["x2"].to_numpy() if rotated else 0.05)
+    propensity = (score > 0).astype(float) if deterministic else people.propensity
+    policies = (*([propensity] if compared else []), (moved > 0).astype(float))
+    return replace(people, propensity=propensity, policies=policies)
+
+
+def knowing(n: int, random: Random, officer: bool, model: bool) -> People:
+    """A policy that the decision enters, a model's prediction enters, or both."""
+    people = linear(n, random)
+    likes = (people.policies[0] > 0.5) if model else np.ones(n)
+    return replace(people, policies=(likes * (people.propensity if officer else 1.0),))
+
+
+def with_missing(n: int, random: Random) -> People:
+    """A number that is missing more often where it is high; the decisions are by what the log holds."""
+    people = linear(n, random)
+    x0, missing = people.x["x0"], random.random(n) < expit(1.5 * people.x["x0"])
+    seen = x0.mask(missing, -0.5)
+    return replace(
+        people,
+        x=people.x.assign(x0=x0.mask(missing)),
+        propensity=expit(0.8 * seen - 0.5 * people.x["x1"]).to_numpy(),
+        policies=(expit(2.0 * seen + people.x["x2"]).to_numpy(),),
+    )
+
+
+def rare(n: int, random: Random, share: float, cost: float) -> People:
+    """Few people with the rarer label."""
+    people = linear(n, random)
+    score = logit(people.chance)
+    return replace(people, chance=expit(logit(share) + 0.7 * (score - 0.1)), cost=cost)
+
+
+def confounded(n: int, random: Random, odds: float) -> People:
+    """Labels of the rejected have `odds` times the odds of those of accepted people with equal features."""
+    people = linear(n, random)
+    return replace(people, of_rejected=expit(logit(people.chance) + np.log(odds)) if odds else np.zeros(n))
+
+
+def with_officers(n: int, random: Random) -> People:
+    """Officers who differ in leniency only, and get people at random."""
+    people = linear(n, random)
+    officer = random.integers(OFFICERS, size=n)
+    strictness = np.linspace(-1.5, 1.5, OFFICERS)[officer]
+    return replace(
+        people,
+        x=people.x.assign(officer=[f"officer {k}" for k in officer]),
+        propensity=expit(logit(people.propensity) - strictness),
+    )
+
+
+def with_amounts(n: int, random: Random) -> People:
+    """A gain and a loss for each person, which depend on a feature."""
+    people = linear(n, random)
+    amount = np.exp(0.5 * people.x["x0"] + 0.3 * random.standard_normal(n))
+    return replace(people, x=people.x.assign(gain=0.4 * amount, loss=0.6 * amount))
+
+
+def labels_kept(log: pd.DataFrame, random: Random, chance: Any) -> pd.DataFrame:
+    """Labels that stay known by chance, (N,)."""
+    return log.assign(y=log["y"].where(random.random(len(log)) < chance))
+
+
+def by_group(log: pd.DataFrame, random: Random) -> pd.DataFrame:
+    """All labels of one group, 30 % of the other."""
+    return labels_kept(log, random, np.where(log["s"] == "g0", 1.0, 0.3))
+
+
+def by_feature(log: pd.DataFrame, random: Random) -> pd.DataFrame:
+    """More labels where a feature is high."""
+    return labels_kept(log, random, expit(0.5 + 1.5 * log["x0"]))
+
+
+def repeated(log: pd.DataFrame, random: Random, own: bool = False) -> pd.DataFrame:
+    """A fifth of the rows, five times each with own decisions; `own`: and with an own feature."""
+    people = np.repeat(np.arange(len(log) // 5), 5)
+    log = log.iloc[people].reset_index(drop=True).assign(who=people)
+    if own:
+        log["x4"] = random.standard_normal(len(log))
+    return log.assign(decision=random.random(len(log)) < log["propensity"])
+
+
+def with_probability(of: Callable[[pd.DataFrame], Any]) -> Change:
+    """A log with another recorded propensity."""
+    return lambda log, random: log.assign(propensity=of(log))
+
+
+def both_like(log: pd.DataFrame, random: Random) -> pd.DataFrame:
+    """The policy of `knowing` as it looks in a log: accepted by the officer and by the model."""
+    return log.assign(first=np.where(log["decision"], log["first"] / log["propensity"], 0.0))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Logs of one kind.
+
+    Attributes:
+        setting: heading of its table.
+        name: what is special about the log.
+        draw: draws people.
+        sizes: rows of a log.
+        share: of the number of logs of a basic case.
+        recorded: whether the log has propensities.
+        change: of the log.
+        options: of `fairall.evaluate.evaluate`.
+        policy: column, if not that of the first policy.
+        asked: parts of the evaluation, of `evidence.PARTS`.
+        wrong: whether the log cannot tell, or is told wrong, so that a refusal is right.
+    """
+
+    setting: str
+    name: str
+    draw: Draw
+    sizes: Sequence[int] = (500, 2_000)
+    share: float = 0.25
+    recorded: bool = True
+    change: Change | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    policy: str = "first"
+    asked: Sequence[str] = ("value",)
+    wrong: bool = False
+
+    def log(self, n: int, random: Random) -> tuple[pd.DataFrame, float]:
+        """One log of n rows, and c."""
+        people = self.draw(n, random)
+        log = people.x.assign(
+            decision=random.random(n) < people.propensity,
+            y=(random.random(n) < people.chance).astype(float),
+            propensity=people.propensity,
+            **dict(zip(("first", "second"), people.policies, strict=False)),
+        )
+        log = log if self.change is None else self.change(log, random)
+        log = log.assign(decision=log["decision"].astype(int), label=log["y"].where(log["decision"] == 1))
+        return log.drop(columns=["y", *([] if self.recorded else ["propensity"])]), people.cost
+
+
+def _cases() -> list[Case]:
+    every = ("value", "gaps", "differences", "guarantee", "bounds")
+    constant, part = DummyClassifier(), functools.partial
+    found = []
+    for name in ("synthetic", "credit"):
+        draw, simulated = part(sampled, name=name), part(sampled, name=name, simulated=name == "synthetic")
+        for n, share in ((500, 1.0), (2_000, 1.0), (20_000, 0.02)):
+            basic = part(Case, f"Basic: {name}", sizes=(n,), share=share, asked=every)
+            found += [
+                basic(name="recorded propensities", draw=draw),
+                basic(name="estimated propensities", draw=draw, recorded=False),
+            ]
+            wrong = part(basic, recorded=False, share=share / 5)
+            found += [
+                wrong(name="wrong outcome model", draw=draw, options={"outcome_model": constant}),
+                wrong(
+                    name="wrong propensity model",
+                    draw=simulated,
+                    wrong=True,
+                    options={"propensity_model": constant},
+                ),
+            ]
+    for kind, recorded in itertools.product(("product", "steps"), (True, False)):
+        found.append(
+            Case("Interactions", f"{kind}, {SOURCE[recorded]}", part(interaction, kind=kind), share=0.5,
+                 recorded=recorded, asked=every)
+        )  # fmt: skip
+
+    refused = part(Case, "Refusals", sizes=(500, 2_000), share=0.1)
+    random_log, threshold = linear, part(near_the_threshold, rotated=False, deterministic=True)
+    of_accepted = with_probability(lambda log: log["propensity"].where(log["decision"]))
+    scores = with_probability(
+        lambda log: pd.Series(expit(0.6 * log["x0"] - 0.5 * log["x1"])).where(log["decision"])
+    )
+    found += [
+        refused(
+            "✗ probabilities of the accepted only, decided by a threshold",
+            threshold,
+            change=scores,
+            wrong=True,
+        ),
+        refused("✓ propensities of the accepted only", random_log, change=of_accepted),
+        refused(
+            "✗ 1 − π recorded",
+            random_log,
+            change=with_probability(lambda log: 1 - log["propensity"]),
+            wrong=True,
+        ),
+        refused("✗ all propensities 1", random_log, change=with_probability(lambda log: 1.0), wrong=True),
+        refused("✓ π recorded", random_log),
+    ]
+    for words, rotated in (("2 % more accepted", False), ("rotated by 9 %", True)):
+        for deterministic, recorded in itertools.product((True, False), (True, False)):
+            draw = part(near_the_threshold, rotated=rotated, deterministic=deterministic)
+            name = f"{'✗ threshold' if deterministic else '✓ random decisions'}, {words}, {SOURCE[recorded]}"
+            of = part(refused, recorded=recorded, wrong=deterministic)
+            found += [
+                of(name, draw),
+                of(
+                    f"{name}, less the decisions",
+                    part(draw, compared=True),
+                    policy="decision",
+                    asked=("differences",),
+                ),
+            ]
+    for recorded in (True, False):
+        source = SOURCE[recorded]
+        own = part(refused, recorded=recorded)
+        found += [
+            own(
+                f"✓ policy = the decisions, {source}",
+                part(knowing, officer=True, model=False),
+                policy="decision",
+            ),
+            own(f"✓ the model likes, {source}", part(knowing, officer=False, model=True)),
+        ]
+    found += [
+        refused("✗ officer accepts and the model likes, recorded", part(knowing, officer=True, model=True),
+                change=both_like, wrong=True),
+    ]  # fmt: skip
+
+    for recorded, source in SOURCE.items():
+        found += [
+            Case("Missing cells", f"missing numbers, {source}", with_missing, recorded=recorded,
+                 asked=("value", "gaps")),
+            Case("Missing cells", f"labels by group 100 % and 30 %, {source}", linear, recorded=recorded,
+                 change=by_group, asked=("value", "gaps", "guarantee")),
+            Case("Missing cells", f"labels by a feature, {source}", linear, recorded=recorded,
+                 change=by_feature, asked=("value", "gaps", "guarantee")),
+            Case("Repeated people", f"person=, {source}", linear, recorded=recorded, change=repeated,
+                 options={"person": "who"}, asked=("value", "gaps")),
+            Case("Repeated people", f"rows repeat, {source}", linear, recorded=recorded, change=repeated,
+                 options={"drop": ["who"]}, asked=("value", "gaps")),
+            Case("Amounts", source, with_amounts, recorded=recorded, options={"gain": "gain", "loss": "loss"},
+                 asked=("value", "differences", "bounds")),
+        ]  # fmt: skip
+    found.append(
+        Case("Repeated people", "rows differ a little, recorded", linear, change=part(repeated, own=True),
+             options={"drop": ["who"]}, asked=("value", "gaps"), wrong=True)
+    )  # fmt: skip
+    for (groups, name), recorded in itertools.product(((2, "two groups"), (5, "five groups")), (True, False)):
+        found.append(
+            Case("Differences of gaps", f"{name}, {SOURCE[recorded]}", part(linear, groups=groups), share=0.5,
+                 recorded=recorded, asked=("gaps", "differences"))
+        )  # fmt: skip
+    few, rates = part(rare, share=0.02, cost=0.02), ("value", "gaps", "groups")
+    found += [
+        Case("Rare labels", "2 % positives, recorded", few, (2_000, 20_000), asked=rates),
+        Case("Rare labels", "2 % positives, estimated", few, (2_000,), recorded=False, asked=rates),
+        Case("Rare labels", "1 % negatives, recorded", part(rare, share=0.99, cost=0.5), (500,),
+             asked=("value", "gaps", "guarantee", "bounds")),
+    ]  # fmt: skip
+    worst = {"odds halved": 1 / ODDS, "odds doubled": ODDS, "no rejected person would repay": 0.0}
+    for (name, odds), recorded in itertools.product(worst.items(), (True, False)):
+        asked = ("bounds", "sensitivity") if odds else ("bounds",)
+        found.append(
+            Case("Unobserved confounding", f"{name}, {SOURCE[recorded]}", part(confounded, odds=odds),
+                 share=0.2, recorded=recorded, asked=asked)
+        )  # fmt: skip
+    found.append(
+        Case("Contraction", "five officers, recorded", with_officers, (2_000, 20_000), share=0.2,
+             options={"decision_maker": "officer"}, asked=("contraction",))
+    )  # fmt: skip
+    return found
+
+
+CASES = _cases()

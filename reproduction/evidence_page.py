@@ -1,0 +1,311 @@
+"""Tables and figure of docs/evidence.md, of a folder of `evidence.Study`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from fairall import FairAllError
+from fairall.results import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    Item,
+    PageFigure,
+    Row,
+    Table,
+    frame_of,
+    legend_below,
+    number,
+    records_of,
+)
+from reproduction.evidence import Study, summary
+from reproduction.evidence_logs import CASES
+from reproduction.pages import publish
+
+LOWEST, HIGHEST = 0.92, 0.98  # coverage of a 95 % interval that can be trusted
+LEAST = 20  # intervals of which a coverage is computed
+# Shown where all estimators are; elsewhere the doubly robust ones and those of the other kinds.
+BESIDE = ("ips", "snips", "sndr", "dm")
+LABELS = {
+    "sndr": "self-normalised DR", "ips": "IPS", "snips": "self-normalised IPS", "dm": "direct method",
+}  # fmt: skip
+GAP_LABELS = {
+    "dpu": "DPU", "equal_opportunity": "equal-opportunity gap",
+    "predictive_parity": "predictive-parity gap", "false_positive": "false-positive gap",
+}  # fmt: skip
+GUARANTEE, NO_ASSUMPTION = "guarantee", "bounds without assumption"
+KINDS = {  # of quantities, with a colour
+    "value": BLUE, "difference of values": ORANGE, "gap or rate": GREEN, "difference of gaps": PURPLE,
+}  # fmt: skip
+NOTES = {
+    "Basic: synthetic": (
+        "Two features; the propensities are logistic in them, the labels are not (but for the wrong "
+        "propensity model)."
+    ),
+    "Basic: credit": (
+        "The 19 features of German Credit, most of them categorical; labels drawn from a logistic model."
+    ),
+    "Interactions": (
+        "Decisions and labels depend on a product of two features, or on steps that cross, which no logistic "
+        "regression of the features sees."
+    ),
+    "Refusals": (
+        "✗: the log cannot tell, and should be refused. ✓: its neighbour that can. The differences are those "
+        "from the policy that logged the decisions, which accepts others in a few cases near a threshold."
+    ),
+    "Missing cells": (
+        "A number that is missing more often where it is high; labels that are missing among the accepted: "
+        "70 % in one group and none in the other, or more where a feature is low."
+    ),
+    "Repeated people": (
+        "Five rows for each person, with the same label. Where the rows differ in a feature and person= is "
+        "not given, nothing tells that they are of the same person."
+    ),
+    "Amounts": "Gain and loss of each person depend on a feature.",
+    "Differences of gaps": (
+        "The second policy is fair, which is where gaps are not smooth: no normal distribution is right."
+    ),
+    "Rare labels": "2 % of the labels are positive, or 1 % negative; few people of a group have them.",
+    "Unobserved confounding": (
+        "The labels of the rejected have half or twice the odds of those of accepted people with equal "
+        "features, the worst case of the sensitivity analysis for Γ = 2, or are all negative, the worst case "
+        "of the bounds without assumption. An interval covers in 97.5 % of logs there, in more elsewhere."
+    ),
+    "Contraction": "Five officers who get people at random, from lenient to strict.",
+}
+
+
+def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`summary` of all cases and sizes, and coverage by kind of quantity.
+
+    Returns:
+        First the summary, with the columns setting, name, size and wrong of the case. Then a row per log that
+        can tell and kind of quantity: setting, name, size, kind, and covered, the share of its intervals.
+
+    Raises:
+        FairAllError: where nothing has been evaluated yet.
+    """
+    found, by_log = [], []
+    for place, case in enumerate(CASES):
+        for n in case.sizes:
+            rows = study.found(place, n)
+            if rows.empty:
+                continue
+            own = {"setting": case.setting, "name": case.name, "size": n}
+            found.append(summary(rows).assign(**own, wrong=case.wrong))
+            if not case.wrong:
+                shown = rows[rows["low"].notna() & _exact(rows)]
+                covered = (shown["low"] <= shown["truth"] + 1e-12) & (shown["truth"] <= shown["high"] + 1e-12)
+                kinds = shown["quantity"].map(_kind).rename("kind")
+                by_log.append(covered.groupby([shown["log"], kinds]).mean().rename("covered").reset_index())
+                by_log[-1] = by_log[-1].assign(**own)
+    if not found:
+        raise FairAllError(f"{study.folder}: nothing has been evaluated yet")
+    return pd.concat(found, ignore_index=True), pd.concat(by_log, ignore_index=True)
+
+
+def _exact(rows: pd.DataFrame) -> pd.Series:
+    """Which intervals are made to cover in 95 % of logs, and not in more."""
+    return ~(rows["estimator"].str.contains("bounds") | (rows["estimator"] == GUARANTEE))
+
+
+def _kind(quantity: str) -> str:
+    if quantity.startswith("difference"):
+        return "difference of values" if quantity == "difference: value" else "difference of gaps"
+    return "value" if quantity == "value" else "gap or rate"
+
+
+def write_pages(study: Study, folder: Path, into: Path | None = None) -> None:
+    """Write a page of tables and the figure, and the blocks of a page of the documentation."""
+    told, by_log = results(study)
+    sections: dict[str, list[Item]] = {
+        "": [figure(by_log), counts_table(told), low_table(told), coverage_table(by_log)],
+        "All settings": [
+            setting_table(name, told[told["setting"] == name]) for name in told["setting"].unique()
+        ],
+    }
+    title = "FairAll: can the intervals be trusted?"
+    publish("evidence", title, sections, [], folder=folder, into=into, known=lambda: map(_key, NOTES))
+
+
+def _judged(told: pd.DataFrame) -> pd.DataFrame:
+    """Kinds of estimates of which a coverage is computed, and whether it is too low or too high."""
+    exact = told[(told["answered"] * told["logs"] >= LEAST) & _exact(told)]
+    return exact.assign(
+        too_low=exact["covered"] + 2 * exact["covered_se"] < LOWEST,
+        too_high=exact["covered"] - 2 * exact["covered_se"] > HIGHEST,
+    )
+
+
+def counts_table(told: pd.DataFrame) -> Table:
+    """Numbers of logs, of intervals that cover too rarely or too often, and of refusals."""
+    judged, logs = _judged(told), told.drop_duplicates(["setting", "name", "size"])["logs"]
+    kept = told[told["quantity"].isin(["value", "difference: value"]) & (told["estimator"] == "dr")]
+    shares = kept[kept["setting"] == "Refusals"].groupby(["wrong", "size"])["refused"].mean()
+    low, high = f"{100 * LOWEST:.0f} %", f"{100 * HIGHEST:.0f} %"
+    counts = {
+        "logs": f"{logs.sum():,}",
+        "logs of a kind, fewest and most": f"{logs.min():,} to {logs.max():,}",
+        "estimates for a kind of log and a number of rows": f"{len(judged):,}",
+        f"of these, covering in less than {low} of logs by two standard errors": str(judged["too_low"].sum()),
+        f"of these, covering in more than {high}": str(judged["too_high"].sum()),
+    }
+    for (wrong, size), share in shares.items():
+        kind = "✗: cannot tell" if wrong else "✓: can"
+        counts[f"refused of logs that should test refusals ({kind}), {size:,} rows"] = _percent(share)
+    return Table(
+        key="counts",
+        title="Counts",
+        note="Shares of logs that are refused, and numbers of intervals.",
+        frame=frame_of(["number"], [Row("", name, [value]) for name, value in counts.items()]),
+        records=records_of({"count": name, "value": value} for name, value in counts.items()),
+    )
+
+
+def coverage_table(by_log: pd.DataFrame) -> Table:
+    """Coverage by setting and kind of quantity, over all cases, sizes and estimators."""
+    by = by_log.groupby(["setting", "kind"], sort=False)["covered"].agg(["mean", "sem", "count"])
+    rows = []
+    for setting in by_log["setting"].unique():
+        known = by.loc[setting]
+        cells = [
+            f"{100 * known['mean'][kind]:.1f} % ({100 * known['sem'][kind]:.1f})"
+            if kind in known.index
+            else ""
+            for kind in KINDS
+        ]
+        logs = by_log[by_log["setting"] == setting].drop_duplicates(["name", "size", "log"])
+        rows.append(Row(setting, f"{len(logs):,}", cells))
+    return Table(
+        key="coverage",
+        title="Coverage by setting",
+        note="Number of logs that can tell, and the share of their 95 % intervals that cover the truth.",
+        frame=frame_of([*KINDS], rows),
+        records=records_of(by.reset_index().to_dict("records")),
+    )
+
+
+def _percent(share: float) -> str:
+    return "–" if np.isnan(share) else f"{100 * share:.0f} %"
+
+
+def _name(quantity: str, estimator: str) -> str:
+    for name, label in GAP_LABELS.items():
+        quantity = quantity.replace(name, label)
+    kind = {"dr": "", "contraction": ""}.get(estimator, f", {LABELS.get(estimator, estimator)}")
+    return f"{quantity}{kind}"
+
+
+def _key(setting: str) -> str:
+    return setting.lower().replace(":", "").replace(" ", "_")
+
+
+def low_table(told: pd.DataFrame) -> Table:
+    """Kinds of estimates whose intervals cover too rarely."""
+    judged = _judged(told)
+    low = judged[judged["too_low"]].sort_values("covered")
+    rows = [
+        Row(of.setting, of.name, [f"{of.size:,}", _name(of.quantity, of.estimator), _covered(of)])
+        for of in low.itertuples()
+    ]
+    return Table(
+        key="low",
+        title="Where intervals cover too rarely",
+        note=f"All in which the coverage is below {100 * LOWEST:.0f} % by two standard errors.",
+        frame=frame_of(["rows", "estimate", "covers"], rows),
+        records=records_of(low.to_dict("records")),
+    )
+
+
+def setting_table(setting: str, told: pd.DataFrame) -> Table:
+    """A row per case and estimate, a column per size."""
+    gap = ~told["quantity"].isin(["value", "difference: value"])
+    hidden = told["estimator"].isin(BESIDE) if not setting.startswith(("Basic", "Interactions")) else (
+        (told["estimator"] == "ips") & (told["quantity"] != "value")
+    )  # fmt: skip
+    if setting == "Refusals":
+        hidden |= gap
+    if setting != "Differences of gaps":
+        hidden |= told["quantity"].str.endswith("of the second policy")
+    if setting != "Unobserved confounding":
+        hidden |= gap & (told["estimator"] == NO_ASSUMPTION)
+    shown = told[~hidden]
+    sizes = sorted(shown["size"].unique())
+    rows = []
+    for (name, quantity, estimator), of in shown.groupby(["name", "quantity", "estimator"], sort=False):
+        by = {one.size: _told(one) for one in of.itertuples(index=False, name="One")}
+        cells = [number(of["truth"].iloc[0]), *(by.get(size, "") for size in sizes)]
+        rows.append(Row(name, _name(quantity, estimator), cells))
+    return Table(
+        key=_key(setting),
+        title=setting,
+        note=NOTES[setting],
+        frame=frame_of(["truth", *(f"{size:,} rows" for size in sizes)], rows),
+        records=records_of(shown.to_dict("records")),
+    )
+
+
+def _covered(of: Any) -> str:
+    return f"{100 * of.covered:.1f} % ({100 * of.covered_se:.1f})"
+
+
+def _told(of: Any) -> str:
+    """Mean error, coverage, and how many logs have them."""
+    parts = []
+    if not np.isnan(of.error):
+        se = "" if np.isnan(of.error_se) else f" ({100 * of.error_se:.2f})"
+        parts.append(f"{100 * of.error:.2f}{se}".replace("-", "−"))
+    if of.answered > 0:
+        parts.append(_covered(of))
+    if 0 < of.answered < 1 - of.refused - 1e-9:
+        parts.append(f"interval in {_percent(of.answered)}")
+    elif of.answered == 0 and of.refused < 1:
+        parts.append("no interval")
+    if of.refused > 1e-9:
+        parts.append("refused" if of.refused == 1 else f"refused in {_percent(of.refused)}")
+    return "; ".join(parts)
+
+
+def figure(by_log: pd.DataFrame) -> PageFigure:
+    """Coverage by setting and kind of quantity."""
+    return PageFigure(
+        key="evidence",
+        title="Coverage of the 95 % intervals by setting",
+        note="A diamond is the share of the 95 % intervals of a setting that cover the truth, with two "
+        "standard errors; a dot that of one kind of log and number of rows; grey: "
+        f"{100 * LOWEST:.0f} to {100 * HIGHEST:.0f} %.",
+        wide=True,
+        draw=lambda: _draw(by_log),
+    )
+
+
+def _draw(by_log: pd.DataFrame) -> Figure:
+    """Coverage by setting and kind of quantity: of each case and size, and of all with two errors."""
+    settings = list(by_log["setting"].unique())
+    figure = Figure(figsize=(6.8, 0.9 + 0.36 * len(settings)), layout="constrained")
+    axes = figure.subplots()
+    axes.axvspan(100 * LOWEST, 100 * HIGHEST, color=GREY, alpha=0.2, lw=0)
+    axes.axvline(95, color=GREY, lw=0.8)
+    for k, (kind, colour) in enumerate(KINDS.items()):
+        own = by_log[by_log["kind"] == kind]
+        for keys, size, alpha in ((["setting", "name", "size"], 2, 0.4), (["setting"], 4, 1.0)):
+            of = own.groupby(keys)["covered"].agg(["mean", "sem"]).reset_index()
+            at = [settings.index(one) + 0.2 * (k - 1.5) for one in of["setting"]]
+            if len(keys) == 1:
+                ends: dict[str, Any] = {"fmt": "D", "ms": size, "lw": 1, "color": colour, "label": kind}
+                axes.errorbar(100 * of["mean"], at, xerr=200 * of["sem"], **ends)
+            else:
+                axes.plot(100 * of["mean"], at, "o", ms=size, alpha=alpha, color=colour, mew=0)
+    axes.set_yticks(range(len(settings)), settings)
+    axes.set_xlim(right=100.5)
+    axes.invert_yaxis()
+    axes.set_xlabel("share of 95 % intervals that cover the truth, in %")
+    legend_below(figure, dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True)), len(KINDS))
+    return figure

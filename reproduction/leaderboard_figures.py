@@ -1,0 +1,209 @@
+"""Figures of the leaderboard: utility against unfairness, aggregates over tasks, and comparisons of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+
+from fairall.metrics import Quantity, Spread
+from fairall.report import dataset_label, look_of, method_label
+from fairall.results import COLUMN, GREY, LEVELS, REFERENCES, PageFigure, interval, legend_below
+from reproduction.aggregates import Estimate
+from reproduction.board import BASELINE, DPU, SHOWN, TEST_UTILITY, UTILITY, Board, Task
+from reproduction.figures import ORACLES, pareto
+from reproduction.plan import missing_runs
+
+REFERENCE_MARKS = {"accept_all": "+"} | ORACLES
+FRONT = "Pareto front"
+# From orange by white to blue, light enough for black digits.
+TINTS = LinearSegmentedColormap.from_list("tints", ["#F0A860", "#FFFFFF", "#7DB4DC"])
+
+
+def board_figures(own: Board) -> list[PageFigure]:
+    """Figures of a board; those that need more than there is cannot be drawn."""
+    baseline, some = method_label(BASELINE), bool(own.standings)
+    shares = any(one.share for one in own.standings)
+    items: list[tuple[str, str, Callable[[], Figure] | None, str]] = [
+        (
+            "aggregates", "Aggregates over tasks", (lambda: draw_aggregates(own)) if shares else None,
+            "Interquartile means over seeds and tasks, and the probability that a seed of the method is "
+            f"better than one of {baseline} on the same task, averaged over tasks; bars are 95 % bootstrap "
+            "intervals. A star marks methods that lack a task. Thin lines: references.",
+        ),
+        (
+            "plane", "Utility against unfairness", (lambda: draw_planes(own.tasks)) if some else None,
+            "Effective utility and DPU of all time steps together, with 95 % intervals over seeds (Student's "
+            "t). The dashed line joins the methods that no other beats in both (Pareto front). In grey: "
+            "references that earn no less than accepting nobody.",
+        ),
+        (
+            "pairs", "Pairs of methods", (lambda: draw_pairs(own)) if own.better[UTILITY.name] else None,
+            "Probability in per cent that a seed of the method in the row is better than one of the method "
+            "in the column on the same task, averaged over tasks; bold where its 95 % interval excludes one "
+            "half.",
+        ),
+    ]  # fmt: skip
+    return [
+        PageFigure(
+            key=f"leaderboard_{key}", title=title, note=note, section="", wide=True, draw=draw,
+            lacking=missing_runs(own.planned),
+        )
+        for key, title, draw, note in items
+    ]  # fmt: skip
+
+
+def draw_aggregates(own: Board) -> Figure:
+    """Draw an interval per method: shares of the oracle's utility, DPU, probabilities of being better."""
+    standings = own.standings[::-1]
+    names = [one.method for one in standings]
+    figure = Figure(figsize=(2 * COLUMN, 0.17 * len(names) + 0.6), layout="constrained")
+    panels: Sequence[Axes] = figure.subplots(1, 5, sharey=True)
+    better = [{name: own.better[one.name].get((name, BASELINE)) for name in names} for one in (UTILITY, DPU)]
+    baseline = method_label(BASELINE)
+    for axes, of, title in zip(
+        panels,
+        (
+            {one.method: one.share for one in standings},
+            {one.method: one.test_share for one in standings},
+            {one.method: one.dpu for one in standings},
+            *better,
+        ),
+        (
+            "share of the oracle's\nutility ↑ (IQM, %)", "the same of test\nutility ↑ (IQM, %)",
+            "DPU ↓\n(IQM, ×100)",
+            f"P(earns more than\n{baseline}), %", f"P(fairer than\n{baseline}), %",
+        ),
+        strict=True,
+    ):  # fmt: skip
+        for height, name in enumerate(names):
+            if (estimate := of[name]) is not None:
+                _estimate(axes, height, estimate, name)
+        axes.set_title(title)
+        axes.grid(axis="x", lw=0.3, color=GREY, alpha=0.5)
+        axes.set_axisbelow(True)
+        axes.tick_params(axis="y", length=0)
+    complete = len(own.tasks)
+    panels[0].set_yticks(
+        range(len(names)), [method_label(one.method) + "*" * (one.tasks < complete) for one in standings]
+    )
+    panels[0].set_ylim(-0.6, len(names) - 0.4)
+    handles: dict[str, Any] = {}
+    for policy in ("accept_all", "oracle_fair"):
+        levels = [own.reference_share(policy, one) for one in (UTILITY, TEST_UTILITY)]
+        for axes, level in zip(panels, [*levels, own.reference_mean(policy, DPU)], strict=False):
+            if level is not None:
+                look: dict[str, Any] = {"color": GREY, "ls": LEVELS[policy], "lw": 0.8, "zorder": 0}
+                handles[REFERENCES[policy]] = axes.axvline(100 * level, **look)
+    for axes in panels[3:]:
+        handles["as good"] = axes.axvline(50, color=GREY, lw=0.8, zorder=0)
+        axes.set_xlim(-3, 103)
+    legend_below(figure, handles, 3)
+    return figure
+
+
+def _estimate(axes: Axes, height: int, estimate: Estimate, method: str) -> None:
+    """Draw an interval as a bar, and the mark of the method at the aggregate."""
+    value, low, high = (100 * of for of in estimate)
+    axes.barh(height, high - low, 0.5, low, color=look_of(method)["color"], alpha=0.5, lw=0)
+    axes.plot(value, height, clip_on=False, **_mark(method))
+
+
+def _mark(method: str) -> dict[str, Any]:
+    """Look of a method's point."""
+    look = look_of(method)
+    # Marks with thin arms look smaller.
+    size = 7.0 if look["marker"] in "*P" else 5.0
+    return {**look, "ms": size, "mew": 0.3, "mec": "white"}
+
+
+def draw_planes(tasks: Sequence[Task]) -> Figure:
+    """Draw effective utility against DPU: a row per data set, a column per initial policy."""
+    datasets, policies = (list(dict.fromkeys(of)) for of in zip(*(task.key for task in tasks), strict=True))
+    figure = Figure(figsize=(2 * COLUMN, 1.7 * len(datasets) + 0.1), layout="constrained")
+    panels = figure.subplots(len(datasets), len(policies), sharex="row", sharey="row", squeeze=False)
+    by_key = {task.key: task for task in tasks}
+    handles: dict[str, Any] = {}
+    for i, dataset in enumerate(datasets):
+        for j, policy in enumerate(policies):
+            axes, task = panels[i, j], by_key.get((dataset, policy))
+            axes.set_title(f"{dataset_label(dataset)}, {policy} initial policy")
+            if task is not None:
+                handles |= _plane(axes, task)
+        panels[i, 0].set_ylabel("effective utility (×100)")
+        panels[i, 0].set_xlim(left=0)
+    for axes in panels[-1]:
+        axes.set_xlabel("DPU (×100), less is fairer")
+    # In the order of the methods, whichever panel is the first to have one.
+    methods = [name for task in tasks for name in task.planned]
+    order = [*map(method_label, (*methods, *SHOWN)), FRONT]
+    legend_below(figure, {name: handles[name] for name in order if name in handles}, 6)
+    return figure
+
+
+def _plane(axes: Axes, task: Task) -> dict[str, Any]:
+    """Draw a task; return artists by label."""
+    handles: dict[str, Any] = {}
+    utility, dpu = (task.values(one) for one in (UTILITY, DPU))
+    points = []
+    for name in utility:
+        if name not in dpu:
+            continue
+        x, y = _spread(dpu[name], DPU), _spread(utility[name], UTILITY)
+        points.append((100 * x.mean, 100 * y.mean))
+        handles[method_label(name)] = interval(axes, x, y, clip_on=False, **_mark(name))
+    for policy, mark in REFERENCE_MARKS.items():
+        unfairness, earned = (task.reference(policy, one) for one in (DPU, UTILITY))
+        # One that loses would compress the axis of all others.
+        if unfairness is not None and earned is not None and earned >= 0:
+            look: dict[str, Any] = {"color": GREY, "ms": 5, "ls": "none", "zorder": 1, "clip_on": False}
+            (handles[REFERENCES[policy]],) = axes.plot(100 * unfairness, 100 * earned, marker=mark, **look)
+    if points:
+        front = zip(*pareto(points), strict=True)
+        (handles[FRONT],) = axes.plot(*front, color=GREY, ls="--", lw=0.8, zorder=0)
+    return handles
+
+
+def _spread(values: pd.Series, measure: Quantity) -> Spread:
+    """Mean and interval over seeds."""
+    spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds)
+    assert spread is not None  # values are finite, and there are some
+    return spread
+
+
+def draw_pairs(own: Board) -> Figure:
+    """Draw a matrix of probabilities of earning more, and one of being fairer."""
+    names = [one.method for one in own.standings]
+    size = 0.19 * len(names)
+    figure = Figure(figsize=(2 * COLUMN, size + 1.1), layout="constrained")
+    panels: Sequence[Axes] = figure.subplots(1, 2, sharey=True)
+    for axes, measure, title in zip(
+        panels, (UTILITY, DPU), ("row earns more than column", "row is fairer than column"), strict=True
+    ):
+        _matrix(axes, names, own.better[measure.name])
+        axes.set_title(title)
+    panels[0].set_yticks(range(len(names)), map(method_label, names))
+    return figure
+
+
+def _matrix(axes: Axes, names: Sequence[str], better: Mapping[tuple[str, str], Estimate]) -> None:
+    """Draw the probability for each ordered pair of methods."""
+    values = np.full((len(names), len(names)), np.nan)
+    for (row, column), estimate in better.items():
+        values[names.index(row), names.index(column)] = estimate.value
+    axes.imshow(values, cmap=TINTS, vmin=0.0, vmax=1.0, aspect="auto")
+    for (row, column), estimate in better.items():
+        sure = estimate.low > 0.5 or estimate.high < 0.5
+        axes.text(
+            names.index(column), names.index(row), f"{100 * estimate.value:.0f}", ha="center", va="center",
+            fontsize=5.5, color="black", fontweight="bold" if sure else "normal",
+        )  # fmt: skip
+    axes.set_xticks(range(len(names)), map(method_label, names), rotation=90)
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)

@@ -1,0 +1,235 @@
+"""Tables of the leaderboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import shorten
+from typing import Any
+
+import pandas as pd
+
+from fairall.metrics import Quantity
+from fairall.report import LEVEL, UNTESTED, dataset_label, holm, method_label, paired_p
+from fairall.results import REFERENCES, Cell, Row, Table, frame_of, mean_std, number, records_of
+from reproduction.aggregates import Estimate
+from reproduction.board import (
+    BASELINE,
+    DPU,
+    OPPORTUNITY,
+    ORACLE,
+    RANKED,
+    SHOWN,
+    TEST_UTILITY,
+    UTILITY,
+    Board,
+    Task,
+)
+from reproduction.plan import missing_runs
+
+MISSING = "missing"
+SHORT = 50  # characters of a reason beside it
+MEASURES = (UTILITY, TEST_UTILITY, DPU, OPPORTUNITY)  # in the order of the columns
+
+
+def standings_table(own: Board) -> Table:
+    """A row per method on all tasks, and a row per reference."""
+    rows, records = [], []
+    for one in own.standings:
+        pair = (one.method, BASELINE)
+        more, fairer = (own.better[measure.name].get(pair) for measure in RANKED)
+        cells = [
+            _rank(one.ranks.get(UTILITY.name)), _percent(one.share), _percent(more), _percent(one.test_share),
+            _rank(one.ranks.get(DPU.name)), _percent(one.dpu), _percent(fairer), _percent(one.opportunity),
+            str(one.front), f"{one.tasks} of {len(own.tasks)}", number(one.cpu, 1, 0),
+        ]  # fmt: skip
+        rows.append(Row("", method_label(one.method), cells))
+        record: dict[str, Any] = {"method": one.method, "tasks": one.tasks, "front": one.front}
+        record |= {f"rank_{key}": rank for key, rank in one.ranks.items()} | {"cpu_seconds": one.cpu}
+        estimates = {
+            "share": one.share, "test_share": one.test_share,
+            "dpu": one.dpu, "equal_opportunity": one.opportunity,
+            "probability_of_earning_more": more, "probability_of_being_fairer": fairer,
+        }  # fmt: skip
+        for key, estimate in estimates.items():
+            value, low, high = estimate or (None, None, None)
+            record |= {key: value, f"{key}_low": low, f"{key}_high": high}
+        records.append(record)
+    for policy in SHOWN if rows else ():
+        levels = {
+            "share": own.reference_share(policy), "test_share": own.reference_share(policy, TEST_UTILITY),
+            "dpu": own.reference_mean(policy, DPU),
+            "equal_opportunity": own.reference_mean(policy, OPPORTUNITY),
+        }  # fmt: skip
+        share, test, dpu, opportunity = map(number, levels.values())
+        cells = ["", share, "", test, "", dpu, "", opportunity, "", "", ""]
+        rows.append(Row("references", REFERENCES[policy], cells))
+        records.append({"method": policy} | levels)
+    baseline = method_label(BASELINE)
+    columns = [
+        "rank by utility", "share of the oracle's utility ↑", f"P(earns more than {baseline})",
+        "share by test utility ↑", "rank by DPU", "DPU ↓", f"P(fairer than {baseline})",
+        "equal-opportunity gap ↓", "on the front", "tasks", "CPU seconds a run",
+    ]  # fmt: skip
+    return Table(
+        key="leaderboard",
+        title="Standings",
+        note="IQM with 95 % intervals, and probabilities, ×100. Bold: rank 1. On the front: number of tasks "
+        "on which no other method has both more utility and less DPU.",
+        frame=frame_of(columns, rows),
+        records=records_of(records),
+        lacking=missing_runs(own.planned),
+    )
+
+
+def task_table(own: Board, dataset: str) -> Table:
+    """A row per initial policy and method of a data set, missing ones with the reason, and references."""
+    rows, records = [], []
+    tasks = [task for task in own.tasks if task.dataset == dataset]
+    for task in tasks:
+        group = f"{task.initial_policy} initial policy"
+        measured = {one.name: task.values(one) for one in MEASURES}
+        oracle, ranks = task.reference(ORACLE, UTILITY), task.ranks
+        of_utility = measured[UTILITY.name]
+        names = list(of_utility)
+        if task.compared:
+            names.sort(key=lambda name: (ranks[UTILITY.name][name], -of_utility[name].mean()))
+        for name in names:
+            regret = None if oracle is None else oracle - of_utility[name]
+            values = {"regret": regret} | {key: of.get(name) for key, of in measured.items()}
+            lost, utility, test, dpu, opportunity = map(_spread, values.values())
+            cells = [
+                _rank(ranks[UTILITY.name].get(name)), utility, lost, test,
+                _rank(ranks[DPU.name].get(name)), dpu, opportunity,
+                "yes" if name in task.front() else "", number(task.cpu.get(name), 1, 0),
+            ]  # fmt: skip
+            rows.append(Row(group, method_label(name), cells))
+            where = {"dataset": dataset, "initial_policy": task.initial_policy, "method": name}
+            for key, series in values.items():
+                for seed, value in () if series is None else series.items():
+                    records.append(where | {"measure": key, "seed": seed, "value": value})
+        for name in task.planned:
+            if reason := task.reason(name):
+                cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 7]
+                rows.append(Row(group, method_label(name), cells))
+        for policy in SHOWN if task.runs else ():
+            levels = [task.reference(policy, one) for one in MEASURES]
+            left = None if oracle is None or levels[0] is None else oracle - levels[0]
+            utility, test, dpu, opportunity = map(number, levels)
+            cells = ["", utility, number(left), test, "", dpu, opportunity, "", ""]
+            rows.append(Row(group, REFERENCES[policy], cells))
+    columns = [
+        "rank by utility", UTILITY.heading, "regret ↓", "test utility ↑",
+        "rank by DPU", "DPU ↓", "equal-opportunity gap ↓", "on the front", "CPU seconds",
+    ]  # fmt: skip
+    compared = all(task.compared for task in tasks)
+    return Table(
+        key=f"leaderboard_{dataset}",
+        title=dataset_label(dataset),
+        note="×100, mean ± standard deviation over seeds. "
+        + ("Bold: rank 1. References have no rank." if compared else UNTESTED),
+        frame=frame_of(columns, rows),
+        records=records_of(records),
+        lacking=missing_runs([one for task in tasks for one in task.planned.values()]),
+    )
+
+
+def versus_table(own: Board, first: str, second: str) -> Table:
+    """Two methods side by side on the tasks that both have, with paired tests, Holm-corrected over tasks."""
+    tasks = [task for task in own.tasks if all(name in task.values(UTILITY) for name in (first, second))]
+    p = {one.name: holm([paired_p(*_pair(task, one, first, second)) for task in tasks]) for one in RANKED}
+    rows, records = [], []
+    for k, task in enumerate(tasks):
+        cells = []
+        for one in RANKED:
+            pair, of_pair = _pair(task, one, first, second), p[one.name][k]
+            sign = 1 if one.higher_is_better else -1
+            difference = sign * (pair[0].mean() - pair[1].mean())
+            won = of_pair is not None and of_pair < LEVEL
+            winner = (first if difference > 0 else second) if won else ""
+            for name, values in zip((first, second), pair, strict=True):
+                cells.append(Cell(_spread(values), best=winner == name))
+            cells.append(Cell("" if of_pair is None else f"{of_pair:.2g}"))
+            records.append({
+                "dataset": task.dataset, "initial_policy": task.initial_policy, "measure": one.name,
+                first: pair[0].mean(), second: pair[1].mean(), "p": of_pair, "better": winner,
+            })  # fmt: skip
+        rows.append(Row(dataset_label(task.dataset), task.initial_policy, cells))
+    if tasks:
+        counted = []
+        for one in RANKED:
+            better = [record["better"] for record in records if record["measure"] == one.name]
+            counted += [*(f"{better.count(name)} of {len(better)}" for name in (first, second)), ""]
+        rows.append(Row("all tasks", "significantly better", counted))
+    names = [method_label(name) for name in (first, second)]
+    columns = [
+        column
+        for one in ("utility ↑", "DPU ↓")
+        for column in (f"{one}, {names[0]}", f"{one}, {names[1]}", f"p, {one[:-2]}")
+    ]
+    planned = [one for task in own.tasks for name, one in task.planned.items() if name in (first, second)]
+    return Table(
+        key=f"leaderboard_{first}_{second}",
+        title=f"{names[0]} and {names[1]}",
+        note="×100, mean ± standard deviation over seeds. Bold: significantly better of the two (two-sided "
+        f"Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the tasks, p < {LEVEL:g}).",
+        frame=frame_of(columns, rows),
+        records=records_of(records),
+        lacking=missing_runs(planned),
+    )
+
+
+def _pair(task: Task, measure: Quantity, first: str, second: str) -> tuple[pd.Series, pd.Series]:
+    values = task.values(measure)
+    none = pd.Series(dtype=float)
+    return values.get(first, none), values.get(second, none)
+
+
+def care_table(own: Board) -> Table:
+    """A row per warning of the runs of a task, and per reason why runs are missing, with the methods."""
+    found = [
+        {"task": f"{dataset_label(task.dataset)}, {task.initial_policy}", "methods": _names(methods, task),
+         "warning": remark}
+        for task in own.tasks
+        for remark, methods in _remarks(task).items()
+    ]  # fmt: skip
+    return Table(
+        key="leaderboard_care",
+        title="Warnings",
+        note="As each run reports them: seeds that diverged, accepted everybody or nobody, and the like; and "
+        "why runs are missing.",
+        frame=frame_of(["warning"], [Row(one["task"], one["methods"], [one["warning"]]) for one in found]),
+        records=records_of(found),
+    )
+
+
+def _remarks(task: Task) -> dict[str, list[str]]:
+    """Methods by warning, and by reason why they are missing."""
+    found: dict[str, list[str]] = {}
+    for name in task.planned:
+        remarks = list(task.runs[name].warnings) if name in task.runs else []
+        if reason := task.reason(name):
+            remarks.append(f"{MISSING}: {reason}")
+        for remark in remarks:
+            found.setdefault(remark, []).append(name)
+    return found
+
+
+def _names(methods: Sequence[str], task: Task) -> str:
+    if 1 < len(methods) == len(task.planned):
+        return "every method"
+    return ", ".join(map(method_label, methods))
+
+
+def _rank(rank: int | None) -> Cell:
+    return Cell("" if rank is None else str(rank), best=rank == 1)
+
+
+def _percent(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    value, low, high = map(number, estimate)
+    return f"{value} [{low}, {high}]"
+
+
+def _spread(values: pd.Series | None) -> str:
+    return "" if values is None or not len(values) else mean_std(values.mean(), values.std())

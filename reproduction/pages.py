@@ -1,0 +1,171 @@
+"""Pages of a study: its folder of HTML and files, and blocks of a page of docs/ written by hand."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import platform
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairall import FairAllError, compose_config
+from fairall.report import made
+from fairall.results import (
+    CAUTION,
+    Item,
+    Table,
+    cautioned,
+    in_words,
+    marked,
+    own_name,
+    to_markdown,
+    write,
+    write_page,
+)
+from reproduction.plan import PLACES, interpretable
+from reproduction.runs import read_durations
+
+BLOCK = re.compile(r"<!-- begin: (\S+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
+BEGIN = re.compile(r"<!-- begin: (\S+) -->")
+PICTURE = re.compile(r"\(figures/([\w-]+)\.png\)")
+SETTING = "setting"  # block with the line about when and on what a page was made
+ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
+
+
+def publish(
+    name: str,
+    title: str,
+    sections: Mapping[str, Sequence[Item]],
+    overrides: Sequence[str],
+    *,
+    folder: Path | None = None,
+    into: Path | None = None,
+    known: Callable[[], Iterable[str]] = tuple,
+    **texts: Any,
+) -> None:
+    """Write the page of a study, and the blocks of a page of the documentation.
+
+    Args:
+        name: of the folder in `outputs_dir`.
+        title: of the page.
+        sections: tables and figures by heading; those without anything to show are left out.
+        overrides: the user's words.
+        folder: to write to instead.
+        into: page of the documentation; see `fill`.
+        known: keys of further tables and figures, which other runs have.
+        texts: of `fairall.results.write_page`.
+
+    Raises:
+        FairAllError: where a folder or page cannot be written, or has an unknown block.
+    """
+    config = config_of(overrides)
+    refuse(into, config)
+    outputs = Path(config["outputs_dir"])
+    folder = folder or outputs / own_name(name, config)
+    shown = {
+        section: cautioned([item for item in items if item.shown], config)
+        for section, items in sections.items()
+    }
+    shown = {section: items for section, items in shown.items() if items}
+    line = made()
+    write_page(folder, marked(title, config), shown, made=line, **texts)
+    items = [item for some in shown.values() for item in some]
+    keys = {item.key for item in items}
+    for path in (*folder.glob("figures/*"), *folder.glob("tables/*")):
+        if path.suffix in ENDINGS and path.stem not in keys:
+            path.unlink()
+    print(f"Page: {folder / 'index.html'}")
+    if into is not None:
+        every = [item.key for some in sections.values() for item in some]
+        blocks = {item.key: block_of(item, line) for item in items}
+        fill(into, blocks | {SETTING: setting(line, outputs)}, lambda: [*every, *known()])
+        copy_figures(into, folder / "figures")
+        print(f"Blocks and figures: {into}")
+
+
+def config_of(overrides: Sequence[str]) -> dict[str, Any]:
+    """`outputs_dir` and `preset`, from the words about them alone."""
+    composed = compose_config(*(word for word in overrides if word.startswith((*PLACES, "preset="))))
+    return {"outputs_dir": composed.outputs_dir, "preset": composed.preset}
+
+
+def refuse(into: Path | None, config: Mapping[str, Any]) -> None:
+    """Raise FairAllError where a page is wanted of runs whose numbers may not be interpreted."""
+    if into is not None and not interpretable(config):
+        raise FairAllError(f"--into {into}: not possible with {CAUTION}; omit --into")
+
+
+def block_of(item: Item, line: str) -> str:
+    """A table as Markdown, or a figure with its caption; below it, when and with what it was made."""
+    short = _sentence("; ".join(line.split("; ")[:3]))  # time, Python, fairall
+    if isinstance(item, Table):
+        return f"{to_markdown(item)}\n*{short}.*\n"
+    return f"![{item.title}](figures/{item.key}.png)\n\n{item.title}. {item.note}\n\n*{short}.*\n"
+
+
+def setting(line: str, outputs: Path) -> str:
+    """When and on what a page was made, and how long its runs took."""
+    told = [line, f"{_processor()}, {os.cpu_count()} cores, {platform.system()}"]
+    measured = read_durations(outputs / "reproduction.csv")
+    if len(measured):
+        cpu, wall = (in_words(measured[f"{of}_seconds"].sum()) for of in ("cpu", "wall"))
+        told.append(f"{cpu} of CPU, {wall} on the clock one after the other, in {len(measured)} commands")
+    return f"{_sentence('; '.join(told))}.\n"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str]]) -> None:
+    """Replace the contents of the blocks of a page: `<!-- begin: KEY -->` to `<!-- end: KEY -->`.
+
+    Args:
+        page: of Markdown, written by hand but for its blocks.
+        blocks: new contents by key; a block without one stays as it is.
+        known: further keys that a block may have.
+
+    Raises:
+        FairAllError: where the page is not there, a key is unknown, or a block has no end.
+    """
+    try:
+        text = page.read_text()
+    except OSError as error:
+        raise FairAllError(f"--into {page}: {error.strerror}") from error
+    keys = BEGIN.findall(text)
+    ended = [match[1] for match in BLOCK.finditer(text)]
+    if wrong := next((key for key in keys if key not in ended), None):
+        raise FairAllError(f"--into {page}: the block {wrong} has no <!-- end: {wrong} -->")
+    if set(keys) - set(blocks):
+        names = {*blocks, *known()}
+        if unknown := next((key for key in keys if key not in names), None):
+            near = difflib.get_close_matches(unknown, names, n=1)
+            hint = f", did you mean {near[0]}?" if near else ""
+            raise FairAllError(f"--into {page}: no table or figure {unknown}{hint}")
+
+    def replaced(match: re.Match[str]) -> str:
+        content = blocks.get(match[1], match[2])
+        return f"<!-- begin: {match[1]} -->\n{content}<!-- end: {match[1]} -->"
+
+    write(page, BLOCK.sub(replaced, text))
+
+
+def copy_figures(page: Path, figures: Path) -> None:
+    """Copy figures that a page names, and those that `figures/` beside it has already, from a folder."""
+    beside = page.parent / "figures"
+    named = set(PICTURE.findall(page.read_text()))
+    for path in figures.glob("*.png"):
+        if path.stem in named or (beside / path.name).exists():
+            beside.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, beside / path.name)
+
+
+def _processor() -> str:
+    """Model of the processor on Linux, elsewhere its architecture."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text().splitlines() if path.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

@@ -1,0 +1,236 @@
+"""Runs that tables and figures need: points of reproduction/sweeps/ as single commands."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+from fairall import FairAllError, Result, compose_all, compose_config, configuration_key, plain_config
+from fairall.report import dataset_label, measures, method_label
+from fairall.results import QUICK, Lacking, paper_seeds
+
+METHODS = ("fairall_I_II", "fairall_II", "fairlab_I_II", "fairlog", "unfairlog")  # of the paper
+OPTIMAL = ("opt_fair", "opt_unfair")
+DATASETS = ("compas", "credit", "meps", "synthetic")  # of the paper
+BASELINE = "fairlog"  # the method that the paper compares with
+EFFECTIVE = measures("effective_utility", "effective_dpu")
+TEMPORAL = measures("tv_utility", "mean_utility", "tv_dpu", "mean_dpu")
+ON_SYNTHETIC = measures("utility", "ground_truth_utility", "dpu", "cfu")
+
+# Parts of the paper, and the studies beside it, with their sweeps.
+PAPER = {
+    "tables": ("paper_harsh", "paper_lenient", "paper_published_code"),
+    "figures": ("paper_optimal", "paper_synthetic", "paper_policies", "paper_costs"),
+    "alignment": ("paper_alignment",),
+}
+EVERY = tuple(itertools.chain(*PAPER.values()))
+WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
+LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals")
+FURTHER = (*WORLDS, *LEADERBOARD)
+PARTS = PAPER | {"worlds": WORLDS, "leaderboard": LEADERBOARD}
+SINGLE_VALUES = ("cost.value=", "model.policy=", "world.")  # axes that set a value, not a group
+PLACES = ("outputs_dir=", "tracking.")  # words that do not change results
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that a table or figure needs."""
+
+    sweep: str  # whose grid it is a point of
+    words: tuple[str, ...]  # of its command line
+    composed: DictConfig
+    config: dict[str, Any]  # the same as plain containers
+    run: Result | None = None  # finished run of this configuration
+
+    @property
+    def command(self) -> str:
+        """The command line of the run."""
+        return shlex.join(["python", "-m", "fairall", *self.words])
+
+    @cached_property
+    def key(self) -> str:
+        """Equal for equal configurations."""
+        return configuration_key(self.config)
+
+    def name(self, group: str) -> str:
+        """Name of the chosen file of a group of the configuration."""
+        return self.config[group]["name"]
+
+    @property
+    def model(self) -> str:
+        """Name of the method."""
+        return self.name("model")
+
+    @property
+    def dataset(self) -> str:
+        """Name of the data set."""
+        return self.name("dataset")
+
+
+def missing_runs(planned: Sequence[Planned]) -> Lacking:
+    """The missing ones of some runs."""
+    missing = [one for one in planned if one.run is None]
+    return Lacking([(_described(one), one.command) for one in missing], len(planned))
+
+
+def _described(one: Planned) -> str:
+    values = [word for word in one.words if word.startswith(SINGLE_VALUES)]
+    name = f"{method_label(one.model)} on {dataset_label(one.dataset)}"
+    return f"{name} with {' '.join(values)}" if values else name
+
+
+def interpretable(config: Mapping[str, Any]) -> bool:
+    """Whether the numbers of a configuration may be interpreted: not those of preset=quick."""
+    return config.get("preset") != QUICK
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """What a misspelt word may mean, as a part of a sentence; empty where nothing is near."""
+    near = difflib.get_close_matches(word, known, n=1)
+    return f", did you mean {near[0]}?" if near else ""
+
+
+def sweeps_of(parts: Iterable[str]) -> list[str]:
+    """Names of the sweeps of some parts, sweeps, or `all` of the paper's.
+
+    Raises:
+        FairAllError: where there is no such part.
+    """
+    choices = {"all": EVERY} | PARTS | {sweep: (sweep,) for sweep in (*EVERY, *FURTHER)}
+    wrong = [part for part in parts if part not in choices]
+    if wrong:
+        near = nearest(wrong[0], list(choices))
+        raise FairAllError(f"there is no part {wrong[0]!r}{near}; there are {', '.join(choices)}")
+    return list(dict.fromkeys(sweep for part in parts for sweep in choices[part]))
+
+
+def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = True) -> list[Planned]:
+    """The runs of some sweeps.
+
+    Args:
+        sweeps: their names.
+        overrides: words of the user's. One about an axis of a sweep's grid picks from that axis, as
+            `dataset=credit` does; any other is added to every command.
+        once: leave out what an earlier sweep has already.
+
+    Raises:
+        FairAllError: where nothing is left, a word picks what no sweep has, or is wrong.
+    """
+    sweeps = list(sweeps)
+    _refuse_unknown(sweeps, overrides)
+    planned: dict[Any, Planned] = {}
+    points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
+    for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
+        one = Planned(sweep, words, composed, plain_config(composed))
+        planned.setdefault(one.key if once else len(planned), one)
+    if not planned:
+        raise FairAllError(f"no run is left by {' '.join(overrides)}")
+    return list(planned.values())
+
+
+def with_runs(planned: Iterable[Planned], runs: Iterable[Result]) -> list[Planned]:
+    """The same with their finished runs; of several, made by several versions, the last to finish.
+
+    Where there is none with the sweep's number of seeds, the run with the most takes its place, if those are
+    as many as the paper's.
+    """
+    runs = sorted(runs, key=lambda run: run.finished)
+    latest = {run.key: run for run in runs}
+    most = {
+        _key_but_seeds(run.config): run
+        for run in sorted(runs, key=lambda run: len(run.seeds))
+        if len(run.seeds) >= paper_seeds()
+    }
+    return [replace(one, run=latest.get(one.key) or most.get(_key_but_seeds(one.config))) for one in planned]
+
+
+def _key_but_seeds(config: dict[str, Any]) -> str:
+    return configuration_key({key: value for key, value in config.items() if key != "seeds"})
+
+
+def added(overrides: Iterable[str]) -> list[str]:
+    """The words that change every run: neither a choice on an axis nor one of `PLACES`."""
+    axes = {str(key) for sweep in (*EVERY, *FURTHER) for key in grid(sweep)}
+    return [word for word in overrides if word.split("=")[0] not in axes and not word.startswith(PLACES)]
+
+
+def _file(sweep: str) -> DictConfig:
+    return cast(DictConfig, OmegaConf.load(Path(__file__).parent / "sweeps" / f"{sweep}.yaml"))
+
+
+def grid(sweep: str) -> DictConfig:
+    """The axes of a sweep: values by key, as Hydra's sweeper accepts them."""
+    return _file(sweep).hydra.sweeper.params
+
+
+def _shared(sweep: str, overrides: Sequence[str]) -> list[str]:
+    """Values that a sweep sets for all of its points, as words; the user's and a preset's go before them."""
+    shared = {str(key): value for key, value in _file(sweep).items() if key != "hydra"}
+    own = {word.split("=")[0] for word in overrides}
+    if shared and "preset" in own:
+        usual, preset = compose_config(), compose_config(*(w for w in overrides if w.startswith("preset=")))
+        own |= {key for key in shared if OmegaConf.select(usual, key) != OmegaConf.select(preset, key)}
+    return [f"{key}={value}" for key, value in shared.items() if key not in own]
+
+
+def _composed(commands: Sequence[tuple[str, ...]]) -> list[DictConfig]:
+    """Configurations of command lines; those that differ in `SINGLE_VALUES` only are composed once."""
+
+    def group(words: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(word for word in words if not word.startswith(SINGLE_VALUES))
+
+    distinct = list(dict.fromkeys(map(group, commands)))
+    by_group = dict(zip(distinct, compose_all(distinct), strict=True))
+    found = []
+    for words in commands:
+        found.append(by_group[group(words)].copy())
+        values = [word for word in words if word.startswith(SINGLE_VALUES)]
+        for override in OverridesParser.create().parse_overrides(values):
+            OmegaConf.update(found[-1], override.get_key_element(), override.value())
+    return found
+
+
+def _points(sweep: str, overrides: Sequence[str]) -> list[tuple[str, ...]]:
+    """The words of each point of a sweep's grid that the user's words select."""
+    axes = grid(sweep)
+    picked = [word for word in overrides if word.split("=")[0] in axes]
+    others = [word for word in overrides if word not in picked]
+    chosen, shared = _expanded(picked), _shared(sweep, overrides)
+    return [
+        (*words, *shared, *others)
+        for words in _expanded([f"{key!s}={values}" for key, values in axes.items()])
+        if any(set(choice) <= set(words) for choice in chosen)
+    ]
+
+
+def _refuse_unknown(sweeps: Sequence[str], overrides: Sequence[str]) -> None:
+    """Raise FairAllError for a word that picks a value that an axis of all sweeps does not have."""
+    grids = [grid(sweep) for sweep in sweeps]
+    for word in overrides:
+        key = word.split("=")[0]
+        if all(key in axes for axes in grids):
+            axis = [one for axes in grids for (one,) in _expanded([f"{key}={axes[key]}"])]
+            names = list(dict.fromkeys(one.removeprefix(f"{key}=") for one in axis))
+            for (picked,) in _expanded([word]):
+                if picked not in axis:
+                    near = nearest(picked.removeprefix(f"{key}="), names)
+                    raise FairAllError(f"{picked}: not among these runs{near}; there are {', '.join(names)}")
+
+
+def _expanded(words: list[str]) -> list[tuple[str, ...]]:
+    """All combinations of the values of some words, each with one value per key."""
+    axes = []
+    for word in OverridesParser.create().parse_overrides(words):
+        several = word.is_sweep_override()
+        values = word.sweep_string_iterator() if several else [word.get_value_element_as_str()]
+        axes.append([f"{word.get_key_element()}={value}" for value in values])
+    return list(itertools.product(*axes))

@@ -1,0 +1,313 @@
+"""Printed means and standard deviations beside those that as many seeds of ours would give."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairall import Result
+from fairall.metrics import Quantity, Spread
+from fairall.report import dataset_label, measures, method_label
+from fairall.results import (
+    BLUE,
+    GREY,
+    HALF_DIGIT,
+    ORANGE,
+    Cell,
+    PageFigure,
+    Row,
+    Table,
+    frame_of,
+    handles_of,
+    legend_below,
+    number,
+    paper_metrics,
+    paper_seeds,
+    records_of,
+)
+from reproduction.plan import EFFECTIVE, TEMPORAL, Planned, missing_runs
+
+# The printed temporal measures are of drawn decisions.
+MEASURES = (*EFFECTIVE, *(measure.sampled() for measure in TEMPORAL))
+DRAWS = 10_000  # of a predictive interval
+QUANTILES = (0.025, 0.975)  # its ends
+MANY = 0.1  # share of collapsed seeds above which predictive intervals are of the survivors
+SHOWN = {
+    "mean": ("means", "Our mean and its 95 % interval (Student's t over seeds)"),
+    "std": (
+        "standard deviations",
+        "Our standard deviation: of effective measures over seeds; of temporal ones over seeds and time "
+        "steps, of M_t for a mean and of |M_t − μ_M| for a temporal variance, as the printed ones appear to "
+        "be (docs/reproduction.md)",
+    ),
+}
+
+
+class Predictive(NamedTuple):
+    """95 % predictive intervals of a sample of given size."""
+
+    mean: tuple[float, float]  # of its mean
+    std: tuple[float, float]  # of its standard deviation, with n − 1
+
+
+def predictive_intervals(values: np.ndarray, size: int) -> Predictive:
+    """95 % predictive intervals of the mean and standard deviation of further values, by nested bootstrap.
+
+    Of `DRAWS` populations, each n of the values drawn with replacement, one sample each is drawn with
+    replacement. So the intervals contain the variance of a sample of this size and the uncertainty of the n
+    values. Each of the two levels of resampling shrinks the variance by (n − 1) / n; residuals are scaled
+    by n / (n − 1) to compensate for both. The same values give the same intervals.
+
+    Measured coverage for size = 10, of means and of standard deviations: with n = 50, 0.95 and 0.93 for a
+    normal distribution, 0.94 and 0.90 for a gamma distribution of shape 2; with n = 10, 0.92 and 0.86, and
+    0.91 and 0.80.
+
+    Args:
+        values: finite, shape (n,), at least two.
+        size: of the sample, at least two.
+    """
+    n, centre = len(values), values.mean()
+    scaled = centre + (values - centre) * n / (n - 1)
+    samples = scaled[_resampled(n, size)]
+    low, high = np.quantile([samples.mean(1), samples.std(1, ddof=1)], QUANTILES, axis=1).tolist()
+    return Predictive((low[0], high[0]), (low[1], high[1]))
+
+
+def predictive_pooled_std(series: np.ndarray, size: int) -> tuple[float, float]:
+    """95 % predictive interval of the standard deviation of further series, their values pooled.
+
+    By the nested bootstrap of `predictive_intervals` over series, without its scaling of residuals.
+
+    Args:
+        series: finite, shape (n, T), n at least two.
+        size: number of series that are pooled.
+    """
+    rows = _resampled(len(series), size)
+    # About the overall mean, so that the difference of the moments is exact enough.
+    centred = series - series.mean()
+    first, second = centred.mean(1)[rows].mean(1), (centred**2).mean(1)[rows].mean(1)
+    low, high = np.quantile(np.sqrt(np.maximum(second - first**2, 0.0)), QUANTILES).tolist()
+    return low, high
+
+
+@functools.cache
+def _resampled(n: int, size: int) -> np.ndarray:
+    """Indices of samples from resampled populations of n values, shape (DRAWS, size)."""
+    generator = np.random.default_rng(0)
+    populations = generator.integers(n, size=(DRAWS, n))
+    return np.take_along_axis(populations, generator.integers(n, size=(DRAWS, size)), axis=1)
+
+
+def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: str) -> list[Table]:
+    """A table of means and one of standard deviations, a row per run that has printed values.
+
+    A printed value is inside or outside the 95 % predictive interval of as many seeds as it is of, drawn
+    from ours. Runs of fewer seeds are left out.
+
+    Args:
+        planned: runs, finished or missing, of one initial policy and protocol.
+        initial_policy: its name.
+        protocol: its name.
+    """
+    setting = f"{initial_policy} initial policy, protocol {protocol}"
+    enough = [(one, one.run) for one in planned if one.run and len(one.run.seeds) >= paper_seeds()]
+    tables = []
+    for statistic, (plural, ours) in SHOWN.items():
+        rows, records = [], []
+        for one, run in enough:
+            gone = collapsed(run)
+            compared = [_compared(run, measure, gone, statistic) for measure in MEASURES]
+            if not any(compared):
+                continue
+            share = "" if gone is None else f"{gone.sum()} of {len(gone)}"
+            cells = [Cell(share), *(Cell() if value is None else _cell(value) for value in compared)]
+            rows.append(Row(dataset_label(one.dataset), method_label(one.model), cells))
+            who = {"dataset": one.dataset, "model": one.model, "run": run.path.name}
+            records += [who | value | {"command": one.command} for value in compared if value is not None]
+        tables.append(
+            Table(
+                key=f"printed_{statistic}_{initial_policy}_{protocol}",
+                title=f"Printed {plural} and what {paper_seeds()} seeds of ours would give, {setting}",
+                note=_note(ours, plural),
+                section="Printed values",
+                setting=setting,
+                frame=frame_of(["collapsed", *(measure.heading for measure in MEASURES)], rows),
+                records=records_of(records),
+                lacking=missing_runs(planned),
+            )
+        )
+    return tables
+
+
+def _note(ours: str, plural: str) -> str:
+    n = paper_seeds()
+    return (
+        f"×100. {ours}. In italics the printed value, and whether it is inside the 95 % predictive interval "
+        f"of {plural} of {n} seeds, by nested bootstrap of our seeds: it has the variance of so few seeds "
+        "and the uncertainty of ours. Half a unit of the last printed digit is allowed on either side. With "
+        "50 seeds, 5 to 10 % would be outside by chance if nothing differed. Collapsed: seeds that accepted "
+        f"nobody in the last half of the time steps. †: where more than {100 * MANY:.0f} % collapsed, the "
+        "value of the survivors; the predictive interval is theirs too, and there is none for fewer than "
+        f"{n} of them."
+    )
+
+
+def collapsed(run: Result) -> pd.Series | None:
+    """Whether each seed accepted no applicant at any step in the last half of the time steps.
+
+    Returns:
+        Booleans by seed; None for runs of versions that did not record acceptance rates.
+    """
+    rates = run.curve("acceptance_rate")
+    if rates.empty:
+        return None
+    return rates[rates.index > run.config["schedule"]["time_steps"] / 2].eq(0.0).all()
+
+
+def _by_step(run: Result, measure: Quantity) -> pd.DataFrame:
+    """What the printed standard deviation of a measure is taken over: a row per seed.
+
+    Columns are the time steps of evaluation.window for a temporal measure: M_t for a mean, |M_t − μ_M| for a
+    temporal variance. For an effective measure it is one column.
+    """
+    kind, _, column = measure.name.partition("_")
+    if kind not in ("tv", "mean"):
+        return run.values(measure.name).to_frame()
+    first, last = run.window
+    curve = run.curve(column).loc[first:last].T
+    return curve if kind == "mean" else curve.sub(curve.mean(axis=1), axis=0).abs()
+
+
+def _compared(
+    run: Result, measure: Quantity, gone: pd.Series | None, statistic: str
+) -> dict[str, Any] | None:
+    """The comparison of a measure of a run; None without a printed value, or one of ours.
+
+    Args:
+        run: with printed values or without.
+        measure: of the whole run.
+        gone: of `collapsed`.
+        statistic: `mean` or `std`.
+    """
+    printed = paper_metrics(run.config).get(measure.name.removesuffix("_sampled"))
+    values, n = run.values(measure.name), paper_seeds()
+    spread = Spread.over_seeds(values.to_numpy(), bounds=measure.bounds)
+    if printed is None or spread is None:
+        return None
+    alive = pd.Series(True, values.index) if gone is None else ~gone[values.index]
+    share = None if gone is None else 1 - alive.mean()
+    on_survivors = share is not None and share > MANY
+    drawn_from = values.index[alive] if on_survivors else values.index
+    # Rows are seeds: of one value, or of one per time step, whose deviation is over both.
+    series = values.to_frame() if statistic == "mean" else _by_step(run, measure).loc[values.index]
+
+    def of_seeds(seeds: pd.Index) -> float | None:
+        some = series.loc[seeds].to_numpy()
+        # One value per seed has a standard deviation from two seeds on.
+        if some.size <= (statistic == "std"):
+            return None
+        return float(some.mean() if statistic == "mean" else some.std(ddof=some.shape[1] == 1))
+
+    low, high, inside = None, None, None
+    if len(drawn_from) >= n:
+        some = series.loc[drawn_from].to_numpy()
+        if some.shape[1] > 1:
+            low, high = predictive_pooled_std(some, n)
+        else:
+            low, high = getattr(predictive_intervals(some[:, 0], n), statistic)
+        inside = is_inside(printed[statistic == "std"], low, high)
+    ours = of_seeds(values.index)
+    if ours is None:
+        return None
+    interval = spread.interval if statistic == "mean" else None
+    return {
+        "measure": measure.name, "statistic": statistic,
+        "seeds": len(values), "collapsed": share,
+        "ours": ours, "interval_low": interval and interval[0], "interval_high": interval and interval[1],
+        "of_survivors": None if gone is None else of_seeds(values.index[alive]),
+        "printed": printed[statistic == "std"], "on_survivors": on_survivors,
+        "predictive_low": low, "predictive_high": high, "inside": inside,
+    }  # fmt: skip
+
+
+def is_inside(printed: float, low: float, high: float) -> bool:
+    """Whether a printed value, which is rounded, is inside a predictive interval."""
+    return low - HALF_DIGIT <= printed <= high + HALF_DIGIT
+
+
+def _cell(of: dict[str, Any]) -> Cell:
+    """A comparison as shown."""
+    ours, beside = number(of["ours"]), number(of["printed"])
+    if of["interval_low"] is not None:
+        ours += f" [{number(of['interval_low'])}, {number(of['interval_high'])}]"
+    if of["on_survivors"] and of["of_survivors"] is not None:
+        ours += f", {number(of['of_survivors'])}"
+    if of["inside"] is not None:
+        where = "inside" if of["inside"] else "outside"
+        beside += f", {where} {number(of['predictive_low'])} to {number(of['predictive_high'])}"
+    marks = "†" if of["on_survivors"] else ""
+    tests = "of the survivors, and so is the predictive interval" if marks else ""
+    return Cell(ours, beside, marks=marks, tests=tests, outside=of["inside"] is False)
+
+
+def printed_figure(means: Table) -> PageFigure:
+    """Every printed mean beside the predictive interval of ours."""
+    records = means.records
+    return PageFigure(
+        key=means.key.replace("printed_mean", "printed"),
+        title=f"Printed means and ours, {means.setting}",
+        note="Dots: the means that the paper prints. Bars: 95 % predictive intervals of the mean of "
+        f"{paper_seeds()} seeds, from our seeds.",
+        section="Printed values",
+        wide=True,
+        draw=(lambda: draw_printed(records)) if len(records) else None,
+        lacking=means.lacking,
+    )
+
+
+def draw_printed(records: pd.DataFrame) -> Figure:
+    """Draw printed means, inside or outside the predictive intervals of ours: a panel per measure.
+
+    Args:
+        records: of a table of means of `printed_tables`.
+    """
+    rows = list(dict.fromkeys(zip(records["dataset"], records["model"], strict=True)))[::-1]
+    names = list(dict.fromkeys(records["measure"]))
+    columns = min(3, len(names))
+    lines = -(-len(names) // columns)
+    figure = Figure(figsize=(7.2, lines * (0.155 * len(rows) + 0.55)), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False, sharey=True)
+    for axes, name in zip(panels.ravel(), names, strict=False):
+        _panel(axes, records[records["measure"] == name], rows)
+        (measure,) = measures(name.removesuffix("_sampled"))
+        axes.set_title(f"{measure.heading} (×100)")
+    for axes in panels[:, 0]:
+        axes.set_yticks(range(len(rows)), [f"{dataset_label(d)}, {method_label(m)}" for d, m in rows])
+        axes.set_ylim(-0.7, len(rows) - 0.3)
+    legend_below(figure, handles_of(panels.ravel()), 3)
+    return figure
+
+
+def _panel(axes: Axes, records: pd.DataFrame, rows: Sequence[tuple[str, str]]) -> None:
+    """Draw the printed means of a measure, one per row."""
+    for of in records.to_dict("records"):
+        place = rows.index((of["dataset"], of["model"]))
+        colour, word = (BLUE, "inside") if of["inside"] else (ORANGE, "outside")
+        if of["inside"] is None:
+            colour, word = GREY, "without an interval"
+        else:
+            low, high = 100 * of["predictive_low"], 100 * of["predictive_high"]
+            axes.plot([low, high], [place, place], color=GREY, lw=4, alpha=0.45, solid_capstyle="butt",
+                      label="our 95 % predictive interval")  # fmt: skip
+        axes.plot(
+            100 * of["printed"], place, "o", color=colour, ms=4, label=f"printed mean, {word}", zorder=3
+        )
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", lw=0.3, alpha=0.5)
+    axes.set_axisbelow(True)

@@ -1,0 +1,233 @@
+"""Make the runs of a plan, several at once, skipping finished ones; how long runs take.
+
+Hydra's joblib launcher is not used: it is an optional extra, neither starts the longest runs first nor says
+how much time is left, and measures no processor time of a run.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+from fairall import FairAllError, is_finished
+from fairall.results import in_words
+from reproduction.plan import Planned, added
+
+GRACE = 20.0  # seconds for an interrupted run to close its MLflow run
+LOOK_EVERY = 1.0  # seconds between two updates of the time left
+COLUMNS = ["words", "overrides", "model", "dataset", "seeds", "wall_seconds", "cpu_seconds"]
+REFERENCE_SEEDS = 10  # of run_seconds.yaml
+
+Failures = list[tuple[Planned, str]]
+Kind = tuple[str, str, int]
+"""Method, data set and number of seeds of a run."""
+
+
+class Durations:
+    """Measured durations, kept in a file with a line per run, and expected ones.
+
+    Args:
+        path: CSV, created with the first measurement.
+        overrides: those of the user's words that change every run; durations are compared within equal ones.
+    """
+
+    def __init__(self, path: Path, overrides: Sequence[str]) -> None:
+        self._path = path
+        self._overrides = " ".join(overrides)
+        self._reference = yaml.safe_load(Path(__file__).with_name("run_seconds.yaml").read_text())
+
+    def add(self, planned: Planned, wall: float, cpu: float) -> None:
+        """Append one measurement to the file; begin the file anew where it has other columns."""
+        line = [" ".join(planned.words), self._overrides, *_kind(planned), round(wall, 1), round(cpu, 1)]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        goes_on = self._path.exists() and self._path.read_text().startswith(",".join(COLUMNS))
+        one = pd.DataFrame([line], columns=COLUMNS)
+        one.to_csv(self._path, mode="a" if goes_on else "w", header=not goes_on, index=False)
+
+    def expected(self, planned: Iterable[Planned]) -> dict[str, float]:
+        """Expected elapsed seconds by key: the mean of such runs, else the reference duration scaled.
+
+        Such runs have the same method, data set and number of seeds. Reference durations are proportional to
+        the number of seeds.
+        """
+        measured = read_durations(self._path)
+        measured = measured[measured["overrides"] == self._overrides]
+        seconds = measured.groupby(["model", "dataset", "seeds"])["wall_seconds"]
+        there = sum(self._reference_seconds(*kind) * len(own) for kind, own in seconds)
+        ratio = measured["wall_seconds"].sum() / there if there else 1.0
+        means = seconds.mean().to_dict()
+        kinds = {one.key: _kind(one) for one in planned}
+        return {key: means.get(kind, self._reference_seconds(*kind) * ratio) for key, kind in kinds.items()}
+
+    def _reference_seconds(self, model: str, dataset: str, seeds: int) -> float:
+        """Reference duration; the longest one for an unknown method or data set."""
+        longest = max(seconds for times in self._reference.values() for seconds in times.values())
+        return self._reference.get(model, {}).get(dataset, longest) * seeds / REFERENCE_SEEDS
+
+
+def _kind(planned: Planned) -> Kind:
+    return planned.model, planned.dataset, planned.config["seeds"]
+
+
+def read_durations(path: Path) -> pd.DataFrame:
+    """All measurements of a file; none where it does not exist. Lines cut off by a crash are left out."""
+    with path.open(newline="") if path.exists() else io.StringIO() as file:
+        table = pd.DataFrame(csv.DictReader(file, restkey="more")).reindex(columns=[*COLUMNS, "more"])
+    for column in ("seeds", "wall_seconds", "cpu_seconds"):
+        table[column] = pd.to_numeric(table[column], errors="coerce")
+    return table[table["more"].isna()].drop(columns="more").dropna()
+
+
+class Making:
+    """Runs to be made in order, each in a process of its own, `jobs` at once; adds their durations."""
+
+    def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
+        self._to_do, self._jobs, self._durations = to_do, jobs, durations
+        self._expected = durations.expected(to_do)
+        self._started: dict[str, float] = {}
+        self._processes: set[subprocess.Popen[bytes]] = set()
+        self._stopping = False
+
+    def run(self) -> Failures:
+        """Make all runs; return those that failed, which do not stop the others."""
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
+        failures, total, began = Failures(), len(self._to_do), time.monotonic()
+        with (
+            ThreadPoolExecutor(self._jobs) as pool,
+            Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
+        ):
+            task = bar.add_task("", total=1.0)
+            pending: dict[Future[str], Planned] = {pool.submit(self._make, one): one for one in self._to_do}
+            try:
+                while pending:
+                    left = self.seconds_left(list(pending.values()))
+                    said = f"{total - len(pending)} of {total} runs; about {in_words(left)} left"
+                    past = time.monotonic() - began
+                    bar.update(task, completed=past / (past + left or 1.0), description=said)
+                    for future in wait(pending, LOOK_EVERY, FIRST_COMPLETED).done:
+                        one = pending.pop(future)
+                        if error := future.exception():
+                            failures.append((one, str(error)))
+                        outcome = f"FAILED: {error}" if error else future.result()
+                        self._expected = self._durations.expected(pending.values())
+                        left = self.seconds_left(list(pending.values()))
+                        then = f"; about {in_words(left)} left" if pending else ""
+                        done = f"{total - len(pending)} of {total}: {' '.join(one.words)}"
+                        console.print(f"{done}: {outcome}{then}", markup=False)
+            finally:
+                self._stopping = True
+                pool.shutdown(wait=False, cancel_futures=True)
+                # Not SIGINT: a KeyboardInterrupt while a run imports its modules may be swallowed there.
+                self._signal(signal.SIGTERM)
+                wait(pending, GRACE if pending else 0.0)
+                self._signal(signal.SIGKILL)
+        return failures
+
+    def seconds_left(self, pending: Sequence[Planned]) -> float:
+        """Expected seconds until the last of some runs ends."""
+        now = time.monotonic()
+        left = [max(0.0, self._expected[one.key] - now + self._started.get(one.key, now)) for one in pending]
+        return max(sum(left) / self._jobs, max(left, default=0.0))
+
+    def _make(self, planned: Planned) -> str:
+        """Make one run; return the time it took in words.
+
+        Raises:
+            FairAllError: with the last line that the run wrote to standard error, where it failed.
+        """
+        self._started[planned.key] = began = time.monotonic()
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fairall", *planned.words, *(["threads=1"] if self._jobs > 1 else [])],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,  # so that Ctrl-C reaches it once, through this process
+            )
+            self._processes.add(process)
+            if self._stopping:
+                process.send_signal(signal.SIGTERM)
+            # Popen.wait would not give the processor time of this process alone.
+            _, status, usage = os.wait4(process.pid, 0)
+            self._processes.discard(process)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                errors.seek(0)
+                lines = errors.read().decode(errors="replace").strip().splitlines()
+                reason = lines[-1] if lines else f"ended with code {process.returncode}"
+                raise FairAllError(reason.removeprefix("fairall: "))
+        wall, cpu = time.monotonic() - began, usage.ru_utime + usage.ru_stime
+        self._durations.add(planned, wall, cpu)
+        return f"{in_words(wall)}, {cpu:.0f} s of CPU"
+
+    def _signal(self, number: int) -> None:
+        for process in list(self._processes):
+            os.kill(process.pid, number)
+
+
+def make(
+    planned: Sequence[Planned], overrides: Sequence[str], *, jobs: int | None = None, dry_run: bool = False
+) -> Failures:
+    """Make the runs of a plan; return those that failed or cannot be made, with the reason.
+
+    Args:
+        planned: of `plan.plan`.
+        overrides: words added to every command.
+        jobs: number of runs at once; None: one per core that this process may use.
+        dry_run: list the runs with their expected durations, without making them.
+    """
+    durations = Durations(Path(planned[0].config["outputs_dir"]) / "reproduction.csv", added(overrides))
+    to_do, failures = _to_do(planned)
+    expected = durations.expected(to_do)
+    sweeps = list(dict.fromkeys(one.sweep for one in planned))
+    # Within a sweep the longest first, so that no core idles at the end.
+    to_do.sort(key=lambda one: (sweeps.index(one.sweep), -expected[one.key]))
+    jobs = jobs or _cores()
+    making = Making(to_do, jobs, durations)
+    finished = len(planned) - len(to_do) - len(failures)
+    needed = f"about {in_words(making.seconds_left(to_do))}, {jobs} at once"
+    runs = "1 run" if len(planned) == 1 else f"{len(planned)} runs"
+    then = needed if to_do else "nothing to wait for"
+    print(f"{runs}: {finished} finished, {len(to_do)} to do; {then}", flush=True)
+    if dry_run:
+        for one in to_do:
+            print(f"{in_words(expected[one.key]):>8}  {one.command}")
+    elif to_do:
+        failures += making.run()
+    for one, reason in failures:
+        print(f"reproduction: {one.command}: {reason}", file=sys.stderr)
+    return failures
+
+
+def _cores() -> int:
+    """Number of cores that this process may use, or of all cores on systems that do not say."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _to_do(planned: Sequence[Planned]) -> tuple[list[Planned], Failures]:
+    """Runs that are not finished, and runs that cannot be made with the reason."""
+    to_do, impossible = [], Failures()
+    people: dict[str, Any] = {}
+    for one in planned:
+        try:
+            if not is_finished(one.composed, people):
+                to_do.append(one)
+        except FairAllError as error:
+            impossible.append((one, str(error)))
+    return to_do, impossible

@@ -1,0 +1,244 @@
+"""How methods fare in other worlds: the runs of sweeps/worlds_*.yaml as tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairall import Result, load_results
+from fairall.report import look_of, method_label
+from fairall.results import (
+    COLUMN,
+    GREY,
+    LEVELS,
+    REFERENCES,
+    PageFigure,
+    Row,
+    Table,
+    band,
+    frame_of,
+    handles_of,
+    legend_below,
+    mean_std,
+    records_of,
+)
+from reproduction.figures import LINES
+from reproduction.pages import config_of, publish, refuse
+from reproduction.plan import WORLDS, Planned, missing_runs, plan, with_runs
+from reproduction.runs import make
+
+SHOWN = ("accept_all", "oracle", "oracle_fair")  # references beside the methods
+SMOOTH = 10  # time steps of the moving average after a shift
+MEASURES = {  # headings of a table's columns
+    "effective_utility": "effective utility ↑", "regret": "regret ↓", "effective_dpu_pooled": "DPU ↓",
+    "lost_to_waiting": "utility lost to waiting ↓", "utility_per_place": "utility per place ↑",
+    "effective_revealed_utility": "by revealed labels",
+    "adaptation_time": "adaptation time, steps ↓", "mean_score_advantaged": "mean score, S = +1",
+    "mean_score_disadvantaged": "mean score, S = −1", "score_gap": "gap of scores",
+}  # fmt: skip
+LOST = "lost_to_waiting"
+COMMON = ("effective_utility", "regret", "effective_dpu_pooled")
+
+
+@dataclass(frozen=True)
+class Study:
+    """A part of the world, and its effect on methods.
+
+    Attributes:
+        sweep: its runs.
+        title: of table and figure.
+        key: of the configuration that varies; empty where nothing does.
+        axis: label of that key.
+        further: measures besides `COMMON`.
+    """
+
+    sweep: str
+    title: str
+    key: str
+    axis: str
+    further: tuple[str, ...] = ()
+
+    def value(self, run: Result) -> float:
+        """The value of the key in a run, 0 in the static world."""
+        node: Any = run.config
+        for part in self.key.split(".") if self.key else ():
+            node = node.get(part, {}) if isinstance(node, dict) else {}
+        return float(node) if isinstance(node, int | float) else 0.0
+
+
+STUDIES = (
+    Study(
+        "worlds_capacity", "Few places", "world.capacity.share", "places per applicant",
+        ("utility_per_place",),
+    ),
+    Study("worlds_delay", "Late labels", "world.delay.steps", "delay of labels, time steps", (LOST,)),
+    Study(
+        "worlds_noise", "False labels of the disadvantaged", "world.noise.disadvantaged.positive",
+        "share of good labels shown as bad", ("effective_revealed_utility",),
+    ),
+    Study("worlds_shift", "A shift of the labels at time step 100", "", "", ("adaptation_time",)),
+    Study(
+        "worlds_feedback", "What groups become, by credit scores", "", "",
+        ("mean_score_advantaged", "mean_score_disadvantaged", "score_gap"),
+    ),
+)  # fmt: skip
+
+
+def worlds(
+    overrides: Sequence[str], folder: Path | None = None, into: Path | None = None, jobs: int | None = None
+) -> bool:
+    """Make the runs that are missing, and write a page of them; return whether all runs are there.
+
+    Args:
+        overrides: words added to every command.
+        folder: of the page; None: `worlds` in outputs_dir.
+        into: page of the documentation with blocks to fill.
+        jobs: number of runs at once; None: one per core.
+    """
+    config = config_of(overrides)
+    refuse(into, config)
+    failures = make(plan(WORLDS, overrides), overrides, jobs=jobs)
+    runs = load_results(Path(config["outputs_dir"]) / "runs").results
+    found = {study.sweep: with_runs(plan([study.sweep], overrides, once=False), runs) for study in STUDIES}
+    items = [_figure(found), *(study_table(study, found[study.sweep]) for study in STUDIES)]
+    publish("worlds", "FairAll: other worlds", {"": items}, overrides, folder=folder, into=into)
+    return not failures
+
+
+def study_table(study: Study, planned: Sequence[Planned]) -> Table:
+    """A row per value and policy: mean ± standard deviation over seeds, ×100 but for times."""
+    measures = (*COMMON, *study.further)
+    rows: list[Row] = []
+    records: list[dict[str, Any]] = []
+    own = [one.run for one in planned if one.run is not None]
+    for value in sorted({study.value(run) for run in own}):
+        runs = [run for run in own if study.value(run) == value]
+        group = f"{study.axis}: {value:g}" if study.key else ""
+        policies = {
+            method_label(run.name("model")): _of_run(run, measures)
+            | (_lost(run, own) if study.further == (LOST,) else {})
+            for run in runs
+        }
+        if study.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
+            policies |= {REFERENCES[name]: _of_reference(runs[0], name, measures) for name in SHOWN}
+        for name, values in policies.items():
+            cells = [_shown(measure, values.get(measure)) for measure in measures]
+            rows.append(Row(group, name, cells))
+            for measure, spread in values.items():
+                records.append({"value": value, "policy": name, "measure": measure} | spread)
+    note = (
+        "Mean ± standard deviation over seeds on the applicants, ×100 but for times. Regret: against the "
+        "oracle of the time step on the same applicants."
+    )
+    return Table(
+        key=study.sweep, title=study.title, note=note, section="",
+        frame=frame_of([MEASURES[name] for name in measures], rows), records=records_of(records),
+        lacking=missing_runs(planned),
+    )  # fmt: skip
+
+
+def _of_run(run: Result, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Mean and deviation over seeds of a run's measures; without those that it does not have."""
+    values = {name: run.values(name) for name in measures}
+    known = {name: some for name, some in values.items() if len(some)}
+    return {name: {"mean": float(some.mean()), "std": float(some.std())} for name, some in known.items()}
+
+
+def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Effective utility of the same method without a delay, less that of a run, paired by seed."""
+    for prompt in runs:
+        if prompt.name("model") == late.name("model") and not prompt.config["world"]:
+            lost = prompt.values("effective_utility") - late.values("effective_utility")
+            return {LOST: {"mean": float(lost.mean()), "std": float(lost.std())}}
+    return {}
+
+
+def _of_reference(run: Result, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+    found = {name: run.reference(policy, name) for name in measures}
+    return {name: {"mean": one.mean, "std": one.std} for name, one in found.items() if one}
+
+
+def _shown(measure: str, spread: Mapping[str, float] | None) -> str:
+    if spread is None:
+        return ""
+    in_steps = {"scale": 1, "digits": 0} if measure == "adaptation_time" else {}
+    return mean_std(spread["mean"], spread["std"], **in_steps)
+
+
+def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:
+    """One panel per study."""
+    runs = {sweep: [one.run for one in planned if one.run is not None] for sweep, planned in found.items()}
+    note = (
+        "Above: effective utility in worlds of German Credit, mean and standard deviation over seeds; thin "
+        "lines are references on the same applicants. Below: utility of the policy on test people of the "
+        f"time step, averaged over {SMOOTH} steps, and its standard deviation over seeds; change of the mean "
+        "credit scores of groups whose members apply again and again, thick S = +1, thin S = −1."
+    )
+    return PageFigure(
+        key="worlds", title="Methods in other worlds", note=note, section="", wide=True,
+        draw=(lambda: _draw(runs)) if all(runs.values()) else None,
+        lacking=missing_runs([one for planned in found.values() for one in planned]),
+    )  # fmt: skip
+
+
+def _draw(runs: Mapping[str, Sequence[Result]]) -> Figure:
+    figure = Figure(figsize=(2 * COLUMN, 4.2), layout="constrained")
+    panels: dict[str, Axes] = figure.subplot_mosaic(
+        [["a", "a", "b", "b", "c", "c"], ["d", "d", "d", "e", "e", "e"]]
+    )
+    for name, study in zip("abc", STUDIES, strict=False):
+        _against(panels[name], study, runs[study.sweep])
+    panels["a"].set_ylabel("effective utility ×100")
+    _over_time(panels["d"], runs["worlds_shift"])
+    _scores(panels["e"], runs["worlds_feedback"])
+    legend_below(figure, handles_of([panels["a"], panels["e"]]), 4)
+    return figure
+
+
+def _look(run: Result) -> dict[str, Any]:
+    """Colour, line and label of a policy."""
+    name = run.name("model")
+    line = LINES[name] if name in LINES else LEVELS[name]
+    return {"color": look_of(name)["color"], "label": method_label(name), "ls": line}
+
+
+def _against(axes: Axes, study: Study, runs: Sequence[Result]) -> None:
+    """Effective utility against the value of a study's key."""
+    for name in dict.fromkeys(run.name("model") for run in runs):
+        own = sorted((run for run in runs if run.name("model") == name), key=study.value)
+        values = [100 * run.values("effective_utility") for run in own]
+        axes.errorbar(
+            [study.value(run) for run in own], [one.mean() for one in values], [one.std() for one in values],
+            capsize=1.5, marker=look_of(name)["marker"], ms=3, **_look(own[0]),
+        )  # fmt: skip
+    for policy in SHOWN:
+        levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}
+        known = {value: 100 * one.mean for value, one in sorted(levels.items()) if one}
+        look: dict[str, Any] = {"color": GREY, "lw": 0.6, "ls": LEVELS[policy]}
+        axes.plot([*known], [*known.values()], label=REFERENCES[policy], **look)
+    axes.set(title=study.title, xlabel=study.axis)
+
+
+def _over_time(axes: Axes, runs: Sequence[Result]) -> None:
+    """Utility on the people of the time step."""
+    for run in runs:
+        smooth = run.curve("utility").rolling(SMOOTH, center=True, min_periods=1).mean()
+        band(axes, smooth, **_look(run))
+    axes.set(title=STUDIES[3].title, xlabel="time step t", ylabel="utility ×100")
+
+
+def _scores(axes: Axes, runs: Sequence[Result]) -> None:
+    """Change of the mean scores of both groups over time by policy."""
+    for run in runs:
+        for group, width in (("advantaged", 1.1), ("disadvantaged", 0.6)):
+            mean = 100 * run.curve(f"mean_score_{group}").mean(axis=1)
+            mean -= mean.head(1).sum()
+            (drawn,) = axes.plot(mean.index, mean, lw=width, **_look(run))
+            if group == "disadvantaged":
+                drawn.set_label("")
+    axes.set(title=STUDIES[4].title, xlabel="time step t", ylabel="change of mean score ×100")

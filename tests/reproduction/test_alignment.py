@@ -1,0 +1,122 @@
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.text import Annotation
+
+from fairall import Result
+from fairall.report import Space
+from fairall.results import STYLE
+from reproduction import alignment
+from reproduction.alignment import alignment_figure, alignment_table, draw_alignment, states
+from reproduction.figures import ROSE, TEAL
+from reproduction.plan import Planned, with_runs
+from tests.reproduction.collection import planned, result
+
+WORDS = ("model=fairall_I_II", "dataset=synthetic", "seeds=5")
+# Switched, flipped, both (which counts as switched), a sign that is noise, aligned.
+LATENT = [
+    {"gap": 0.9, "agreement": 0.1, "auc": 0.8},
+    {"gap": 0.1, "agreement": -0.9, "auc": 0.8},
+    {"gap": 1.3, "agreement": -0.5, "auc": 0.8},
+    {"gap": 0.1, "agreement": -0.9, "auc": 0.55},
+    {"gap": 0.2, "agreement": 0.9, "auc": 0.8},
+]
+NAMES = {"gap": "latent_variance_gap", "agreement": "latent_label_agreement", "auc": "latent_label_auc"}
+
+
+def with_latents(*words: str, number: int = 0, **changes: list[Any]) -> Result:
+    """A result whose seeds have latent measures, and other measures one value per seed."""
+    run = result(*WORDS, *words, number=number)
+    columns = {NAMES[key]: [latent[key] for latent in LATENT] for key in NAMES} | changes
+    per_seed = run.per_seed.assign(
+        **{name: pd.Series(values, dtype=float).to_numpy() for name, values in columns.items()}
+    )
+    return result(*WORDS, *words, number=number, per_seed=per_seed)
+
+
+def plans(*runs: Result) -> list[Planned]:
+    return with_runs(planned("paper_alignment", "dataset=synthetic", "seeds=5"), runs)
+
+
+def test_seeds_are_switched_or_flipped_by_the_thresholds_of_the_warnings() -> None:
+    found = states(with_latents()).to_dict()
+    assert found == {0: "switched", 1: "flipped", 2: "switched", 3: "aligned", 4: "aligned"}
+
+
+def test_the_table_has_measures_of_aligned_seeds_apart_from_the_others() -> None:
+    utilities = [0.1, 0.2, 0.3, 0.4, 0.6]
+    run = with_latents("protocol=text", mean_utility=utilities, mean_cfu=[None] * 5)
+    table = alignment_table(plans(run))
+    (index,) = table.frame.index
+    assert index == ("Synthetic", "text")
+    shown = {name: table.frame[name].iloc[0].text for name in table.frame.columns}
+    assert [shown[key] for key in ("seeds", "switched", "flipped")] == ["5", "2", "1"]
+    assert list(shown.values())[3:5] == ["50.0 ± 14.1", "20.0 ± 10.0"]
+    assert list(shown.values())[-2:] == ["", ""]
+    (record,) = table.records.to_dict("records")
+    assert record["mean_utility_misaligned"] == pytest.approx(0.2)
+    assert record["mean_cfu_aligned"] is None
+    assert len(table.lacking.commands) == 2
+
+
+def test_a_seed_without_latent_measures_is_neither_aligned_nor_misaligned() -> None:
+    run = with_latents(
+        "protocol=text",
+        latent_variance_gap=[None, 0.1, 0.1, 0.9, 0.1],
+        latent_label_agreement=[0.9] * 5,
+        mean_utility=[0.1, 0.2, None, 0.4, 0.6],
+    )
+    (record,) = alignment_table(plans(run)).records.to_dict("records")
+    assert (record["seeds"], record["switched"], record["flipped"]) == (4, 1, 0)
+    assert record["mean_utility_aligned"] == pytest.approx((0.2 + 0.6) / 2)
+    assert record["mean_utility_misaligned"] == pytest.approx(0.4)
+
+
+def space(angle: float) -> Space:
+    """A latent whose label depends on the first axis in S = +1, and on one `angle` away in S = −1."""
+    draw = np.random.default_rng(0)
+    z, s = draw.normal(size=(400, 2)), np.repeat([1.0, -1.0], 200)
+    of_group = np.where(s > 0, 0.0, angle)
+    return z, s, (z[:, 0] * np.cos(of_group) + z[:, 1] * np.sin(of_group) > 0).astype(float)
+
+
+def test_arrows_point_to_where_the_label_gets_likelier_in_each_group() -> None:
+    z, s, label = space(np.pi)
+    flat = (z * [1.0, 0.05], s, label)
+    with mpl.rc_context(STYLE):
+        figure = draw_alignment({"switched": space(np.pi / 2), "flipped": flat, "matched": space(0.0)})
+    assert len({(axes.get_xlim(), axes.get_ylim()) for axes in figure.axes}) == 1
+    for axes, angle in zip(figure.axes, (np.pi / 2, np.pi, 0.0), strict=True):
+        directions = {}
+        for text in axes.texts:
+            assert isinstance(text, Annotation)
+            assert text.arrow_patch is not None
+            arrow = np.subtract(text.xy, text.xyann)
+            directions[to_rgba(text.arrow_patch.get_edgecolor())] = arrow / np.linalg.norm(arrow)
+        cosine = directions[to_rgba(TEAL)] @ directions[to_rgba(ROSE)]
+        assert cosine == pytest.approx(np.cos(angle), abs=0.2)
+
+
+def test_the_figure_takes_misaligned_seeds_as_learnt_and_an_aligned_one_of_matched_axes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[tuple[str, int]] = []
+
+    def latent(run: Any, seed: int) -> Space:
+        taken.append((run.name("protocol"), seed))
+        return space(0.0)
+
+    monkeypatch.setattr(alignment, "latent_space", latent)
+    assert alignment_figure(plans()).draw is None
+    runs = [
+        with_latents(f"protocol={name}", number=k) for k, name in enumerate(("published_code", "corrected"))
+    ]
+    figure = alignment_figure(plans(*runs))
+    assert figure.draw is not None
+    assert sorted(taken) == [("corrected", 3), ("published_code", 0), ("published_code", 1)]
+    with mpl.rc_context(STYLE):
+        assert [axes.get_title() for axes in figure.draw().axes] == ["switched", "flipped", "matched"]

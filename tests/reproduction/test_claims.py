@@ -1,0 +1,61 @@
+import pytest
+
+from reproduction.claims import (
+    IN_DIRECTION,
+    MISSING,
+    NOT,
+    REAL,
+    REPRODUCED,
+    Claim,
+    claims_table,
+    counts_table,
+    judge,
+)
+from reproduction.plan import with_runs
+from reproduction.printed import printed_tables
+from reproduction.tables import methods_table
+from tests.reproduction.collection import planned, result
+
+SAME_BUT_BETTER = REAL[0]  # FairAll accumulates more utility than FairLog
+NO_WORSE = REAL[2]  # FairAll accumulates no less utility than UnfairLog
+
+
+@pytest.mark.parametrize(
+    ("claim", "apart", "seeds", "expected"),
+    [
+        (SAME_BUT_BETTER, 0.2, 10, REPRODUCED),
+        (SAME_BUT_BETTER, 0.2, 3, IN_DIRECTION),  # three seeds prove nothing
+        (SAME_BUT_BETTER, -0.2, 10, NOT),
+        (NO_WORSE, 0.2, 10, REPRODUCED),
+        (NO_WORSE, -0.2, 3, REPRODUCED),
+        (NO_WORSE, -0.2, 10, NOT),
+    ],
+)
+def test_verdicts(claim: Claim, apart: float, seeds: int, expected: str) -> None:
+    runs = [
+        result(f"model={model}", "dataset=credit", f"seeds={seeds}", shift=shift, number=number)
+        for number, (model, shift) in enumerate(((claim.model, 0.2 + apart), (claim.other, 0.2)))
+    ]
+    (verdict,) = judge([claim], with_runs(planned("paper_harsh", "dataset=credit", f"seeds={seeds}"), runs))
+    assert verdict.words == expected
+
+
+def test_counts_are_those_of_the_tables() -> None:
+    runs = [
+        result(f"model={model}", "dataset=credit", "seeds=10", shift=shift, number=number)
+        for number, (model, shift) in enumerate((("fairall_I_II", 0.203), ("fairlog", 0.1)))
+    ]
+    needed = with_runs(planned("paper_harsh", "dataset=credit"), runs)
+    verdicts = judge(REAL[:3], needed)
+    assert [verdict.words for verdict in verdicts] == [REPRODUCED, NOT, MISSING]
+    table = methods_table("effective", needed, "harsh")
+    claims = claims_table(verdicts, needed, "claims", "Claims", table.setting)
+    printed = printed_tables(needed, "harsh", "corrected")
+    records = counts_table([claims, table, *printed]).records.set_index("count")
+    assert set(records["setting"]) == {table.setting}
+    found = {name: (row["n"], row["of"]) for name, row in records.iterrows()}
+    assert found["claims reproduced"] == (1, 2)
+    apart = table.records["difference_in_paper_std"].dropna().abs()
+    assert found["within 1 sd of print"] == ((apart <= 1).sum(), 4)
+    for one, name in zip(printed, ("printed means inside", "printed deviations inside"), strict=True):
+        assert found[name] == (one.records["inside"].sum(), 12)

@@ -1,0 +1,172 @@
+"""Evaluations of policies beside a known truth, and the page of them."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairall import FairAllError
+from reproduction import evidence, evidence_page
+from reproduction.__main__ import main
+from reproduction.evidence import COLUMNS, Study, judged, summary
+from reproduction.evidence_logs import CASES, People, linear
+from reproduction.evidence_page import counts_table, low_table, results, setting_table, write_pages
+
+PLACES = {f"{case.setting}/{case.name}": place for place, case in enumerate(CASES)}
+RIGHT, IMPOSSIBLE = PLACES["Refusals/✓ π recorded"], PLACES["Refusals/✗ 1 − π recorded"]
+POPULATION = 100_000
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs of 500 rows in small batches, and truths of small populations."""
+    monkeypatch.setattr(evidence, "BATCH", 2)
+    small = [
+        replace(case, sizes=(500,)) if place in (RIGHT, IMPOSSIBLE) else case
+        for place, case in enumerate(CASES)
+    ]
+    for module in (evidence, evidence_page):
+        monkeypatch.setattr(module, "CASES", small)
+
+
+def test_the_truth_of_people() -> None:
+    x = pd.DataFrame({"s": ["a", "a", "b", "b"]})
+    first, second = np.array([1.0, 0, 1, 1]), np.zeros(4)
+    people = People(x, np.array([0.5, 1.0, 0.2, 0.8]), np.full(4, 0.5), (first, second + 0.5), cost=0.4)
+    truth = people.truth()
+    assert truth["value"] == pytest.approx((0.1 - 0.2 + 0.4) / 4)
+    assert truth["dpu"] == pytest.approx(0.5)
+    assert truth["TPR of group a"] == pytest.approx(0.5 / 1.5)
+    assert truth["equal_opportunity"] == pytest.approx(1 - 0.5 / 1.5)
+    assert truth["predictive_parity"] == pytest.approx(0)
+    assert truth["false_positive"] == pytest.approx(0)
+    assert truth["difference: dpu"] == pytest.approx(-0.5)
+    assert truth["difference: value"] == pytest.approx((0.05 + 0.3 - 0.1 + 0.2) / 4 - 0.3 / 4 - 0.0)
+
+
+def test_labels_of_rejected_people_count_by_the_decisions() -> None:
+    people = linear(2_000, np.random.default_rng(0))
+    confounded = People(
+        people.x, people.chance, people.propensity, people.policies, of_rejected=np.zeros(len(people))
+    )
+    expected = np.mean(people.policies[0] * (people.propensity * people.chance - 0.5))
+    assert confounded.truth()["value"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("place", [p for name, p in PLACES.items() if not name.startswith("Basic")])
+def test_a_case_draws_what_its_log_says(place: int) -> None:
+    case = CASES[place]
+    log, _ = case.log(1_000, np.random.default_rng(0))
+    again, _ = case.log(1_000, np.random.default_rng(0))
+    pd.testing.assert_frame_equal(log, again)
+    assert len(log) == 1_000
+    assert ("propensity" in log) == case.recorded
+    assert log["label"][log["decision"] == 0].isna().all()
+    truth = case.draw(20_000, np.random.default_rng(1)).truth()
+    assert np.isfinite(list(truth.values())).all()
+
+
+def test_estimates_of_a_right_log_reproduce_the_truth_and_an_impossible_one_is_refused(
+    tmp_path: Path,
+) -> None:
+    study, environment = Study(tmp_path, 200, [RIGHT, IMPOSSIBLE]), dict(os.environ)
+    study.run(population=POPULATION)
+    assert os.environ == environment
+    right = summary(study.found(RIGHT, 500)).set_index("estimator")
+    assert right.loc["dr", "logs"] == 20
+    for name in ("dr", "sndr", "ips", "snips"):
+        assert abs(right.loc[name, "error"]) < 4 * right.loc[name, "error_se"]
+        assert right.loc[name, "covered"] >= 0.8
+        assert right.loc[name, ["answered", "refused"]].tolist() == [1, 0]
+    assert np.isnan(right.loc["dm", "covered"])
+    wrong = summary(study.found(IMPOSSIBLE, 500)).set_index("estimator")
+    assert (wrong["refused"] == 1).all()
+
+
+def test_an_interrupted_study_goes_on_where_it_was(tmp_path: Path) -> None:
+    whole, parts = Study(tmp_path / "whole", 60, [RIGHT]), Study(tmp_path / "parts", 60, [RIGHT])
+    whole.run(population=POPULATION)
+    parts.run(population=POPULATION, hours=0)
+    assert parts.found(RIGHT, 500).empty
+    Study(tmp_path / "parts", 20, [RIGHT]).run(population=POPULATION)
+    assert parts.found(RIGHT, 500)["log"].unique().tolist() == [0, 1]
+    assert [numbers for _, _, numbers in parts.batches()] == [[2, 3], [4, 5]]
+    parts.run(population=POPULATION)
+    assert not parts.batches()
+    pd.testing.assert_frame_equal(parts.found(RIGHT, 500), whole.found(RIGHT, 500))
+    assert list(whole.found(RIGHT, 500)) == [*COLUMNS]
+
+
+def test_a_folder_of_another_revision_is_left_alone(tmp_path: Path) -> None:
+    study = Study(tmp_path, 20, [RIGHT])
+    (tmp_path / "revision.txt").write_text("another")
+    with pytest.raises(FairAllError, match="has evaluations by another revision, another"):
+        study.run(population=POPULATION)
+    study.run(hours=0)
+    assert study.found(RIGHT, 500).empty
+
+
+def test_cases_of_a_large_share_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    order = [(place, n) for place, n, _ in Study(tmp_path, 40).batches()]
+    kinds = [(place, n) for place, case in enumerate(evidence.CASES) for n in case.sizes]
+    assert sorted(order[: len(kinds)]) == sorted(kinds)
+
+
+def test_a_summary_of_given_evaluations() -> None:
+    rows = [
+        (0, "value", "dr", 0.3, 0.1, 0.5, 0.2, ""),
+        (1, "value", "dr", 0.1, 0.0, 0.15, 0.2, ""),
+        (2, "value", "dr", 0.2, np.nan, np.nan, 0.2, "no theory"),
+        (3, "value", "dr", np.nan, np.nan, np.nan, 0.2, "refused"),
+    ]
+    (told,) = summary(pd.DataFrame(rows, columns=COLUMNS)).to_dict("records")
+    assert told["truth"] == 0.2
+    assert told["error"] == pytest.approx(0)
+    assert told["error_se"] == pytest.approx(0.1 / np.sqrt(3))
+    assert told["covered"] == 0.5
+    assert told["covered_se"] == pytest.approx(0.5 / np.sqrt(6))
+    assert (told["answered"], told["refused"], told["logs"]) == (0.5, 0.25, 4)
+
+
+def test_the_page_leads_with_what_covers_too_rarely(tmp_path: Path) -> None:
+    study, random = Study(tmp_path / "study"), np.random.default_rng(0)
+    for place, covering in ((RIGHT, 0.5), (IMPOSSIBLE, None)):
+        covers = random.random(400) < (covering or 0)
+        low = np.where(covers, 0.0, 0.3) if covering else np.full(400, np.nan)
+        rows = pd.DataFrame(
+            {"log": range(400), "quantity": "value", "estimator": "dr", "estimate": low + 0.2,
+             "low": low, "high": low + 0.4, "truth": 0.2, "why": None if covering else "refused"}
+        )  # fmt: skip
+        rows.to_csv(study.file(place, 500), index=False)
+    told, by_log = results(study)
+    assert set(by_log["name"]) == {CASES[RIGHT].name}
+    assert told["wrong"].tolist() == [True, False]
+    counts = counts_table(told).records.set_index("count")["value"].astype(str)
+    assert [counts.filter(like=f"({mark}").iloc[0] for mark in "✗✓"] == ["100 %", "0 %"]
+    (row,) = low_table(told).frame.itertuples()
+    assert row[0] == ("Refusals", "✓ π recorded")
+    assert row[1:3] == ("500", "value")
+    frame = setting_table("Refusals", told).frame
+    assert list(frame.loc[("✗ 1 − π recorded", "value")]) == ["20.0", "refused"]
+    page = tmp_path / "evidence.md"
+    page.write_text("![](figures/evidence.png)\n<!-- begin: low -->\n<!-- end: low -->\n")
+    write_pages(study, tmp_path / "page", page)
+    assert "| Refusals | ✓ π recorded | 500 | value |" in page.read_text()
+    assert (tmp_path / "figures" / "evidence.png").stat().st_size > 0
+
+
+def test_nothing_evaluated_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evidence", "-o", str(tmp_path), "--hours", "0", "--logs", "1"]
+    assert main(words) == 1
+    assert capsys.readouterr().err == f"reproduction: {tmp_path}: nothing has been evaluated yet\n"
+
+
+def test_a_log_that_cannot_be_read_counts_as_refused() -> None:
+    one = CASES[PLACES["Rare labels/1 % negatives, recorded"]]
+    found = [judged(one, 30, number) for number in range(4)]
+    assert any(
+        answers[0][2]["estimate"] is None and "error: " in answers[0][2]["why"] for answers in found
+    ), "30 rows rarely have a negative label"

@@ -1,0 +1,54 @@
+"""Tables of the report, leaderboard, worlds and compare, as they were before reproduction/ was made."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fairall.report import compare
+from fairall.results import Table, to_csv
+from reproduction import worlds
+from reproduction.board import BASELINE, RIVAL, board
+from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
+from reproduction.plan import LEADERBOARD, plan, with_runs
+from reproduction.report import contents
+from tests.reproduction.collection import results
+
+GOLDEN = Path(__file__).parent / "golden"
+WORDS = ["dataset=credit,compas,synthetic", "model=fairall_I_II,fairall_II,fairlog,unfairlog,opt_fair"]
+BOARD = ["model=fairall_I_II,fairlog,greedy,adopt", "dataset=credit,compas", "initial_policy=harsh"]
+COMPARED = (0, 6, 2, 15)  # places in the collection
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Table]:
+    """All tables by key."""
+    runs = results()
+    own = contents(runs, WORDS)
+    found = [item for item in own.items if isinstance(item, Table)]
+    assert own.others is not None
+    by_key = {run.key: run for run in runs}
+    tasks = board([replace(one, run=by_key.get(one.key)) for one in plan(LEADERBOARD, BOARD)], {}, {})
+    found += [own.others, standings_table(tasks), task_table(tasks, "credit")]
+    found += [versus_table(tasks, BASELINE, RIVAL), care_table(tasks)]
+    for study in worlds.STUDIES:
+        planned = with_runs(plan([study.sweep], once=False), runs)
+        found.append(worlds.study_table(study, planned))
+    chosen = {str(i): runs[place] for i, place in enumerate(COMPARED, start=1)}
+    beside = compare(chosen, [], tmp_path_factory.mktemp("compared"))
+    return {one.key: one for one in [*found, *(replace(one, key=f"compare_{one.key}") for one in beside)]}
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.csv")), ids=lambda path: path.stem)
+def test_the_numbers_are_the_same(path: Path, tables: Mapping[str, Table]) -> None:
+    golden = pd.read_csv(path)
+    table = pd.read_csv(io.StringIO(to_csv(tables[path.stem])))
+    if "folder" in table:
+        table["folder"] = [Path(folder).name for folder in table["folder"]]
+    # metrics.csv, from which the golden ones were read, has seven digits.
+    pd.testing.assert_frame_equal(table, golden, check_dtype=False, rtol=1e-5, atol=1e-7)

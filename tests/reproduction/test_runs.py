@@ -1,0 +1,168 @@
+"""Runs are made several at once, and again where they are damaged; how long they take."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairall.results import in_words
+from fairall.storage.run_folder import RunFolder
+from reproduction.__main__ import main
+from reproduction.plan import LEADERBOARD, Planned, plan
+from reproduction.runs import Durations, read_durations
+from tests.conftest import run_folder, typed
+
+WORDS = [
+    "paper_harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
+]  # fmt: skip
+
+
+def test_goes_on_after_an_interruption_and_skips_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    command = [sys.executable, "-m", "reproduction", "runs", "--jobs", "1", *WORDS]
+    started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    record = tmp_path / "outputs" / "reproduction.csv"
+    deadline = time.monotonic() + 600
+    while not record.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    started.send_signal(signal.SIGTERM)
+    _, said = started.communicate(timeout=60)
+    assert started.returncode == 128 + signal.SIGTERM
+    assert said.endswith("reproduction: interrupted; the same command goes on from what was saved\n")
+    assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 1
+
+    assert main(["runs", "--dry-run", *WORDS]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("2 runs: 1 finished, 1 to do; about ")
+    assert printed.count("python -m fairall model=") == 1
+    assert main(["runs", *WORDS]) == 0
+    assert len(list(tmp_path.glob("outputs/runs/*/*/*/DONE"))) == 2
+    measured = read_durations(record)
+    assert list(measured["dataset"]) == ["credit", "credit"]
+    assert (measured[["wall_seconds", "cpu_seconds"]] > 0).all(axis=None)
+    capsys.readouterr()
+    assert main(["runs", *WORDS]) == 0
+    assert capsys.readouterr().out.startswith("2 runs: 2 finished, 0 to do; nothing to wait for")
+
+
+def add_a_line(path: Path) -> None:
+    path.write_text(path.read_text() + "x\n")
+
+
+def cut_off(path: Path) -> None:
+    """As of a copy that ended early: DONE has one line left, and metrics.csv is not there."""
+    done = path.with_name("DONE")
+    done.write_text(done.read_text().splitlines(keepends=True)[0])
+    path.unlink()
+
+
+@pytest.mark.parametrize("damage", [add_a_line, cut_off])
+@pytest.mark.parametrize("command", ["runs", "leaderboard"])
+def test_damaged_runs_are_made_again(
+    command: str,
+    damage: Callable[[Path], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["model=unfairlog", "dataset=credit", "seeds=1", *WORDS[3:]]
+    words += ["paper_harsh"] if command == "runs" else ["initial_policy=harsh"]
+    (planned,) = plan(["paper_harsh"] if command == "runs" else LEADERBOARD, [w for w in words if "=" in w])
+    assert typed(*planned.words, cwd=tmp_path).returncode == 0
+    path = run_folder(tmp_path / "outputs") / "metrics.csv"
+    whole = path.read_bytes()
+    damage(path)
+    assert main([command, *words]) == 0
+    printed = capsys.readouterr().out
+    assert f"Warning: {path.parent.relative_to(tmp_path)}: " in printed
+    assert "; the result is made again." in printed
+    assert "1 run: 0 finished, 1 to do" in printed
+    assert path.read_bytes() == whole
+    assert RunFolder(path.parent).intact()
+
+
+def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # UnfairLog has no λ, FairLog none below 0.
+    words = ["paper_harsh", "model=fairlog", "dataset=credit", "preset=quick", "model.lambda_=-1"]
+    assert main(["runs", *words]) == 1
+    streams = capsys.readouterr()
+    assert "0 to do" in streams.out
+    assert "dataset=credit initial_policy=harsh" in streams.err
+    assert "model.lambda_" in streams.err
+    # A child that ends badly: its last line is reported.
+    (tmp_path / "outputs" / "runs" / "fairlog").mkdir(parents=True)
+    (tmp_path / "outputs" / "runs" / "fairlog" / "credit").write_text("no folder")
+    assert main(["runs", *words[:-1], "tracking.enabled=false"]) == 1
+    assert "cannot write to" in capsys.readouterr().err
+
+
+def test_expectations_come_from_measurement(tmp_path: Path) -> None:
+    path = tmp_path / "reproduction.csv"
+    durations = Durations(path, ["seeds=10"])
+    planned = plan(["paper_harsh"], ["model=fairlog", "dataset=credit,meps", "seeds=10"])
+    credit = next(one for one in planned if one.name("dataset") == "credit")
+
+    def expected(durations: Durations) -> dict[str, float]:
+        by_key = durations.expected(planned)
+        return {one.name("dataset"): by_key[one.key] for one in planned}
+
+    once = expected(durations)
+    # Thrice as slow as elsewhere: so will be what has not been measured here.
+    durations.add(credit, 3 * once["credit"], 1.0)
+    assert expected(durations)["credit"] == pytest.approx(3 * once["credit"], abs=0.1)
+    assert expected(durations)["meps"] == pytest.approx(3 * once["meps"], rel=0.02)
+    durations.add(credit, once["credit"], 1.0)
+    assert expected(durations)["credit"] == pytest.approx(2 * once["credit"], abs=0.1)
+    assert expected(Durations(path, ["seeds=10"])) == expected(durations)
+    # Of another schedule: they say nothing here.
+    elsewhere = Durations(path, [])
+    assert expected(elsewhere) == pytest.approx(once)
+    unknown = replace(credit, config=credit.config | {"model": {"name": "my_method"}})
+    assert durations.expected([unknown])[unknown.key] > 0
+    # A crash may cut the last line.
+    for kept in (-4, -12):
+        path.write_text(path.read_text()[:kept])
+        assert len(read_durations(path)) in (1, 2)
+        assert expected(durations)["credit"] > 0
+
+
+def test_expectations_are_of_a_number_of_seeds(tmp_path: Path) -> None:
+    path = tmp_path / "reproduction.csv"
+    # As versions before wrote it: of an unknown number of seeds.
+    path.write_text("words,overrides,model,dataset,wall_seconds,cpu_seconds\nx,,fairlog,credit,1000,900\n")
+    durations = Durations(path, [])
+    ten, fifty = (
+        plan(["paper_harsh"], ["model=fairlog", "dataset=credit", f"seeds={n}"])[0] for n in (10, 50)
+    )
+
+    def expected(one: Planned) -> float:
+        return durations.expected([one])[one.key]
+
+    reference = expected(ten)
+    assert reference < 1000
+    assert expected(fifty) == pytest.approx(5 * reference)
+    durations.add(ten, 2 * reference, 1.0)
+    assert list(read_durations(path)["seeds"]) == [10]
+    assert expected(ten) == pytest.approx(2 * reference)
+    # In proportion, at the speed of this machine.
+    assert expected(fifty) == pytest.approx(10 * reference)
+    durations.add(fifty, 4 * reference, 1.0)
+    assert expected(ten) == pytest.approx(2 * reference)
+    assert expected(fifty) == pytest.approx(4 * reference)
+
+
+def test_durations_in_words() -> None:
+    words = [in_words(seconds) for seconds in (0.2, 42, 89, 100, 3000, 6000)]
+    assert words == ["1 s", "42 s", "89 s", "2 min", "50 min", "1 h 40 min"]
