@@ -102,7 +102,8 @@ def finite(name: str, simulated: bool) -> People:
     first policy is steeper and has none, the second is less steep. Rows of credit are drawn from its 1,000
     people, with real features multiplied by random numbers near 1; their labels are always simulated.
     """
-    dataset, random = load_dataset(name), np.random.default_rng(0)
+    dataset: Any = load_dataset(name)
+    random = np.random.default_rng(0)
     if name == "synthetic":
         drawn = dataset.individuals("population", FINITE)
         x = pd.DataFrame({key: drawn.values[key] for key in dataset.config.observed})

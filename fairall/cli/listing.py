@@ -91,7 +91,7 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
 
 def _studies(words: Sequence[str], outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
-    place, rows = outputs, []
+    place, rows = str(outputs), list[tuple[str, str]]()
     if (outputs / "sweeps").is_dir() or any(word.startswith("hydra.") for word in words):
         from fairall.tuning.report import standings  # slow
 
