@@ -62,7 +62,7 @@ class Drift(Part):
     The last is moved by labels: with probability e(t)|d| a label 0 becomes 1 (d > 0), or 1 becomes 0 (d < 0).
     Ground truth stays as it is.
 
-    Applicants are candidates of the population at rest, kept with probability w / max w. The number of
+    Applicants are candidates of the population without drift, kept with probability w / max w. The number of
     candidates does not depend on their weights, so that the draws of a seed do not depend on other seeds. It
     makes fewer than N kept candidates as likely as a deviation of six standard deviations; then the others
     follow in the order of their uniform numbers divided by their weights. Evaluation people are drawn

@@ -93,7 +93,7 @@ class Part:
         """Observe the decisions on the applicants, `accepted` (E, N), bool."""
 
     def evaluated(self, people: People, time_step: int) -> People:
-        """The evaluation people of a time step, as many as `people` (N,) of a population at rest."""
+        """The evaluation people of a time step, as many as `people` (N,) of the population without drift."""
         return people
 
     def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:
