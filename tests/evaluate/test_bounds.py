@@ -235,7 +235,7 @@ def test_turning_points_are_where_intervals_reach_zero() -> None:
     assert one.sensitivity is not None
     points, log = one.sensitivity["turning_points"], one.log
     turning = {name: turn for name, turn in points.items() if turn is not None and turn > 1}
-    assert {"utility", "equal_opportunity"} <= turning.keys()
+    assert {"utility", "false_positive"} <= turning.keys()
     for name, turn in turning.items():
         for gamma, certain in ((turn - 0.01, True), (turn + 0.01, False)):
             labels = odds_ratio(gamma, one.people)
