@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -107,10 +107,7 @@ class Evaluation(Judgement):
                 rows.append({"gamma": gamma} | found[name]._asdict())
         return {
             "bounds": {name: pd.DataFrame(rows) for name, rows in bounds.items()},
-            "turning_points": {
-                name: limits.turning_point(lambda gamma, name=name: self._certain(name, gamma))
-                for name in answered
-            },
+            "turning_points": {name: limits.turning_point(partial(self._certain, name)) for name in answered},
             "benchmarks": limits.benchmarks(self.log, self.models.outcome.probability),
         }
 

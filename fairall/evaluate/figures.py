@@ -157,12 +157,12 @@ def draw_sensitivity(evaluations: Evaluations) -> Figure:
             if found is None or measure not in found["bounds"]:  # refused for lack of overlap
                 continue
             bounds = 100 * found["bounds"][measure]
-            gamma, dashed = bounds["gamma"] / 100, {"color": colour, "ls": "--", "lw": 0.7}
+            gamma = bounds["gamma"] / 100
             handles[name] = axes.fill_between(
                 gamma, bounds["low"], bounds["high"], color=colour, alpha=0.3, lw=0
             )
             for end in ("interval_low", "interval_high"):
-                (handles["95 % limits"],) = axes.plot(gamma, bounds[end], **dashed)
+                (handles["95 % limits"],) = axes.plot(gamma, bounds[end], color=colour, ls="--", lw=0.7)
             turning = found["turning_points"][measure]
             points.append(f"> {LARGEST_GAMMA:g}" if turning is None else f"{turning:.2f}")
             if turning is not None and turning <= gamma.max():
@@ -188,8 +188,8 @@ def draw_contraction(evaluations: Evaluations) -> Figure:
     for name, colour, one in _coloured(evaluations):
         assert one.contraction is not None
         curve, makers = one.contraction.policy, one.contraction.decision_makers
-        ends = (curve[f"failure{end}"] for end in ("", "_low", "_high"))
-        handles[name] = _band(axes, 100 * curve["acceptance"], *ends, colour)
+        failure, low, high = (curve[f"failure{end}"] for end in ("", "_low", "_high"))
+        handles[name] = _band(axes, 100 * curve["acceptance"], failure, low, high, colour)
         for row in makers.itertuples():
             own = Interval(row.failure, row.failure_low, row.failure_high)
             handles["decision makers"] = interval(

@@ -59,7 +59,8 @@ def wald(estimate: Estimate, index: Any = ()) -> Interval:
 
 def share(estimate: Estimate, index: Any = ()) -> Interval:
     """`wald` of a share or rate, cut to [0, 1], which doubly robust means of few people may leave."""
-    return Interval(*(min(max(end, 0.0), 1.0) for end in wald(estimate, index)[:3]))
+    value, low, high = (min(max(end, 0.0), 1.0) for end in wald(estimate, index)[:3])
+    return Interval(value, low, high)
 
 
 def gap(rates: np.ndarray) -> np.ndarray:
@@ -87,7 +88,8 @@ def gap_interval(low: Estimate, high: Estimate | None = None, largest: float = 1
     lowest = (near - _simultaneous(low) * _errors(low, upper))[others].max()
     highest = (far + Z * _errors(upper, low))[others].max()
     estimate = corrected(low) if high is None else near[others].max()
-    return Interval(*(float(np.clip(value, 0.0, largest)) for value in (estimate, lowest, highest)))
+    size, least, most = (float(np.clip(one, 0.0, largest)) for one in (estimate, lowest, highest))
+    return Interval(size, least, most)
 
 
 def corrected(rates: Estimate) -> float:

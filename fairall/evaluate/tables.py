@@ -102,15 +102,15 @@ def fairness(shown: Shown) -> Table:
         bounds = one.bounds if isinstance(one, Evaluation) else {}
         for measure, views in one.fairness.items():
             texts = [*(lines.both(views[view]) for view in VIEWS), ""]
-            known: dict[str, Interval | Limits] = dict(views)
+            known: list[tuple[str, Interval | Limits]] = list(views.items())
             if measure in bounds:
-                known["no assumption"] = bounds[measure]
+                known.append(("no assumption", bounds[measure]))
                 texts[-1] = lines.ends(bounds[measure])
             texts.append(share(views["dr"].probability))
             lines.rows.append(Row(group, MEASURES[measure].label, texts))
             lines.records += [
                 {"policy": name, "measure": measure, "view": view} | _record(own, FAIRER)
-                for view, own in known.items()
+                for view, own in known
             ]
         if isinstance(one, Evaluation):
             ratio = one.acceptance_ratio

@@ -156,7 +156,9 @@ def thresholds(of: Judgement) -> list[dict[str, Any]] | None:
         of_rates.append({name: found[name][models.shown] for name in ON_CURVE})
     value = stack(values)
     width = value.simultaneous() * value.error
-    bands = {"value": map(Interval, value.value, value.value - width, value.value + width)}
+    bands: dict[str, Iterator[Interval]] = {
+        "value": map(Interval, value.value, value.value - width, value.value + width)
+    }
     for name in ON_CURVE:
         bands[name] = _gap_band(stack([one[name] for one in of_rates]))
     return [

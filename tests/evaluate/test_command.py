@@ -106,7 +106,7 @@ def test_the_page_needs_no_network(compared: Path) -> None:
     text = (compared / "index.html").read_text()
     assert "http" not in text
     assert "<script" not in text
-    assert text.count("data:image/png;base64,") == 2 * len(list((compared / "figures").glob("*.png")))
+    assert text.count("data:image/png;base64,") == len(list((compared / "figures").glob("*.png")))
     for name in ("value", "fairness", "groups", "costs"):
         table = pd.read_csv(compared / "tables" / f"{name}.csv")
         assert set(table["policy"]) >= {"A: new", "B: strict"}

@@ -161,4 +161,5 @@ def test_a_policy_equals_itself_and_undefined_rates_have_no_difference() -> None
     undefined = Estimate(np.array([0.3, np.nan]), rates.phi)
     for pair in ((rates, undefined), (undefined, rates)):
         found = gap_difference(*pair)
+        assert found.probability is not None
         assert np.isnan([*found[:3], found.probability]).all()
