@@ -119,7 +119,7 @@ class Policy:
             raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
         learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)
         learner = _built(config, reader, learner_tensors, folder)
-        fits = _alike(learner.state_dict(), learner_tensors)
+        fits = _kinds(learner.state_dict()) == _kinds(learner_tensors)
         if fits:
             learner.load_state_dict(learner_tensors)
             fits = points.shape[1] == _points_of(learner).shape[1]
@@ -309,14 +309,9 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
         raise FairAllError(f"{folder / CONFIG}: {target} cannot be made from it ({reason})") from error
 
 
-def _alike(own: Mapping[str, Any], stored: Mapping[str, Tensor]) -> bool:
-    """Whether two states have tensors of the same names, shapes and types."""
-    return own.keys() == stored.keys() and all(
-        isinstance(tensor, Tensor)
-        and tensor.shape == stored[name].shape
-        and tensor.dtype == stored[name].dtype
-        for name, tensor in own.items()
-    )
+def _kinds(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Shapes and types of the tensors of a state by name, None for anything else."""
+    return {name: (one.shape, one.dtype) if isinstance(one, Tensor) else None for name, one in state.items()}
 
 
 def _other_version(folder: Path, features: Any = None) -> FairAllError:

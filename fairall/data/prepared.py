@@ -16,6 +16,7 @@ from fairall.data.dynamics import Dynamics
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
+from fairall.randomness import SeedStreams
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 
@@ -136,8 +137,10 @@ class PreparedData:
         assert weight is not None
         if (weight == weight[0]).all():
             return RecycledApplicants(labelled, size, seeds, purpose, one_order=one_order)
-        # Drawn with replacement.
-        weighted: Draw = lambda streams, n: labelled.rows(streams.choices(weight, n))  # noqa: E731
+
+        def weighted(streams: SeedStreams, n: int) -> People:
+            return labelled.rows(streams.choices(weight, n))  # with replacement
+
         return DrawnApplicants(weighted, size, seeds, purpose)
 
     def fingerprint(self) -> str:

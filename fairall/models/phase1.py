@@ -25,6 +25,7 @@ from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.identity import code_and_versions
+from fairall.storage.state import Stateful
 
 
 @dataclass
@@ -253,7 +254,7 @@ class TorchEpochs:
         self.optimiser.load_state_dict(state)
 
 
-class BestWeights:
+class BestWeights(Stateful):
     """The best weights so far of E replicates, selected for each by its validation loss.
 
     Attributes:
@@ -261,6 +262,8 @@ class BestWeights:
         epoch: epoch of that loss, shape (E,); 0 before there was one.
         done: seeds whose selected weights no longer change, shape (E,), bool.
     """
+
+    kept = ("_best", "loss", "epoch", "done")
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         self._parameters = list(parameters)
@@ -294,13 +297,3 @@ class BestWeights:
         for parameter, kept in zip(self._parameters, self._best, strict=True):
             parameter.copy_(kept)
             parameter[diverged] = torch.nan
-
-    def state_dict(self) -> dict[str, Any]:
-        """Weights, losses and epochs."""
-        return {"best": self._best, "loss": self.loss, "epoch": self.epoch, "done": self.done}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        self._best, self.loss, self.epoch, self.done = (
-            state[name] for name in ("best", "loss", "epoch", "done")
-        )

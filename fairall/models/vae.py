@@ -158,25 +158,10 @@ class ConditionalVAE(nn.Module):
 class SemiSupervisedVAE(nn.Module):
     """Conditional VAE of (x, ũ) given s, and classifier q(ũ | x, s, d = 1) (section 4.1, appendix C.1)."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        latent_size: int,
-        vae_arch: Sequence[int],
-        clf_arch: Sequence[int],
-        clf_dropout: float,
-        streams: SeedStreams,
-        *,
-        group_blind: bool,
-        gain: float,
-    ) -> None:
+    def __init__(self, vae: ConditionalVAE, classifier: StackedMLP) -> None:
         super().__init__()
-        self.vae = ConditionalVAE(
-            schema, latent_size, vae_arch, streams, utility=True, group_blind=group_blind, gain=gain
-        )
-        self.classifier = StackedMLP(
-            self.vae.inputs.size + 1, clf_arch, 1, streams, dropout=clf_dropout, gain=gain
-        )
+        self.vae = vae
+        self.classifier = classifier
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""

@@ -36,7 +36,7 @@ class PhaseDisplay(Protocol):
 class Training:
     """One run of a method on a data set.
 
-    Learner and world are as before the first epoch.
+    The learner is untrained, and the world before its first time step.
 
     Attributes:
         decided: the people of the warm-up with the decisions of the initial policy.

@@ -11,6 +11,7 @@ from torch import Tensor
 from fairall.config.schema import NodeConfig
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
+from fairall.storage.state import Stateful
 
 Draw = Callable[[], People]
 """Draws the next applicants, fields of shape (E, N, ...)."""
@@ -46,7 +47,7 @@ class PartConfig(NodeConfig):
         return True
 
 
-class Part:
+class Part(Stateful):
     """One deviation of a world from the paper's; by default each method changes nothing.
 
     A part is chosen by `world.NAME._target_`. In a time step `arriving`, `admit`, `revealed`, `due`,
@@ -64,7 +65,6 @@ class Part:
 
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
-    kept: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
@@ -111,16 +111,3 @@ class Part:
     def warnings(self, *, drawn: bool) -> list[str]:
         """Reasons why numbers of the run so far need care, one sentence each; `drawn` as for `notes`."""
         return []
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that later steps depend on, as plain containers of tensors."""
-        stateful = {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
-        return stateful | {name: getattr(self, name) for name in self.kept}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        for name, saved in state.items():
-            if name in self.kept:
-                setattr(self, name, saved)
-            else:
-                getattr(self, name).load_state_dict(saved)

@@ -8,7 +8,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -23,6 +23,7 @@ from fairall.models.objectives import ips_weight, masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
+from fairall.storage.state import Stateful
 
 FAIRNESS = ("tpr", "accuracy")
 SMALLEST = 1e-8  # in place of denominators of 0
@@ -42,7 +43,7 @@ class SellfOneStepConfig(RememberingConfig):
     omega: float = limited("at least 0 and at most 2", lambda omega: 0 <= omega <= 2)
 
 
-class PastPolicies:
+class PastPolicies(Stateful):
     """The nets of at most K policies of each seed: a uniform sample of all added (reservoir, Vitter 1985).
 
     An attribute of a learner, it is part of checkpoints.
@@ -51,6 +52,8 @@ class PastPolicies:
         net: made anew for K replicates per seed; net k of seed e is replicate e·K + k. Its output is a logit.
         seeds: the E seeds.
     """
+
+    kept = ("added",)
 
     def __init__(self, net: StackedMLP, seeds: list[int]) -> None:
         self.net = net.requires_grad_(False)
@@ -81,16 +84,6 @@ class PastPolicies:
         logit = self.net.forward_transposed(columns.repeat_interleave(most, dim=0)).squeeze(1)
         rejects = F.logsigmoid(-logit).unflatten(0, (n_seeds, most)).sum(1)
         return -torch.expm1(rejects)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nets, generators and number of policies added, as plain containers of tensors."""
-        return {"net": self.net.state_dict(), "streams": self.streams.state_dict(), "added": self.added}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        self.net.load_state_dict(state["net"])
-        self.streams.load_state_dict(state["streams"])
-        self.added = state["added"]
 
 
 class SellfOneStep(Remembering):

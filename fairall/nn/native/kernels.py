@@ -29,7 +29,6 @@ OVER_3, OVER_4, OVER_5, OVER_6, OVER_7 = F(1 / 3), F(1 / 4), F(1 / 5), F(1 / 6),
 OVER_9, OVER_11, OVER_13 = F(1 / 9), F(1 / 11), F(1 / 13)
 LOG2_E = F(1.4426950408889634)
 LN_2_HIGH, LN_2_LOW = F(0.693359375), F(-2.1219444e-4)  # their sum is log 2; the first has few digits
-SQRT_2 = F(1.4142135623730951)
 LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
 
