@@ -137,7 +137,12 @@ def test_mistakes_are_one_line(words: list[str], code: int, said: str, tmp_path:
 )
 def test_words_of_runs(words: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[str] = []
-    monkeypatch.setattr("fairall.cli.run.run", lambda words: given.extend(words) or 0)
+
+    def kept(words: list[str]) -> int:
+        given.extend(words)
+        return 0
+
+    monkeypatch.setattr("fairall.cli.run.run", kept)
     assert typed(*words.split(), cwd=tmp_path).returncode == 0
     assert given == run.split()
 
