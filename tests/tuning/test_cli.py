@@ -129,7 +129,7 @@ def no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def outcome(config: Any, known: Mapping[str, Any], command: str) -> dict[str, Any]:
         loss = config.model.learning_rate
-        return {"measures": {"classification_loss": [loss, loss + 0.1], "mean_dpu": [0.1, 0.2]}}
+        return {"measures": {"classification_loss": [loss, loss + 0.1], "mean_dpu": [loss**2, 0.1]}}
 
     monkeypatch.setattr("fairall.tuning.trial.outcome_of", outcome)
 

@@ -1,6 +1,6 @@
 import numpy as np
 import pandas as pd
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairall.tuning.objectives import pareto_set, selected
@@ -16,6 +16,7 @@ def judged(*points: tuple[list[float], list[float]]) -> tuple[pd.DataFrame, pd.D
     return means, pd.DataFrame(errors, columns=[LOSS, DPU])
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=12))
 def test_what_is_selected_is_never_beaten(drawn: list[tuple[list[float], list[float]]]) -> None:
     costs, errors = judged(*drawn)
