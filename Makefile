@@ -27,7 +27,7 @@ check: .venv/installed-dev
 	$(BIN)/hadolint Dockerfile
 
 ui: .venv/installed
-	$(BIN)/python -m fairall.tracking ui
+	$(BIN)/python -m fairall mlflow ui
 
 # Skips what is finished, goes on where it was interrupted, and ends with outputs/report/index.html.
 reproduce: reproduce-tables reproduce-figures

@@ -42,27 +42,15 @@ DEFAULTS = "defaults"  # value of `hyperparameters` without values in conf/hpara
 
 @dataclass(frozen=True)
 class Job:
-    """A run that has not started.
-
-    Attributes:
-        config: of the run.
-        plain: the same as plain containers.
-        data: the people of the run.
-        world: that the run happens in.
-        initial_policy: decides on the people of the warm-up.
-        learner: untrained.
-        measures: the standard ones and the user's.
-        identity: of the result.
-        folder: of the result.
-    """
+    """A run that has not started."""
 
     config: Config
-    plain: dict[str, Any]
+    plain: dict[str, Any]  # the configuration as plain containers
     data: PreparedData
     world: World
     initial_policy: InitialPolicy
-    learner: Learner
-    measures: tuple[Measure, ...]
+    learner: Learner  # untrained
+    measures: tuple[Measure, ...]  # the standard ones, the user's and those of the world
     identity: str
     folder: RunFolder
 
@@ -75,9 +63,7 @@ def prepare(source: Dataset, scaler: ScalerRows) -> PreparedData:
 def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedData] = prepare) -> Job:
     """Build everything that a run needs from its configuration; nothing is written.
 
-    Args:
-        composed: by Hydra, of type `Config`.
-        people: loads the data; `prepare`, or a cache of it for many jobs.
+    `people` loads the data: `prepare`, or a cache of it for many jobs.
 
     Raises:
         FairAllError: where a value of the configuration is impossible or the data are missing.
@@ -184,13 +170,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
 
 
 def write_files(result: Result, training: Training, folder: RunFolder) -> None:
-    """Write the files of a result: tables, model card, policy and figures.
-
-    Args:
-        result: of `measure`.
-        training: that was measured.
-        folder: of the run.
-    """
+    """Write the files of a result: tables, model card, policy and figures."""
     # Imported here: a command whose run is done needs no matplotlib.
     from fairall.results.card import model_card
     from fairall.results.figures import draw_latent, draw_learning, draw_phase1

@@ -1,6 +1,8 @@
 """Measures of decisions (definitions 2.1 to 2.4, D.1, D.2) as pure functions, and their registry.
 
 A measure is a function decorated with `measure`; columns, summaries, tables and figures follow from that.
+There are E seeds, N people and T time steps. Parameters of a name mean the same in all measures: `utility`
+and `dpu` describe those of measures of a policy, `effective_utility` those of measures of applicants.
 """
 
 from __future__ import annotations
@@ -148,17 +150,8 @@ def measure(
     shape (E, N), the others of shape (N,); `weight` is None where all labels are known. A function of
     `accepted` measures the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T,
     E, N); of `WORLD_DATA`, `places` has shape (T, E) and `group_score` (T, E, 2). `cost` is a number. Where a
-    run lacks what a parameter names, the measure has no values.
-
-    Args:
-        label: in tables and figures.
-        unit: of one value.
-        higher_is_better: None where neither direction is.
-        bounds: least and greatest possible value.
-        cumulative: whether the value at the last time step belongs in the summary.
-
-    Returns:
-        A decorator; the function returns shape (E,) for a policy, shape (T, E) for applicants.
+    run lacks what a parameter names, the measure has no values. The function returns shape (E,) for a policy,
+    shape (T, E) for applicants. For `label`, `unit` and so on see `Quantity` and `Measure`.
 
     Raises:
         FairAllError: where a parameter has another name.
@@ -176,16 +169,8 @@ def measure(
                 "`propensity` or `accepted` is one of them"
             )
         of: Literal["policy", "applicants"] = "policy" if of_policy else "applicants"
-        _registered[function] = Measure(
-            function.__name__,
-            label,
-            unit,
-            higher_is_better,
-            bounds,
-            of,
-            function=function,
-            cumulative=cumulative,
-        )
+        described = function.__name__, label, unit, higher_is_better, bounds, of
+        _registered[function] = Measure(*described, function=function, cumulative=cumulative)
         return function
 
     return register
@@ -328,12 +313,7 @@ def dpu(propensity: Tensor, s: Tensor) -> Tensor:
 def cfu(propensity: Tensor, counterfactual: Tensor) -> Tensor:
     """Counterfactual unfairness, mean |π(x, s) − π(x_cf, −s)| (definition 2.3).
 
-    Args:
-        propensity: π of the people as they are, shape (E, N).
-        counterfactual: π of the same people had their sensitive attribute been the other, shape (E, N).
-
-    Returns:
-        Shape (E,), in [0, 1].
+    `counterfactual` is π of the same people had their sensitive attribute been the other, shape (E, N).
 
     Examples:
         >>> cfu(torch.tensor([[1.0, 0.5]]), torch.tensor([[0.5, 0.5]]))
@@ -346,14 +326,6 @@ def cfu(propensity: Tensor, counterfactual: Tensor) -> Tensor:
 def ground_truth_utility(propensity: Tensor, ground_truth: Tensor, cost: float) -> Tensor:
     """Mean of π·(y − c), the utility by the ground truth y instead of the proxy label.
 
-    Args:
-        propensity: as for `utility`.
-        ground_truth: y in {0, 1}, shape (N,) or (E, N).
-        cost: c in (0, 1).
-
-    Returns:
-        Shape (E,), in [−c, 1 − c].
-
     Examples:
         >>> ground_truth_utility(torch.tensor([[1.0, 0.5]]), torch.tensor([0.0, 0.0]), 0.4)
         tensor([-0.3000])
@@ -364,12 +336,6 @@ def ground_truth_utility(propensity: Tensor, ground_truth: Tensor, cost: float) 
 @measure(label="acceptance rate", unit="share", higher_is_better=None, bounds=SHARE)
 def acceptance(propensity: Tensor) -> Tensor:
     """Mean of π, the share of people whom the policy accepts.
-
-    Args:
-        propensity: acceptance probabilities, or decisions in {0, 1}, shape (..., N).
-
-    Returns:
-        Shape (...), in [0, 1].
 
     Examples:
         >>> acceptance(torch.tensor([[1.0, 0.5]]))
@@ -382,14 +348,7 @@ def acceptance(propensity: Tensor) -> Tensor:
 def equal_opportunity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tensor | None = None) -> Tensor:
     """Equal-opportunity unfairness, |E[π | ỹ=1, S=+1] − E[π | ỹ=1, S=−1]| (Hardt et al. 2016).
 
-    Args:
-        propensity: acceptance probabilities, or decisions in {0, 1}, shape (E, N).
-        label: ỹ in {0, 1}, shape (N,) or (E, N).
-        s: sensitive attribute in {−1, +1}, shape (N,) or (E, N).
-        weight: of each label, 0 where it is unknown, shape (N,); None where all are known.
-
-    Returns:
-        Shape (E,), in [0, 1]; NaN where a group has nobody with label 1.
+    Shape (E,), in [0, 1]; NaN where a group has nobody with label 1.
 
     References:
         Hardt, M., Price, E. and Srebro, N. (2016). Equality of opportunity in supervised learning. NeurIPS.
@@ -408,14 +367,7 @@ def predictive_parity(propensity: Tensor, label: Tensor, s: Tensor, weight: Tens
 
     The share of label 1 among the accepted of a group is Σ π·ỹ / Σ π over its people.
 
-    Args:
-        propensity: as for `equal_opportunity`.
-        label: as for `equal_opportunity`.
-        s: as for `equal_opportunity`.
-        weight: as for `equal_opportunity`.
-
-    Returns:
-        Shape (E,), in [0, 1]; NaN where nobody of a group is accepted.
+    Shape (E,), in [0, 1]; NaN where nobody of a group is accepted.
 
     References:
         Chouldechova, A. (2017). Fair prediction with disparate impact: a study of bias in recidivism
@@ -434,7 +386,8 @@ def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
     """Utility per applicant realised up to each step, Σ over accepted of (ỹ − c) / (N·t) (definition D.1).
 
     Args:
-        accepted: decisions taken, shape (T, E, N), bool.
+        accepted: decisions taken, shape (T, E, N), bool; `s`, `ground_truth` and `counterfactually_accepted`
+            of the applicants have this shape too.
         label: ỹ of the applicants, shape (T, E, N).
         cost: c in (0, 1).
 
@@ -469,12 +422,7 @@ def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
     Steps in which a group is absent are left out. With N = 64 applicants a policy that treats both groups
     alike still has about 0.10: see `effective_dpu_pooled`.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        s: sensitive attribute of the applicants, shape (T, E, N).
-
-    Returns:
-        Shape (T, E), in [0, 1]; NaN until both groups have been present in one step.
+    Shape (T, E), in [0, 1]; NaN until both groups have been present in one step.
 
     Examples:
         >>> effective_dpu(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
@@ -495,12 +443,7 @@ def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
 def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     """|Difference of the acceptance rates pooled over all steps so far|, which has no noise floor.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        s: sensitive attribute of the applicants, shape (T, E, N).
-
-    Returns:
-        Shape (T, E), in [0, 1]; NaN until both groups have been present.
+    Shape (T, E), in [0, 1]; NaN until both groups have been present.
 
     Examples:
         >>> effective_dpu_pooled(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
@@ -512,25 +455,12 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
     return (rates[0] - rates[1]).abs()
 
 
-@measure(
-    label="effective CFU",
-    unit="share",
-    higher_is_better=False,
-    bounds=SHARE,
-    cumulative=True,
-)
+@measure(label="effective CFU", unit="share", higher_is_better=False, bounds=SHARE, cumulative=True)
 def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor:
     """Share of the applicants so far whose decision would differ if their sensitive attribute did.
 
     Its expectation is the mean |π(x, s) − π(x_cf, −s)| over applicants (definition 2.3), as both decisions
     of a person are taken with the same random number.
-
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        counterfactually_accepted: decisions on the counterfactuals, shape (T, E, N), bool.
-
-    Returns:
-        Shape (T, E), in [0, 1].
 
     Examples:
         >>> effective_cfu(torch.tensor([[[True, False]]]), torch.tensor([[[True, True]]]))
@@ -546,14 +476,6 @@ def effective_cfu(accepted: Tensor, counterfactually_accepted: Tensor) -> Tensor
 def effective_ground_truth_utility(accepted: Tensor, ground_truth: Tensor, cost: float) -> Tensor:
     """`effective_utility` by the ground truth y instead of the proxy label.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        ground_truth: y of the applicants, shape (T, E, N).
-        cost: c in (0, 1).
-
-    Returns:
-        Shape (T, E).
-
     Examples:
         >>> effective_ground_truth_utility(torch.tensor([[[True, True]]]), torch.tensor([[[1.0, 1.0]]]), 0.5)
         tensor([[0.5000]])
@@ -564,12 +486,6 @@ def effective_ground_truth_utility(accepted: Tensor, ground_truth: Tensor, cost:
 @measure(label="acceptance rate of applicants", unit="share", higher_is_better=None, bounds=SHARE)
 def acceptance_rate(accepted: Tensor) -> Tensor:
     """Share of each step's applicants who were accepted.
-
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-
-    Returns:
-        Shape (T, E), in [0, 1].
 
     Examples:
         >>> acceptance_rate(torch.tensor([[[True, False]]]))
@@ -582,12 +498,7 @@ def acceptance_rate(accepted: Tensor) -> Tensor:
 def acceptance_rate_advantaged(accepted: Tensor, s: Tensor) -> Tensor:
     """Share of each step's applicants with S = +1 who were accepted.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        s: sensitive attribute of the applicants, shape (T, E, N).
-
-    Returns:
-        Shape (T, E), in [0, 1]; NaN at a step without such applicants.
+    NaN at a step without such applicants.
 
     Examples:
         >>> acceptance_rate_advantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
@@ -600,12 +511,7 @@ def acceptance_rate_advantaged(accepted: Tensor, s: Tensor) -> Tensor:
 def acceptance_rate_disadvantaged(accepted: Tensor, s: Tensor) -> Tensor:
     """Share of each step's applicants with S = −1 who were accepted.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        s: sensitive attribute of the applicants, shape (T, E, N).
-
-    Returns:
-        Shape (T, E), in [0, 1]; NaN at a step without such applicants.
+    NaN at a step without such applicants.
 
     Examples:
         >>> acceptance_rate_disadvantaged(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
@@ -638,14 +544,7 @@ def utility_standard_error(
     deviation of g over √N.
 
     The population has the shares of the strata that the sample has: strata by label leave no noise of the
-    base rate.
-
-    Args:
-        propensity: as for `utility`.
-        label: as for `utility`.
-        cost: as for `utility`.
-        weight: as for `utility`.
-        stratum: of each person, shape (N,); None if people were not stratified.
+    base rate. `stratum` has that of each person, shape (N,); None if people were not stratified.
 
     Returns:
         Shape (E,); NaN for a single label.
@@ -673,11 +572,6 @@ def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = N
 
     √(Σ_g V_g) with V_g the variance of the mean of π in a group, given the sizes of the groups; see
     `utility_standard_error`.
-
-    Args:
-        propensity: as for `dpu`, shape (E, N).
-        s: sensitive attribute in {−1, +1}, shape (N,).
-        stratum: of each person, shape (N,); None if people were not stratified.
 
     Returns:
         Shape (E,); NaN where a group has fewer than two people.
@@ -762,14 +656,11 @@ def effective_sample_size(weight: np.ndarray) -> float:
 
 
 def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
-    """μ_M: mean of a measure over time steps t1..t2, both included (definition 2.4).
+    """μ_M: mean of a measure over time steps t1..t2, both included (definition 2.4), shape (E,).
 
     Args:
         series: the measure at time steps 0..T, shape (T + 1, E).
         window: (t1, t2) with 0 ≤ t1 < t2 ≤ T.
-
-    Returns:
-        Shape (E,).
 
     Examples:
         >>> temporal_mean(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
@@ -779,14 +670,7 @@ def temporal_mean(series: Tensor, window: tuple[int, int]) -> Tensor:
 
 
 def temporal_variation(series: Tensor, window: tuple[int, int]) -> Tensor:
-    """TV_M: standard deviation over time steps t1..t2 with n − 1 = t2 − t1 below (definition 2.4).
-
-    Args:
-        series: the measure at time steps 0..T, shape (T + 1, E).
-        window: (t1, t2) with 0 ≤ t1 < t2 ≤ T.
-
-    Returns:
-        Shape (E,).
+    """TV_M: standard deviation over time steps t1..t2 with n − 1 = t2 − t1 below, as `temporal_mean`.
 
     Examples:
         >>> temporal_variation(torch.tensor([[9.0], [1.0], [3.0]]), (1, 2))
@@ -812,12 +696,7 @@ class Spread:
 
     @classmethod
     def over_seeds(cls, values: np.ndarray, *, bounds: tuple[float, float] = UNBOUNDED) -> Spread | None:
-        """Spread of values (E,); None where a seed has no value, or there is no seed.
-
-        Args:
-            values: one per seed.
-            bounds: of the measure; the interval is cut there.
-        """
+        """Spread of values (E,) in `bounds`; None where a seed has no value, or there is no seed."""
         if len(values) == 0 or not np.isfinite(values).all():
             return None
         if len(values) == 1:

@@ -77,12 +77,7 @@ class Policy:
         return cls(learner, PeopleReader.of(data), _points_of(learner))
 
     def save(self, folder: Path, config: dict[str, Any]) -> None:
-        """Write config.yaml, features.json, weights.safetensors and, last, SUMS.
-
-        Args:
-            folder: to write to.
-            config: of the run, plain containers.
-        """
+        """Write config.yaml, features.json, weights.safetensors and, last, SUMS."""
         (folder / SUMS).unlink(missing_ok=True)
         with atomic(folder / CONFIG) as temporary:
             OmegaConf.save(OmegaConf.create(config), temporary)
@@ -124,7 +119,7 @@ class Policy:
             raise FairAllError(f"{folder / CONFIG}: {shown(str(error), MOST_SHOWN)}") from error
         learner_tensors, points = _tensors(folder / WEIGHTS, config.seeds)
         learner = _built(config, reader, learner_tensors, folder)
-        fits = _alike(learner.state_dict(), learner_tensors)
+        fits = _kinds(learner.state_dict()) == _kinds(learner_tensors)
         if fits:
             learner.load_state_dict(learner_tensors)
             fits = points.shape[1] == _points_of(learner).shape[1]
@@ -133,7 +128,7 @@ class Policy:
         return cls(learner, reader, points, stored, tuple(modules))
 
     def propensity(self, people: pd.DataFrame, *, strict: bool = False) -> np.ndarray:
-        """π(d=1 | x, s) of every seed's policy.
+        """π(d=1 | x, s) of every seed's policy, shape (E, N), in [0, 1].
 
         A function of the person: other rows and the order of rows change nothing but float rounding, if a
         method of your own follows docs/extending.md.
@@ -143,9 +138,6 @@ class Policy:
                 in {−1, +1} or, in a table without it, the column of the raw file. Other columns are ignored.
             strict: refuse categories unknown in training, and features without a value in any row; otherwise
                 they are replaced by the feature's default with a warning.
-
-        Returns:
-            Shape (E, N), in [0, 1].
 
         Raises:
             FairAllError: where a column is missing or holds an invalid value: text among numbers, an invalid
@@ -159,15 +151,7 @@ class Policy:
         return self.encoded_propensity(*self.reader.read(people, strict=strict))
 
     def encoded_propensity(self, x: Tensor, s: Tensor) -> np.ndarray:
-        """π(d=1 | x, s) of every seed's policy for people that are encoded already.
-
-        Args:
-            x: scaled features as `reader` returns them, shape (N, D).
-            s: sensitive attribute in {−1, +1}, shape (N,).
-
-        Returns:
-            Shape (E, N), in [0, 1].
-        """
+        """π(d=1 | x, s) of every seed's policy, shape (E, N), for x (N, D) and s (N,) as of `reader`."""
         seeds = self.seeds
         streams = FixedSamples(seeds, self.points)
         _, size, n_points = self.points.shape
@@ -181,29 +165,17 @@ class Policy:
     def predict_proba(
         self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False
     ) -> np.ndarray:
-        """Probabilities of rejection and acceptance by the policies of all seeds together.
+        """Probabilities of rejection and acceptance by all seeds together, shape (N, 2), float64.
 
-        Args:
-            people: see `propensity`.
-            policy: see `combined`.
-            strict: see `propensity`.
-
-        Returns:
-            Shape (N, 2), float64.
-
-        Raises:
-            FairAllError: as `propensity` and `combined`.
+        Arguments and errors as for `propensity` and `combined`.
         """
         accepted = self.combined(self.propensity(people, strict=strict), policy)
         return np.stack([1.0 - accepted, accepted], axis=1)
 
     def predict(self, people: pd.DataFrame, *, policy: str = "mean", strict: bool = False) -> np.ndarray:
-        """Decisions: 1 where the probability of acceptance is at least `threshold`, else 0.
+        """Decisions, shape (N,): 1 where the probability of acceptance is at least `threshold`, else 0.
 
         Arguments and errors as for `predict_proba`.
-
-        Returns:
-            Shape (N,), int.
         """
         accepted = self.predict_proba(people, policy=policy, strict=strict)[:, 1] >= self.threshold
         return accepted.astype(int)
@@ -256,11 +228,7 @@ class Policy:
         return combined.round(DECIMALS)
 
     def spread(self, propensity: np.ndarray) -> np.ndarray:
-        """Standard deviation over the seeds that have not diverged, shape (N,); NaN for a single seed.
-
-        Args:
-            propensity: of every seed, shape (E, N).
-        """
+        """Standard deviation over the seeds that have not diverged, shape (N,); NaN for a single seed."""
         sound = propensity[self.deciding("mean")].astype(float)
         if len(sound) < 2:
             return np.full(sound.shape[1], np.nan)
@@ -293,11 +261,7 @@ def _points_of(learner: Learner) -> Tensor:
 
 
 def load_reader(folder: Path) -> PeopleReader:
-    """The `Policy.reader` of a saved policy, without its learner.
-
-    Raises:
-        FairAllError: as `Policy.load`, except for the method.
-    """
+    """The `Policy.reader` of a saved policy, without its learner; raises as `Policy.load`."""
     _refuse_damaged(folder)
     path = folder / FEATURES
     try:
@@ -345,14 +309,9 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
         raise FairAllError(f"{folder / CONFIG}: {target} cannot be made from it ({reason})") from error
 
 
-def _alike(own: Mapping[str, Any], stored: Mapping[str, Tensor]) -> bool:
-    """Whether two states have tensors of the same names, shapes and types."""
-    return own.keys() == stored.keys() and all(
-        isinstance(tensor, Tensor)
-        and tensor.shape == stored[name].shape
-        and tensor.dtype == stored[name].dtype
-        for name, tensor in own.items()
-    )
+def _kinds(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Shapes and types of the tensors of a state by name, None for anything else."""
+    return {name: (one.shape, one.dtype) if isinstance(one, Tensor) else None for name, one in state.items()}
 
 
 def _other_version(folder: Path, features: Any = None) -> FairAllError:

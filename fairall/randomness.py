@@ -55,15 +55,10 @@ class SeedStreams:
         return self._fill(Tensor.uniform_, shape, counts)
 
     def normal_samples(self, n: int, size: int, n_samples: int) -> Tensor:
-        """Standard normal ε for averages over a normal variable, in antithetic pairs ε and −ε.
+        """Standard normal ε in antithetic pairs ε and −ε, shape (E, n, size, n_samples), `n_samples` even.
 
-        Args:
-            n: rows (people).
-            size: dimensions of the variable.
-            n_samples: ε per row; even.
-
-        Returns:
-            Shape (E, n, size, n_samples); `FixedSamples` returns as many samples as it has points.
+        They are for averages over a normal variable of `size` dimensions for each of n rows (people);
+        `FixedSamples` returns as many samples as it has points.
         """
         noise = self.normal(n, size, n_samples // 2)
         return torch.cat([noise, -noise], dim=-1)
@@ -124,11 +119,7 @@ class FixedSamples(SeedStreams):
         self.points = torch.zeros(len(seeds), 0, POINTS) if points is None else points
 
     def normal_samples(self, n: int, size: int, n_samples: int) -> Tensor:
-        """The points, expanded to shape (E, n, size, number of points); `n_samples` is ignored.
-
-        Raises:
-            ValueError: if `size` is not that of the points.
-        """
+        """The points, expanded to shape (E, n, size, number of points); `n_samples` is ignored."""
         if not self.points.shape[1]:
             self.points = torch.stack([normal_points(size, POINTS, seed) for seed in self.seeds])
         if size != self.points.shape[1]:
@@ -137,15 +128,10 @@ class FixedSamples(SeedStreams):
 
 
 def normal_points(size: int, n: int, seed: int) -> Tensor:
-    """Scrambled Sobol points through the normal quantile function, shape (size, n).
+    """Scrambled Sobol points through the normal quantile function, shape (size, n); n is a power of two.
 
     The average of a smooth function over them is closer to its expectation than over as many independent
     draws.
-
-    Args:
-        size: dimensions, at least 1.
-        n: number of points; a power of two, for which Sobol points are balanced.
-        seed: of the scrambling.
     """
     uniform = torch.quasirandom.SobolEngine(size, scramble=True, seed=seed).draw(n, dtype=torch.float64)
     return torch.special.ndtri(uniform).T.to(torch.float32).contiguous()

@@ -17,7 +17,7 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from fairall import FairAllError
-from fairall.evaluate import compare, evaluate
+from fairall.evaluate import Comparison, Evaluation, compare, evaluate
 from reproduction.evidence_logs import CASES, GAPS, ODDS, Case
 
 LOGS, BATCH = 2_000, 10
@@ -27,78 +27,59 @@ STANDARD = {"decision": "decision", "label": "label", "sensitive": "s"}
 Answer = tuple[str, str, Mapping[str, Any]]  # quantity, estimator, and estimate, low, high and why
 
 
-def _read(evaluation: Any, name: str) -> Any:
-    """A part of an evaluation: an attribute, or what a method gives."""
-    found = getattr(evaluation, name)
-    return found() if callable(found) else found
+def _value(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
+    for name, found in evaluations[0].values.items():
+        yield "value", name, found._asdict()
 
 
-def _fields(found: Any) -> Mapping[str, Any]:
-    """An estimate or bounds, a named tuple or a dict, as a dict."""
-    return found._asdict() if hasattr(found, "_asdict") else found
-
-
-def _value(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
-    for name, found in _read(evaluations[0], "values").items():
-        yield "value", name, _fields(found)
-
-
-def _gaps(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
-    for k, of in enumerate(_read(one, "fairness") for one in evaluations):
+def _gaps(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
+    for k, one in enumerate(evaluations):
         for name in GAPS:
             for view in ("ips", "dr"):
-                yield f"{name}{' of the second policy' * k}", view, _fields(of[name][view])
+                found = one.fairness[name][view]
+                yield f"{name}{' of the second policy' * k}", view, found._asdict()
 
 
-def _differences(_: Sequence[Any], difference: Any) -> Iterator[Answer]:
+def _differences(_: Sequence[Evaluation], difference: Comparison | None) -> Iterator[Answer]:
+    assert difference is not None
     for name in ("ips", "dr"):
-        yield "difference: value", name, _difference(difference, name)
+        yield "difference: value", name, difference.values[name]._asdict()
         for measure in GAPS:
-            yield f"difference: {measure}", name, _difference(difference, name, measure)
+            yield f"difference: {measure}", name, difference.fairness[measure][name]._asdict()
 
 
-def _difference(difference: Any, estimator: str, measure: str = "") -> Mapping[str, Any]:
-    """A difference in value, or in a gap where a measure is given."""
-    if hasattr(difference, "values"):
-        return _fields(difference.fairness[measure][estimator] if measure else difference.values[estimator])
-    return difference.gap(measure, estimator) if measure else difference.value(estimator)
+def _guarantee(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
+    yield "value", "guarantee", evaluations[0].guarantee._asdict()
 
 
-def _guarantee(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
-    yield "value", "guarantee", _fields(_read(evaluations[0], "guarantee"))
-
-
-def _ends(bounds: Any) -> dict[str, Any]:
-    of = _fields(bounds)
-    return {"low": of["interval_low"], "high": of["interval_high"]}
-
-
-def _bounds(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
-    found = _read(evaluations[0], "bounds")
+def _bounds(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
     for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
-        yield name, "bounds without assumption", _ends(found[key])
+        yield name, "bounds without assumption", evaluations[0].bounds[key].interval._asdict()
 
 
-def _sensitivity(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
-    found = _read(evaluations[0], "sensitivity")
+def _sensitivity(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
+    found = evaluations[0].sensitivity
     for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
-        rows = pd.DataFrame([] if found is None else found["bounds"].get(key, []))
-        own = rows[np.isclose(rows["gamma"], ODDS)].to_dict("records") if len(rows) else []
-        yield name, f"bounds for Γ = {ODDS:g}", _ends(own[0]) if own else refused("refused")
+        rows = None if found is None else found["bounds"].get(key)
+        own = refused("refused")
+        if rows is not None:
+            (row,) = rows[np.isclose(rows["gamma"], ODDS)].to_dict("records")
+            own = {"low": row["interval_low"], "high": row["interval_high"]}
+        yield name, f"bounds for Γ = {ODDS:g}", own
 
 
-def _groups(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
-    name = "groups" if hasattr(evaluations[0], "groups") else "group_rates"
-    for group, of in _read(evaluations[0], name).items():
-        yield f"TPR of group {group}", "dr", _fields(of["rates"]["equal_opportunity"]["dr"])
+def _groups(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
+    for group, of in evaluations[0].groups.items():
+        yield f"TPR of group {group}", "dr", of["rates"]["equal_opportunity"]["dr"]._asdict()
 
 
-def _contraction(evaluations: Sequence[Any], _: Any) -> Iterator[Answer]:
+def _contraction(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
     found = evaluations[0].contraction
-    curve = found.policy if hasattr(found, "policy") else found.curve
+    assert found is not None
     words = "policy's failure rate, accepting as"
-    rows = [(f"{words} half of the most lenient one", curve.iloc[len(curve) // 2 - 1], "failure")]
-    for _, row in found.decision_makers.iterrows():
+    half = found.policy.iloc[len(found.policy) // 2 - 1]
+    rows = [(f"{words} half of the most lenient one", half, "failure")]
+    for _index, row in found.decision_makers.iterrows():
         name = row["decision_maker"]
         rows += [(f"failure rate of {name}", row, "failure"), (f"{words} {name}", row, "policy_failure")]
     for quantity, row, key in rows:
@@ -111,7 +92,7 @@ def refused(why: str) -> dict[str, Any]:
     return {"estimate": None, "low": None, "high": None, "why": why}
 
 
-PARTS: dict[str, Callable[[Sequence[Any], Any], Iterator[Answer]]] = {
+PARTS: dict[str, Callable[[Sequence[Evaluation], Comparison | None], Iterator[Answer]]] = {
     "value": _value, "gaps": _gaps, "differences": _differences, "guarantee": _guarantee, "bounds": _bounds,
     "sensitivity": _sensitivity, "groups": _groups, "contraction": _contraction,
 }  # fmt: skip

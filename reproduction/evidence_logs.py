@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ COST = 0.5
 GAPS = ("dpu", "equal_opportunity", "predictive_parity", "false_positive")
 ODDS = 2.0  # by which labels of the rejected differ in the sensitivity analysis, Γ
 OFFICERS = 5
+EVERY = ("value", "gaps", "differences", "guarantee", "bounds")  # parts of an evaluation
 SOURCE = {True: "recorded", False: "estimated"}  # of propensities
 
 
@@ -102,7 +102,8 @@ def finite(name: str, simulated: bool) -> People:
     first policy is steeper and has none, the second is less steep. Rows of credit are drawn from its 1,000
     people, with real features multiplied by random numbers near 1; their labels are always simulated.
     """
-    dataset, random = load_dataset(name), np.random.default_rng(0)
+    dataset: Any = load_dataset(name)
+    random = np.random.default_rng(0)
     if name == "synthetic":
         drawn = dataset.individuals("population", FINITE)
         x = pd.DataFrame({key: drawn.values[key] for key in dataset.config.observed})
@@ -330,130 +331,89 @@ class Case:
         return log.drop(columns=["y", *([] if self.recorded else ["propensity"])]), people.cost
 
 
-def _cases() -> list[Case]:
-    every = ("value", "gaps", "differences", "guarantee", "bounds")
+def both(setting: str, name: str, draw: Draw, **more: Any) -> list[Case]:
+    """The same kind of log with recorded propensities and without."""
+    return [
+        Case(setting, ", ".join(filter(None, (name, source))), draw, recorded=recorded, **more)
+        for recorded, source in SOURCE.items()
+    ]
+
+
+def _basic() -> Iterator[Case]:
     constant, part = DummyClassifier(), functools.partial
-    found = []
     for name in ("synthetic", "credit"):
         draw, simulated = part(sampled, name=name), part(sampled, name=name, simulated=name == "synthetic")
         for n, share in ((500, 1.0), (2_000, 1.0), (20_000, 0.02)):
-            basic = part(Case, f"Basic: {name}", sizes=(n,), share=share, asked=every)
-            found += [
-                basic(name="recorded propensities", draw=draw),
-                basic(name="estimated propensities", draw=draw, recorded=False),
-            ]
+            basic = part(Case, f"Basic: {name}", sizes=(n,), share=share, asked=EVERY)
+            yield basic(name="recorded propensities", draw=draw)
+            yield basic(name="estimated propensities", draw=draw, recorded=False)
             wrong = part(basic, recorded=False, share=share / 5)
-            found += [
-                wrong(name="wrong outcome model", draw=draw, options={"outcome_model": constant}),
-                wrong(
-                    name="wrong propensity model",
-                    draw=simulated,
-                    wrong=True,
-                    options={"propensity_model": constant},
-                ),
-            ]
-    for kind, recorded in itertools.product(("product", "steps"), (True, False)):
-        found.append(
-            Case("Interactions", f"{kind}, {SOURCE[recorded]}", part(interaction, kind=kind), share=0.5,
-                 recorded=recorded, asked=every)
-        )  # fmt: skip
+            yield wrong(name="wrong outcome model", draw=draw, options={"outcome_model": constant})
+            options = {"propensity_model": constant}
+            yield wrong(name="wrong propensity model", draw=simulated, options=options, wrong=True)
 
-    refused = part(Case, "Refusals", sizes=(500, 2_000), share=0.1)
-    random_log, threshold = linear, part(near_the_threshold, rotated=False, deterministic=True)
-    of_accepted = with_probability(lambda log: log["propensity"].where(log["decision"]))
+
+def _refusals() -> Iterator[Case]:
+    part = functools.partial
+    refused, of = part(Case, "Refusals", share=0.1), part(both, "Refusals", share=0.1)
+    near = part(near_the_threshold, deterministic=True, rotated=False)
     scores = with_probability(
         lambda log: pd.Series(expit(0.6 * log["x0"] - 0.5 * log["x1"])).where(log["decision"])
     )
-    found += [
-        refused(
-            "✗ probabilities of the accepted only, decided by a threshold",
-            threshold,
-            change=scores,
-            wrong=True,
-        ),
-        refused("✓ propensities of the accepted only", random_log, change=of_accepted),
-        refused(
-            "✗ 1 − π recorded",
-            random_log,
-            change=with_probability(lambda log: 1 - log["propensity"]),
-            wrong=True,
-        ),
-        refused("✗ all propensities 1", random_log, change=with_probability(lambda log: 1.0), wrong=True),
-        refused("✓ π recorded", random_log),
-    ]
+    name = "✗ probabilities of the accepted only, decided by a threshold"
+    yield refused(name, near, change=scores, wrong=True)
+    accepted = with_probability(lambda log: log["propensity"].where(log["decision"]))
+    yield refused("✓ propensities of the accepted only", linear, change=accepted)
+    opposite, ones = with_probability(lambda log: 1 - log["propensity"]), with_probability(lambda log: 1.0)
+    yield refused("✗ 1 − π recorded", linear, change=opposite, wrong=True)
+    yield refused("✗ all propensities 1", linear, change=ones, wrong=True)
+    yield refused("✓ π recorded", linear)
     for words, rotated in (("2 % more accepted", False), ("rotated by 9 %", True)):
-        for deterministic, recorded in itertools.product((True, False), (True, False)):
-            draw = part(near_the_threshold, rotated=rotated, deterministic=deterministic)
-            name = f"{'✗ threshold' if deterministic else '✓ random decisions'}, {words}, {SOURCE[recorded]}"
-            of = part(refused, recorded=recorded, wrong=deterministic)
-            found += [
-                of(name, draw),
-                of(
-                    f"{name}, less the decisions",
-                    part(draw, compared=True),
-                    policy="decision",
-                    asked=("differences",),
-                ),
-            ]
-    for recorded in (True, False):
-        source = SOURCE[recorded]
-        own = part(refused, recorded=recorded)
-        found += [
-            own(
-                f"✓ policy = the decisions, {source}",
-                part(knowing, officer=True, model=False),
-                policy="decision",
-            ),
-            own(f"✓ the model likes, {source}", part(knowing, officer=False, model=True)),
-        ]
-    found += [
-        refused("✗ officer accepts and the model likes, recorded", part(knowing, officer=True, model=True),
-                change=both_like, wrong=True),
-    ]  # fmt: skip
-
-    for recorded, source in SOURCE.items():
-        found += [
-            Case("Missing cells", f"missing numbers, {source}", with_missing, recorded=recorded,
-                 asked=("value", "gaps")),
-            Case("Missing cells", f"labels by group 100 % and 30 %, {source}", linear, recorded=recorded,
-                 change=by_group, asked=("value", "gaps", "guarantee")),
-            Case("Missing cells", f"labels by a feature, {source}", linear, recorded=recorded,
-                 change=by_feature, asked=("value", "gaps", "guarantee")),
-            Case("Repeated people", f"person=, {source}", linear, recorded=recorded, change=repeated,
-                 options={"person": "who"}, asked=("value", "gaps")),
-            Case("Repeated people", f"rows repeat, {source}", linear, recorded=recorded, change=repeated,
-                 options={"drop": ["who"]}, asked=("value", "gaps")),
-            Case("Amounts", source, with_amounts, recorded=recorded, options={"gain": "gain", "loss": "loss"},
-                 asked=("value", "differences", "bounds")),
-        ]  # fmt: skip
-    found.append(
-        Case("Repeated people", "rows differ a little, recorded", linear, change=part(repeated, own=True),
-             options={"drop": ["who"]}, asked=("value", "gaps"), wrong=True)
-    )  # fmt: skip
-    for (groups, name), recorded in itertools.product(((2, "two groups"), (5, "five groups")), (True, False)):
-        found.append(
-            Case("Differences of gaps", f"{name}, {SOURCE[recorded]}", part(linear, groups=groups), share=0.5,
-                 recorded=recorded, asked=("gaps", "differences"))
-        )  # fmt: skip
-    few, rates = part(rare, share=0.02, cost=0.02), ("value", "gaps", "groups")
-    found += [
-        Case("Rare labels", "2 % positives, recorded", few, (2_000, 20_000), asked=rates),
-        Case("Rare labels", "2 % positives, estimated", few, (2_000,), recorded=False, asked=rates),
-        Case("Rare labels", "1 % negatives, recorded", part(rare, share=0.99, cost=0.5), (500,),
-             asked=("value", "gaps", "guarantee", "bounds")),
-    ]  # fmt: skip
-    worst = {"odds halved": 1 / ODDS, "odds doubled": ODDS, "no rejected person would repay": 0.0}
-    for (name, odds), recorded in itertools.product(worst.items(), (True, False)):
-        asked = ("bounds", "sensitivity") if odds else ("bounds",)
-        found.append(
-            Case("Unobserved confounding", f"{name}, {SOURCE[recorded]}", part(confounded, odds=odds),
-                 share=0.2, recorded=recorded, asked=asked)
-        )  # fmt: skip
-    found.append(
-        Case("Contraction", "five officers, recorded", with_officers, (2_000, 20_000), share=0.2,
-             options={"decision_maker": "officer"}, asked=("contraction",))
-    )  # fmt: skip
-    return found
+        for wrong, kind in ((True, "✗ threshold"), (False, "✓ random decisions")):
+            draw = part(near_the_threshold, rotated=rotated, deterministic=wrong)
+            compared = part(draw, compared=True)
+            for source in SOURCE.values():
+                own = part(refused, recorded=source == SOURCE[True], wrong=wrong)
+                name = f"{kind}, {words}, {source}"
+                yield own(name, draw)
+                yield own(f"{name}, less the decisions", compared, policy="decision", asked=("differences",))
+    yield from of("✓ policy = the decisions", part(knowing, officer=True, model=False), policy="decision")
+    yield from of("✓ the model likes", part(knowing, officer=False, model=True))
+    name, draw = "✗ officer accepts and the model likes, recorded", part(knowing, officer=True, model=True)
+    yield refused(name, draw, change=both_like, wrong=True)
 
 
-CASES = _cases()
+def _others() -> Iterator[Case]:
+    part, rates = functools.partial, ("value", "gaps")
+    for kind in ("product", "steps"):
+        yield from both("Interactions", kind, part(interaction, kind=kind), share=0.5, asked=EVERY)
+    asked: Sequence[str] = (*rates, "guarantee")
+    yield from both("Missing cells", "missing numbers", with_missing, asked=rates)
+    yield from both("Missing cells", "labels by group 100 % and 30 %", linear, change=by_group, asked=asked)
+    yield from both("Missing cells", "labels by a feature", linear, change=by_feature, asked=asked)
+    people, drop = part(both, "Repeated people", change=repeated, asked=rates), {"drop": ["who"]}
+    yield from people("person=", linear, options={"person": "who"})
+    yield from people("rows repeat", linear, options=drop)
+    name, change = "rows differ a little, recorded", part(repeated, own=True)
+    yield Case("Repeated people", name, linear, change=change, options=drop, asked=rates, wrong=True)
+    amounts = {"gain": "gain", "loss": "loss"}
+    yield from both("Amounts", "", with_amounts, options=amounts, asked=("value", "differences", "bounds"))
+    gaps = part(both, "Differences of gaps", share=0.5, asked=("gaps", "differences"))
+    for groups, name in ((2, "two groups"), (5, "five groups")):
+        yield from gaps(name, part(linear, groups=groups))
+    few, asked = part(rare, share=0.02, cost=0.02), (*rates, "groups")
+    yield Case("Rare labels", "2 % positives, recorded", few, (2_000, 20_000), asked=asked)
+    yield Case("Rare labels", "2 % positives, estimated", few, (2_000,), recorded=False, asked=asked)
+    most, asked = part(rare, share=0.99, cost=0.5), (*rates, "guarantee", "bounds")
+    yield Case("Rare labels", "1 % negatives, recorded", most, (500,), asked=asked)
+    for name, odds in (("odds halved", 1 / ODDS), ("odds doubled", ODDS)):
+        draw, asked = part(confounded, odds=odds), ("bounds", "sensitivity")
+        yield from both("Unobserved confounding", name, draw, share=0.2, asked=asked)
+    draw, name = part(confounded, odds=0.0), "no rejected person would repay"
+    yield from both("Unobserved confounding", name, draw, share=0.2, asked=("bounds",))
+    options, asked = {"decision_maker": "officer"}, ("contraction",)
+    name, sizes = "five officers, recorded", (2_000, 20_000)
+    yield Case("Contraction", name, with_officers, sizes, share=0.2, options=options, asked=asked)
+
+
+CASES = [*_basic(), *_refusals(), *_others()]

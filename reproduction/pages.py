@@ -28,8 +28,8 @@ from fairall.results import (
 from reproduction.plan import PLACES, interpretable
 from reproduction.runs import read_durations
 
-BLOCK = re.compile(r"<!-- begin: (\S+) -->\n(.*?)<!-- end: \1 -->", re.DOTALL)
-BEGIN = re.compile(r"<!-- begin: (\S+) -->")
+BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
+BEGIN = re.compile(r"^<!-- begin: (\S+) -->$", re.MULTILINE)
 PICTURE = re.compile(r"\(figures/([\w-]+)\.png\)")
 SETTING = "setting"  # block with the line about when and on what a page was made
 ENDINGS = (".png", ".pdf", ".md", ".tex", ".csv")
@@ -93,9 +93,11 @@ def config_of(overrides: Sequence[str]) -> dict[str, Any]:
 
 
 def refuse(into: Path | None, config: Mapping[str, Any]) -> None:
-    """Raise FairAllError where a page is wanted of runs whose numbers may not be interpreted."""
+    """Raise FairAllError where a page is not there, or its runs' numbers may not be interpreted."""
     if into is not None and not interpretable(config):
         raise FairAllError(f"--into {into}: not possible with {CAUTION}; omit --into")
+    if into is not None and not into.is_file():
+        raise FairAllError(f"--into {into}: no such page")
 
 
 def block_of(item: Item, line: str) -> str:
@@ -131,10 +133,7 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
     Raises:
         FairAllError: where the page is not there, a key is unknown, or a block has no end.
     """
-    try:
-        text = page.read_text()
-    except OSError as error:
-        raise FairAllError(f"--into {page}: {error.strerror}") from error
+    text = page.read_text()
     keys = BEGIN.findall(text)
     ended = [match[1] for match in BLOCK.finditer(text)]
     if wrong := next((key for key in keys if key not in ended), None):

@@ -160,14 +160,14 @@ def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float]]:
 
 def _of_reference(run: Result, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
     found = {name: run.reference(policy, name) for name in measures}
-    return {name: {"mean": one.mean, "std": one.std} for name, one in found.items() if one}
+    return {name: {"mean": one.mean, "std": one.std or 0.0} for name, one in found.items() if one}
 
 
 def _shown(measure: str, spread: Mapping[str, float] | None) -> str:
     if spread is None:
         return ""
-    in_steps = {"scale": 1, "digits": 0} if measure == "adaptation_time" else {}
-    return mean_std(spread["mean"], spread["std"], **in_steps)
+    scale, digits = (1, 0) if measure == "adaptation_time" else (100, 1)
+    return mean_std(spread["mean"], spread["std"], scale=scale, digits=digits)
 
 
 def _figure(found: Mapping[str, Sequence[Planned]]) -> PageFigure:

@@ -61,7 +61,7 @@ def made_up(
     table = steps(plain["seeds"], plain["schedule"]["time_steps"], shift, number)
     first, last = plain["evaluation"]["window"]
     per_seed, aggregate = summarise(table, window=(first, last), further=further or {})
-    known = {"accept_all": {}, "reject_all": {}} | dict(references or {})
+    known: dict[str, Mapping[str, float]] = {"accept_all": {}, "reject_all": {}} | dict(references or {})
     levels = {
         (policy, name): Spread(mean, None, None)
         for policy, own in known.items()

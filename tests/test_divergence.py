@@ -26,7 +26,7 @@ def result(folder: Path, model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
         "schedule.phase1_epochs=1", "schedule.warm_up_epochs=2", "tracking.enabled=false",
         f"outputs_dir={folder}",
     )  # fmt: skip
-    _, path = run(composed, Display(progress_only=True))
+    path = run(composed, Display(progress_only=True)).path
     return pd.read_csv(path / "metrics.csv"), json.loads((path / "summary.json").read_text())
 
 

@@ -27,14 +27,15 @@ def show_list(given: Namespace) -> Done:
             raise FairAllError(f"list {name}: no such list{near}; there are {', '.join(LISTS)}")
     outputs, found = outputs_dir(given.words), choices(given.config_dir)
     document: dict[str, Any] = {}
-    for name in [LISTS.get(name, name) for name in given.names or LISTS]:
+    for word in given.names or LISTS:
+        name = LISTS.get(word, word)
         if name == "runs":
-            document[name] = _runs(outputs / "runs", None if given.names else FEW)
+            document[word] = _runs(outputs / "runs", None if given.names else FEW)
         elif name == "studies":
-            document[name] = _studies(given.words, outputs)
+            document[word] = _studies(given.words, outputs)
         else:
-            document[name] = {choice: description(path) for choice, path in found[name].items()}
-            _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[name].items()])
+            document[word] = {choice: description(path) for choice, path in found[name].items()}
+            _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[word].items()])
     return Done(document)
 
 
@@ -46,7 +47,7 @@ def outputs_dir(words: Sequence[str]) -> Path:
     """
     given = ""
     for word in words:
-        if not word.startswith(("outputs_dir=", "tracking.", "hydra.sweeper.storage=")):
+        if not word.startswith(("outputs_dir=", "tracking.")):
             raise FairAllError(f"{word}: not possible here; outputs_dir=FOLDER says where runs are")
         given = word if word.startswith("outputs_dir=") else given
     folder = given.partition("=")[2] if given else settings()["outputs_dir"]
@@ -91,8 +92,8 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
 
 def _studies(words: Sequence[str], outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
-    place, rows = outputs, []
-    if (outputs / "sweeps").is_dir() or any(word.startswith("hydra.") for word in words):
+    place, rows = str(outputs), list[tuple[str, str]]()
+    if any(outputs.glob("sweeps/*/study.json")):
         from fairall.tuning.report import standings  # slow
 
         place, rows = standings(words)

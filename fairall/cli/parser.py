@@ -66,11 +66,11 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self.set_defaults(verb=name, json=False)
-        *fixed, last = [*command.takes.split(), ""]
-        self._several = fixed.pop() if fixed and fixed[-1].endswith("...") else last
+        fixed = command.takes.split()
+        self._several = fixed.pop() if fixed and fixed[-1].endswith("...") else ""
         for word in fixed:
             self.add_argument(word.lower(), metavar=word)
-        self.add_argument("words", metavar=f"{self._several} KEY=VALUE".strip(), nargs="*")
+        self.add_argument("words", metavar=f"{self._several} KEY=VALUE".strip(), nargs="*", default=[])
         for option in command.options.split():
             flag = option.rstrip(".!")
             repeated: dict[str, Any] = {"action": "append", "default": []} if option[-1] == "." else {}

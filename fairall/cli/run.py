@@ -22,7 +22,6 @@ from fairall.config.paths import configuration_root
 from fairall.errors import FairAllError
 from fairall.main import JobFailedError
 from fairall.main import main as by_hydra
-from fairall.tuning.sweeper import register_sweeper
 
 
 def run(words: list[str]) -> int:
@@ -30,7 +29,6 @@ def run(words: list[str]) -> int:
     sys.argv[1:] = words  # which Hydra reads
     try:
         register()
-        register_sweeper()
         if "--version" in words:  # Hydra's parser would print that of Hydra
             print(f"fairall {fairall.__version__}")
             return 0

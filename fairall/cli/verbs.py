@@ -33,7 +33,7 @@ class Done(NamedTuple):
 def compare(given: Namespace) -> Done:
     """Compare runs on a page of their own."""
     from fairall.config.compose import places
-    from fairall.report.compare import chosen_runs, compare
+    from fairall.report.comparison import chosen_runs, compare
     from fairall.results.interpretable import own_name
     from fairall.results.table import print_table
 
@@ -168,12 +168,9 @@ def data(given: Namespace) -> Done:
 
 def mlflow(given: Namespace) -> Done:
     """Log what MLflow does not have, or show its page."""
-    from fairall.tracking.sync import show_page, sync
+    from fairall.tracking.commands import sync, ui
 
-    if given.verb == "mlflow sync":
-        return Done(code=0 if sync(given.words) else 1)
-    show_page(given.words)
-    return Done()
+    return Done(code=(sync if given.verb == "mlflow sync" else ui)(given.words))
 
 
 def completion(given: Namespace) -> Done:
@@ -189,6 +186,6 @@ def completion(given: Namespace) -> Done:
 def _log(given: Namespace, config: dict[str, Any], folder: Path, title: str, **further: Any) -> None:
     """Log a folder to MLflow with --log."""
     if given.to_mlflow and config["tracking"]["enabled"]:
-        from fairall.tracking.artifacts import log_report
+        from fairall.tracking.store import log_report
 
         log_report(config, folder, title, given.typed, **further)

@@ -1,5 +1,8 @@
 """Ranges of configuration values. A field of a dataclass declares its own, as in `epochs: int = at_least(1)`.
 
+Made from `limited` are also `positive()`, `not_negative()`, `positive_share()` (above 0, at most 1),
+`open_unit()` (between 0 and 1, both excluded), `below_one()` (from 0), `even()`, `numpy_seed()` and
+`plain_name()` (of a folder).
 `fairall.config.validation.check_values` checks the fields of a configuration, `check` any other value.
 """
 
@@ -8,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from omegaconf import MISSING
@@ -33,13 +37,7 @@ def check(key: str, value: Any, declared: Any) -> None:
 
 
 def limited(allowed: str, holds: Callable[[Any], object], default: Any = MISSING) -> Any:
-    """A field with a range, for values of any kind; the other functions here make those of usual kinds.
-
-    Args:
-        allowed: the range in words that follow "it must be".
-        holds: true of the values in the range.
-        default: the value where the YAML file has none; MISSING makes that an error.
-    """
+    """A field for values of which `holds` is true; `allowed` says that in words that follow "it must be"."""
     return field(default=default, metadata={"allowed": allowed, "holds": holds})
 
 
@@ -49,14 +47,13 @@ def one_of(allowed: Iterable[str]) -> Any:
     return limited(" or ".join(words), lambda value: value in words)
 
 
-def positive() -> Any:
-    """A field for a positive number."""
-    return limited("positive", lambda value: value > 0)
-
-
-def not_negative() -> Any:
-    """A field for a number of 0 or more."""
-    return limited("0 or more", lambda value: value >= 0)
+positive = partial(limited, "positive", lambda value: value > 0)
+not_negative = partial(limited, "0 or more", lambda value: value >= 0)
+positive_share = partial(limited, "above 0 and at most 1", lambda value: 0 < value <= 1)
+open_unit = partial(limited, "between 0 and 1, both excluded", lambda value: 0 < value < 1)
+below_one = partial(limited, "at least 0 and below 1", lambda value: 0 <= value < 1)
+even = partial(limited, "an even number, at least 2", lambda value: value >= 2 and value % 2 == 0)
+numpy_seed = partial(limited, "at least 0 and below 2**32", lambda state: 0 <= state < 2**32)
 
 
 def at_least(least: float) -> Any:
@@ -64,34 +61,14 @@ def at_least(least: float) -> Any:
     return limited(f"at least {least}", lambda value: value >= least)
 
 
-def copies(least: int) -> Any:
-    """A field for a number of copies of a net, `least` or more."""
-    return between(least, MOST_COPIES)
-
-
 def between(least: float, most: float) -> Any:
     """A field for a number from `least` to `most`."""
     return limited(f"from {least} to {most}", lambda value: least <= value <= most)
 
 
-def positive_share() -> Any:
-    """A field for a number above 0 and at most 1."""
-    return limited("above 0 and at most 1", lambda value: 0 < value <= 1)
-
-
-def open_unit() -> Any:
-    """A field for a number between 0 and 1, both excluded."""
-    return limited("between 0 and 1, both excluded", lambda value: 0 < value < 1)
-
-
-def below_one() -> Any:
-    """A field for a number of at least 0 and below 1."""
-    return limited("at least 0 and below 1", lambda value: 0 <= value < 1)
-
-
-def even() -> Any:
-    """A field for a positive even number."""
-    return limited("an even number, at least 2", lambda value: value >= 2 and value % 2 == 0)
+def copies(least: int) -> Any:
+    """A field for a number of copies of a net, `least` or more."""
+    return between(least, MOST_COPIES)
 
 
 def hidden_sizes(least: int = 1) -> Any:
@@ -103,14 +80,9 @@ def hidden_sizes(least: int = 1) -> Any:
     )
 
 
-def numpy_seed() -> Any:
-    """A field for a seed of numpy's `RandomState`."""
-    return limited("at least 0 and below 2**32", lambda state: 0 <= state < 2**32)
-
-
-def plain_name() -> Any:
-    """A field for a name that a folder can have on every system."""
-    return limited(
-        "a plain name of letters, digits, '_', '-', '.', which names a folder",
-        lambda name: re.fullmatch(r"[\w+-][\w+. -]*", name) is not None,
-    )
+# A name that a folder can have on every system.
+plain_name = partial(
+    limited,
+    "a plain name of letters, digits, '_', '-', '.', which names a folder",
+    lambda name: re.fullmatch(r"[\w+-][\w+. -]*", name) is not None,
+)

@@ -35,11 +35,7 @@ SHOWN = "# Shown: "  # how the second line of a method begins
 
 
 def choices(own: str | None = None) -> dict[str, dict[str, Path]]:
-    """File of every choice, by group and name.
-
-    Args:
-        own: a folder of the user's configurations (`-cd`); of two files of a name Hydra takes ours.
-    """
+    """File of every choice by group and name; of two of a name ours, not that in the folder `own` (`-cd`)."""
     found: defaultdict[str, dict[str, Path]] = defaultdict(dict)
     shipped = configuration_root() / "conf"
     for folder in (shipped, *([] if own is None else [Path(own)])):
@@ -70,9 +66,8 @@ def description(path: Path) -> str:
 def shown(method: str) -> dict[str, str]:
     """How tables, figures and model cards show a method of this package; empty for a user's own.
 
-    Returns:
-        What follows `SHOWN` in conf/model/<method>.yaml: `label`, and where it has them `page` in
-        docs/methods/, `colour` and `mark`.
+    What follows `SHOWN` in conf/model/<method>.yaml: `label`, and where it has them `page` in docs/methods/,
+    `colour` and `mark`.
     """
     path = configuration_root() / "conf" / "model" / f"{method}.yaml"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
@@ -85,12 +80,7 @@ def shown(method: str) -> dict[str, str]:
 
 
 def configuration_keys(chosen: Mapping[str, str], own: str | None = None) -> list[str]:
-    """Dotted keys of the configuration, the groups among them.
-
-    Args:
-        chosen: names of choices by group; the other groups have their defaults.
-        own: as in `choices`.
-    """
+    """Dotted keys of the configuration, the groups among them, with the choices `chosen` by group."""
     root = settings()
     defaults = {
         group: name for one in root.pop("defaults") if isinstance(one, dict) for group, name in one.items()

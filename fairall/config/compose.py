@@ -37,11 +37,7 @@ def searched_folder(folder: Path) -> str:
 
 
 def compose_config(*overrides: str) -> DictConfig:
-    """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked.
-
-    Raises:
-        FairAllError: where there is no such key, choice or value; it names the nearest.
-    """
+    """Compose the configuration of `python -m fairall *overrides`, unresolved, untyped and unchecked."""
     (composed,) = compose_all([overrides])
     return composed
 
@@ -62,7 +58,9 @@ def compose_all(commands: Iterable[Sequence[str]]) -> list[DictConfig]:
                     composed.append(compose("config", overrides=list(overrides)))
             return composed
         except MarkedYAMLError as error:  # a file of the user's; Hydra passes it on
-            raise FairAllError(_broken_file(error)) from error
+            place = error.problem_mark
+            where = f"{place.name}, line {place.line + 1}" if place else "a file"
+            raise FairAllError(f"{where}: cannot be read as YAML: {error.problem}") from error
 
 
 def places(overrides: Iterable[str]) -> dict[str, Any]:
@@ -79,12 +77,6 @@ def plain_tracking(composed: DictConfig) -> dict[str, Any]:
     """`tracking` as plain containers, without user and password of its address (`credentials`)."""
     tracking = cast(dict[str, Any], OmegaConf.to_container(composed.tracking, resolve=True))
     return tracking | {"uri": tracking["uri"] and withheld(str(tracking["uri"]))}
-
-
-def _broken_file(error: MarkedYAMLError) -> str:
-    place = error.problem_mark
-    where = f"{place.name}, line {place.line + 1}" if place else "a file"
-    return f"{where}: cannot be read as YAML: {error.problem}"
 
 
 def typed_config(*overrides: str) -> Config:

@@ -71,12 +71,7 @@ def report_error(error: Exception, overrides: Sequence[str]) -> int:
 
 
 def message(error: Exception, overrides: Sequence[str]) -> str:
-    """One line about an exception of Hydra, OmegaConf or our own.
-
-    Args:
-        error: the exception.
-        overrides: words of the command line.
-    """
+    """One line about an exception of Hydra, OmegaConf or our own, given the words of the command line."""
     # Under a debugger OmegaConf chains an error that lacks the key.
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__ or error
     if isinstance(error, OSError) and not isinstance(error, HydraException):

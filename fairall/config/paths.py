@@ -9,13 +9,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 def configuration_root() -> Path:
     """The folder that holds conf/ and sweeps/."""
-    return PACKAGE if _is_installed() else PACKAGE.parent
+    return PACKAGE if (PACKAGE / "conf").is_dir() else PACKAGE.parent
 
 
 def sweeps_folder() -> Path:
     """The folder sweeps/."""
     return configuration_root() / "sweeps"
-
-
-def _is_installed() -> bool:
-    return (PACKAGE / "conf").is_dir()

@@ -51,11 +51,7 @@ class NodeConfig:
     _target_: str = MISSING
 
     def validate(self) -> None:
-        """Check conditions beyond types and ranges of fields; an override calls `super().validate()`.
-
-        Raises:
-            FairAllError: naming the key, its value and what is allowed.
-        """
+        """Check conditions beyond types and ranges of fields; an override calls `super().validate()`."""
 
     @property
     def target(self) -> Any:

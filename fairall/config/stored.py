@@ -25,8 +25,7 @@ def read_stored(path: Path) -> dict[str, Any]:
         FairAllError: where it is not such a file.
         OSError: where it cannot be read.
     """
-    size = path.stat().st_size
-    if size > MOST_BYTES:
+    if (size := path.stat().st_size) > MOST_BYTES:
         raise FairAllError(f"{path} has {size} bytes, and the configuration of a run at most {MOST_BYTES}")
     try:
         text = path.read_text(encoding="utf-8")

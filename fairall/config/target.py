@@ -25,11 +25,7 @@ BASES = {
 
 
 def target_class(node: Any, place: str) -> Any:
-    """The class that `node._target_` names, by module and name.
-
-    Args:
-        node: a dataclass, a DictConfig or a dict.
-        place: its key in the configuration, which begins with a group of `BASES`.
+    """The class that `node._target_` names; `place`, the key of the node, begins with a group of `BASES`.
 
     Raises:
         FairAllError: where there is no such class, or it is not of the group.
@@ -76,18 +72,10 @@ def _unfit(found: Any, module: str, name: str, arguments: Sequence[str]) -> str:
 
 
 def require_trusted(node: Any, group: str, modules: Collection[str]) -> None:
-    """Check that the class that `node._target_` names may be imported, which runs its module's code.
+    """Raise FairAllError unless the class that `node._target_` names may be imported, which runs its code.
 
-    These may be: modules of the group's own room of this package, those named in `modules`, and those that
-    this process has imported already.
-
-    Args:
-        node: of a stored configuration, which somebody else may have written.
-        group: of `BASES`.
-        modules: names of modules, or of packages for all that is in them.
-
-    Raises:
-        FairAllError: where it may not be.
+    Somebody else may have written the node. These may be imported: modules of the group's own room of this
+    package, those in `modules` or in packages there, and those that this process has imported already.
     """
     target = node.get("_target_") if isinstance(node, dict) else None
     if not (isinstance(target, str) and re.fullmatch(r"\w{1,99}(\.\w{1,99}){1,9}", target)):

@@ -15,7 +15,6 @@ from fairall.config.schema import (
     GROUPS,
     Config,
     DatasetConfig,
-    ExplorationConfig,
     ExplorationRule,
     NodeConfig,
 )
@@ -42,18 +41,11 @@ def checked(composed: DictConfig) -> Config:
 
 
 def checked_stored(stored: dict[str, Any], modules: Collection[str]) -> Config:
-    """The stored configuration of a run, checked as `checked` does a composed one.
+    """The stored configuration of a run (`read_stored`), checked as `checked` does a composed one.
 
     The nodes of the data set, the initial policy and the world, whose classes no decision needs, stay plain
-    containers; `checked_dataset` checks the first where it is used.
-
-    Args:
-        stored: by `config.stored.read_stored`.
-        modules: see `target.require_trusted`.
-
-    Raises:
-        FairAllError: as `checked`, and where the class of the method may not be imported.
-        omegaconf.errors.OmegaConfBaseException: where a value is missing or of another type.
+    containers; `checked_dataset` checks the first where it is used. The class of the method is imported where
+    `target.require_trusted` lets it.
     """
     require_trusted(stored.get("model"), "model", modules)
     config = typed(stored, ["model"])
@@ -69,11 +61,7 @@ def checked_dataset(composed: DictConfig | dict[str, Any]) -> DatasetConfig:
 
 
 def typed(composed: DictConfig | dict[str, Any], groups: Collection[str] = GROUPS) -> Config:
-    """The configuration as dataclasses, each node of a class of the type that the class declares.
-
-    Args:
-        composed: by Hydra, or plain containers.
-        groups: the nodes whose classes are imported; those left out stay plain containers.
+    """The configuration as dataclasses, each node in `groups` of the type that its class declares.
 
     Raises:
         FairAllError: naming the key, where a class is not there or not of the group, a key is unknown, a
@@ -90,18 +78,13 @@ def typed_node(composed: DictConfig | dict[str, Any], group: str) -> Any:
 
 
 def structured_node(node: Any, place: str) -> DictConfig:
-    """A node of a class, with the type that the class declares; raises as `typed`.
-
-    Args:
-        node: a DictConfig or a dict.
-        place: its key in the configuration.
-    """
+    """A node of a class, with the type that the class declares; `place` is its key. Raises as `typed`."""
     values = OmegaConf.to_container(node) if isinstance(node, DictConfig) else node
     return _merged(target_class(node, place).config_type, values, place)
 
 
 def _structured(composed: DictConfig | dict[str, Any], groups: Collection[str]) -> DictConfig:
-    """The configuration with types; arguments of `typed`."""
+    """The configuration with types."""
     values: Any = OmegaConf.to_container(composed) if isinstance(composed, DictConfig) else {**composed}
     for field in fields(Config):
         if field.name not in values or (values[field.name] == {} and field.name != "world"):
@@ -152,11 +135,7 @@ def keys(nested: Any, prefix: str = "") -> Iterator[str]:
 
 
 def validate(config: Config) -> None:
-    """Check conditions beyond types; of nodes that stayed plain containers, only that numbers are finite.
-
-    Raises:
-        FairAllError: naming the key, the value given and what is allowed.
-    """
+    """Check conditions beyond types; of nodes that stayed plain containers, only that numbers are finite."""
     check_values(config)
     schedule, evaluation, tracking = config.schedule, config.evaluation, config.tracking
     key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
@@ -168,19 +147,15 @@ def validate(config: Config) -> None:
     require(whole and 0 <= window[0] < window[1] <= last, "evaluation.window", window, allowed)
     possible = tracking.enabled or tracking.register is None
     require(possible, "tracking.register", tracking.register, "null where tracking.enabled=false")
-    _validate_exploration(config.exploration)
+    rule, after, rate = config.exploration.rule, config.exploration.after, config.exploration.propensity
+    if rule is not ExplorationRule.none:
+        check("exploration.propensity", rate, positive_share())
+    if rule is ExplorationRule.stuck:
+        require(after is not None and after >= 1, "exploration.after", after, "at least 1")
 
 
 def check_values(node: Any, key: str = "") -> None:
-    """Check that numbers are finite and fields in their ranges, and call `NodeConfig.validate`.
-
-    Args:
-        node: dataclasses of a configuration, or plain containers, which have no ranges.
-        key: its place in the configuration.
-
-    Raises:
-        FairAllError: naming the key, the value given and what is allowed.
-    """
+    """Check that numbers are finite and fields in their ranges, and call `NodeConfig.validate`."""
     if isinstance(node, float):
         require(math.isfinite(node), key, node, "a finite number")
     elif isinstance(node, list):
@@ -196,12 +171,3 @@ def check_values(node: Any, key: str = "") -> None:
             check(place, value, field)
         if isinstance(node, NodeConfig):
             node.validate()
-
-
-def _validate_exploration(exploration: ExplorationConfig) -> None:
-    rule, after, rate = exploration.rule, exploration.after, exploration.propensity
-    if rule is ExplorationRule.none:
-        return
-    check("exploration.propensity", rate, positive_share())
-    if rule is ExplorationRule.stuck:
-        require(after is not None and after >= 1, "exploration.after", after, "at least 1")

@@ -5,24 +5,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 
 from fairall.data.people import People
 from fairall.randomness import SeedStreams
+from fairall.storage.state import Stateful
 
 Draw = Callable[[SeedStreams, int], People]
 """Draws n new people per seed: (streams, n) to fields of shape (E, n, ...)."""
 
 
-class ApplicantStream(ABC):
-    """Endless stream of applicants.
+class ApplicantStream(Stateful, ABC):
+    """Endless stream of `size` applicants per time step, independent for different purposes.
 
-    Args:
-        size: applicants per time step.
-        seeds: the E seeds.
-        purpose: name of the stream; different purposes give independent applicants.
+    Its state is the position in the stream.
     """
 
     def __init__(self, size: int, seeds: Sequence[int], purpose: str) -> None:
@@ -33,14 +30,6 @@ class ApplicantStream(ABC):
     def next(self) -> People:
         """The next applicants, fields of shape (E, size, ...)."""
 
-    def state_dict(self) -> dict[str, Any]:
-        """Position in the stream."""
-        return {"streams": self.streams.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from the position that `state_dict` returned."""
-        self.streams.load_state_dict(state["streams"])
-
 
 class RecycledApplicants(ApplicantStream):
     """A finite population in random order, reshuffled per seed after each full pass.
@@ -48,6 +37,8 @@ class RecycledApplicants(ApplicantStream):
     With `one_order` every pass has the order of the first, and a person the same position in their time step:
     the last step of a pass is filled up with the first people of the order.
     """
+
+    kept = ("waiting",)
 
     def __init__(
         self, people: People, size: int, seeds: Sequence[int], purpose: str, *, one_order: bool = False
@@ -68,30 +59,6 @@ class RecycledApplicants(ApplicantStream):
         rows, rest = self.waiting[:, : self.size], self.waiting[:, self.size :]
         self.waiting = torch.cat([rest, rows], dim=1) if self.one_order else rest
         return self.people.rows(rows)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Position in the stream, with the shuffled order."""
-        return super().state_dict() | {"waiting": self.waiting}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from the position that `state_dict` returned."""
-        super().load_state_dict(state)
-        self.waiting = state["waiting"]
-
-
-class WeightedApplicants(ApplicantStream):
-    """People drawn with replacement in proportion to a nonnegative weight (N,)."""
-
-    def __init__(
-        self, people: People, weight: torch.Tensor, size: int, seeds: Sequence[int], purpose: str
-    ) -> None:
-        super().__init__(size, seeds, purpose)
-        self.people = people
-        self.weight = weight
-
-    def next(self) -> People:
-        """People drawn with replacement, fields of shape (E, size, ...)."""
-        return self.people.rows(self.streams.choices(self.weight, self.size))
 
 
 class DrawnApplicants(ApplicantStream):

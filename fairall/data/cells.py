@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
@@ -24,8 +22,9 @@ def refuse(column: pd.Series, wrong: np.ndarray | pd.Series, why: str) -> None:
     """
     if wrong.any():
         position = int(np.asarray(wrong).argmax())
-        row = row_number(column, position)
-        raise FairAllError(f"column {column.name!r}, row {row}: {_told(column.iloc[position])} {why}")
+        cell = column.iloc[position]
+        told = repr(shown(cell)) if isinstance(cell, str) else "an empty cell" if pd.isna(cell) else str(cell)
+        raise FairAllError(f"column {column.name!r}, row {row_number(column, position)}: {told} {why}")
 
 
 def row_number(column: pd.Series, position: int) -> int:
@@ -44,9 +43,3 @@ def listed(values: list[str], thing: str) -> str:
     """Number of values, and the first five in alphabetical order."""
     some = ", ".join(shown(value, 20) for value in sorted(values)[:5]) + (", ..." if len(values) > 5 else "")
     return f"{count(len(values), thing)} ({some})"
-
-
-def _told(cell: Any) -> str:
-    if isinstance(cell, str):
-        return repr(shown(cell))
-    return "an empty cell" if pd.isna(cell) else str(cell)

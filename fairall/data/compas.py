@@ -6,7 +6,7 @@ import pandas as pd
 
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.dataset import RawTableDataset, label_of
-from fairall.data.table import Sensitive, Table
+from fairall.data.table import Table
 
 FEATURES = [
     Feature.discrete("age_cat", ["Less than 25", "25 - 45", "Greater than 45"], first_code=0),
@@ -39,10 +39,5 @@ class Compas(RawTableDataset):
         ]
         schema = Schema(FEATURES)
         s = kept["race"].map(RACE).to_numpy()
-        return Table.fully_labelled(
-            schema,
-            schema.encode(kept),
-            s,
-            label=1 - label_of(kept["two_year_recid"]),
-            sensitive=Sensitive.of(kept["race"], s),
-        )
+        label = 1 - label_of(kept["two_year_recid"])
+        return Table.fully_labelled(schema, schema.encode(kept), s, label, kept["race"])

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.table import Sensitive, Table
+from fairall.data.table import Table
 
 RAW_COLUMNS = """
     status month credit_history purpose credit_amount savings employment investment_as_income_percentage
@@ -51,10 +51,5 @@ class Credit(TableDataset):
         features += [Feature.discrete(name, sorted(raw[name].unique())) for name in CATEGORICAL]
         schema = Schema(features)
         s = np.where(raw["personal_status"].isin(MALE), 1, -1)
-        return Table.fully_labelled(
-            schema,
-            schema.encode(raw),
-            s,
-            label=(raw["credit"] == 1).to_numpy().astype(int),
-            sensitive=Sensitive.of(raw["personal_status"], s),
-        )
+        label = (raw["credit"] == 1).to_numpy().astype(int)
+        return Table.fully_labelled(schema, schema.encode(raw), s, label, raw["personal_status"])

@@ -14,7 +14,7 @@ import torch
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.splits import SplitConfig, Splits, split
+from fairall.data.splits import ROLES, SplitConfig, Splits, split
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
@@ -41,11 +41,7 @@ class Dataset(ABC):
 
     @abstractmethod
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
-        """All people of a run, scaled; raises as `load` does.
-
-        Args:
-            scaler: rows that determine the standardisation of real features.
-        """
+        """All people of a run, real features standardised by the rows `scaler`; raises as `load` does."""
 
     def table(self) -> Table:
         """The table of `load`, which is called once."""
@@ -57,11 +53,7 @@ class Dataset(ABC):
 
     @classmethod
     def location(cls, config: Any) -> str:
-        """Location of the data as `fairall data list` prints it; by default the class name.
-
-        Args:
-            config: the typed `dataset` node, possibly with missing values.
-        """
+        """Location of the data as `fairall data list` prints it; values of the node may be missing."""
         return f"read by {cls.__module__}.{cls.__qualname__}"
 
     def fetch(self) -> Path:
@@ -110,7 +102,7 @@ class TableDataset(Dataset):
                 stratum=None if strata is None else torch.tensor(strata[rows]),
             )
 
-        train, validation, test, pool = map(people, splits.of_roles())
+        train, validation, test, pool = (people(getattr(splits, role)) for role in ROLES)
         warnings = list(table.warnings)
         if lacking:
             names = ", ".join(name for name in table.schema.names if name in lacking)

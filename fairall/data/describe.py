@@ -9,9 +9,9 @@ import numpy as np
 from omegaconf import OmegaConf
 from rich.table import Table as Grid
 
+from fairall.config.choices import choices, description
 from fairall.config.compose import compose_config
 from fairall.config.messages import USER_ERRORS, message
-from fairall.config.paths import configuration_root
 from fairall.config.schema import InitialPolicyConfig
 from fairall.config.target import target_class
 from fairall.config.validation import checked, structured_node, typed_node
@@ -32,23 +32,20 @@ NEEDED = ("label", "positive", "sensitive", "advantaged")  # keys without which 
 def list_known(overrides: Sequence[str], folder: Path | None) -> None:
     """Print a table of all data sets and their locations.
 
-    Args:
-        overrides: words as on the command line.
-        folder: the user's configurations (`-cd`), also named in `overrides`.
+    The folder of the user's configurations (`-cd`) is also named in `overrides`, words of the command line.
     """
     grid = _grid("name", "what it is", "where it is")
     known = _choices("dataset", folder)
     for name, path in known.items():
-        first = next(iter(path.read_text(errors="replace").splitlines()), "")
         try:
             composed = compose_config(f"dataset={name}", *overrides)
             node = structured_node(composed.dataset, "dataset")
             where = target_class(node, "dataset").location(node)
         except USER_ERRORS as error:
             where = f"to fix: {message(error, overrides)}"
-        grid.add_row(name, first.removeprefix("# ") if first.startswith("#") else "", where)
+        grid.add_row(name, description(path), where)
     _print(grid)
-    own = _own_choices("dataset", folder)
+    own = [] if folder is None else sorted((folder / "dataset").glob("[!_]*.yaml"))
     if folder is not None and not own:
         _print(f"Note: there is no data set in {folder}: each is a file {folder / 'dataset' / 'NAME.yaml'}.")
     for path in own:
@@ -195,14 +192,8 @@ def _initial_policy(*overrides: str) -> InitialPolicyConfig:
 
 
 def _choices(group: str, folder: Path | None) -> dict[str, Path]:
-    """Files of a group by name, sorted; those of conf/ override those of `folder`."""
-    files = {path.stem: path for path in _own_choices(group, folder)}
-    files |= {path.stem: path for path in (configuration_root() / "conf" / group).glob("*.yaml")}
-    return dict(sorted(files.items()))
-
-
-def _own_choices(group: str, folder: Path | None) -> list[Path]:
-    return sorted((folder / group).glob("[!_]*.yaml")) if folder is not None else []
+    """Files of a group by name, sorted."""
+    return dict(sorted(choices(None if folder is None else str(folder))[group].items()))
 
 
 def _missing(n: int, rows: int) -> str:

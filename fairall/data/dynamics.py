@@ -29,13 +29,7 @@ class Dynamics(ABC):
 
     @abstractmethod
     def people(self, state: Tensor, streams: SeedStreams, person: Tensor) -> People:
-        """People as they apply, with labels drawn anew where these are random.
-
-        Args:
-            state: shape (E, n, ...).
-            streams: of the labels.
-            person: `People.person`.
-        """
+        """People in these states as they apply, with labels drawn from `streams` where these are random."""
 
     @abstractmethod
     def changed(self, state: Tensor, good: Tensor) -> Tensor:

@@ -63,18 +63,13 @@ class Feature:
 
     def __post_init__(self) -> None:
         """Raise FairAllError if codes, levels and imputed value do not fit the kind and each other."""
-        n, discrete = len(self.codes), self.kind in DISCRETE
-        if self.kind is Kind.BINARY and n != 2:
-            raise FairAllError(f"feature {self.name!r} is binary, which takes 2 codes, not {n}")
-        if self.kind is Kind.CATEGORICAL and n < 2:
-            raise FairAllError(f"feature {self.name!r} is categorical, which takes 2 codes or more, not {n}")
+        n, discrete, texts = len(self.codes), self.kind in DISCRETE, {len(self.levels), len({*self.levels})}
         for fits, wrong in (
+            (self.kind is not Kind.BINARY or n == 2, f"is binary, which takes 2 codes, not {n}"),
+            (n > 1 or not discrete, f"is {self.kind}, which takes 2 codes or more, not {n}"),
             (discrete or n == 0, f"is {self.kind}, which takes no codes"),
             (all(low < high for low, high in itertools.pairwise(self.codes)), "has codes that do not ascend"),
-            (
-                len(set(self.levels)) in (0, n) and len(self.levels) in (0, n),
-                "needs a text for each code, or none",
-            ),
+            (texts <= {0, n}, "needs a text for each code, or none"),
             (not discrete or self.fill in (None, *self.codes), "has a fill that is none of its codes"),
         ):
             if not fits:
@@ -107,17 +102,11 @@ class Feature:
         return self.fill if missing is None else self.codes[missing]
 
     def read(self, column: pd.Series, *, exact: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers and codes of raw cells.
+        """Numbers and codes of raw cells, texts or numbers, and which cells are unknown, shapes (N,).
 
-        Numbers and truth values match the level that spells them (`spelling`).
-
-        Args:
-            column: of texts, numbers or a mixture.
-            exact: whether texts must equal a level or a word in `missing`, as in a training file, instead of
-                spelling it.
-
-        Returns:
-            Values, shape (N,), NaN where the cell is missing or unknown, and which are unknown, shape (N,).
+        Numbers are NaN where the cell is missing or unknown. Numbers and truth values match the level that
+        spells them (`spelling`); with `exact` a text must equal a level or a word in `missing`, as in a
+        training file.
 
         Raises:
             FairAllError: if a cell is neither a number nor a text.
@@ -185,15 +174,7 @@ def spelling(value: Any) -> float | str:
 
 
 def of_words(column: pd.Series, meaning: Mapping[str, float]) -> np.ndarray:
-    """The number that each cell means, shape (N,), NaN where it is missing or spells no word.
-
-    Args:
-        column: of any values.
-        meaning: numbers of words.
-
-    Raises:
-        FairAllError: if a cell is neither a number nor a text.
-    """
+    """The number that each cell means, shape (N,), NaN where it is missing or spells no word of `meaning`."""
     positions, distinct = _factorized(column)
     return np.append(_meanings(distinct, meaning), np.nan)[positions]
 
@@ -321,7 +302,7 @@ class Schema(Sequence[Feature]):
         return [feature.name for feature in self]
 
     def columns(self, kind: Kind) -> list[int]:
-        """Positions of the features of one kind."""
+        """Positions of the features of a kind."""
         return [i for i, feature in enumerate(self) if feature.kind is kind]
 
     def encode(self, raw: pd.DataFrame) -> pd.DataFrame:

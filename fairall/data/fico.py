@@ -50,19 +50,12 @@ class FicoConfig(GeneratedConfig):
 
 @dataclass(frozen=True)
 class CreditScores:
-    """Distribution of R scores in two groups, S = −1 and S = +1 in this order, and repayment by score.
+    """Distribution of R scores in two groups, S = −1 and S = +1 in this order, and repayment by score."""
 
-    Attributes:
-        score: from 0 to 100, ascending, shape (R,).
-        share: of each group's people with a score, shape (2, R), rows sum to 1.
-        repays: P(ỹ = 1 | score, s), shape (2, R).
-        group_share: of the groups, shape (2,), sums to 1.
-    """
-
-    score: np.ndarray
-    share: np.ndarray
-    repays: np.ndarray
-    group_share: np.ndarray
+    score: np.ndarray  # from 0 to 100, ascending, shape (R,)
+    share: np.ndarray  # of each group's people with a score, shape (2, R), rows sum to 1
+    repays: np.ndarray  # P(ỹ = 1 | score, s), shape (2, R)
+    group_share: np.ndarray  # shape (2,), sums to 1
 
     @classmethod
     def of(cls, config: FicoConfig) -> CreditScores:
@@ -104,10 +97,6 @@ class CreditScores:
         Without parity it accepts where P(ỹ = 1 | score, s) > c. With parity both groups have one acceptance
         rate, of the people most likely to repay in each (Hardt et al. 2016, section 5.1); the utility is
         concave in the rate, and linear between the rates at which a whole score is accepted.
-
-        Args:
-            cost: c in (0, 1).
-            parity: whether acceptance rates are equal.
         """
         if not parity:
             return (self.repays > cost).astype(float)
@@ -131,11 +120,6 @@ class ScoreDynamics(Dynamics):
     """Scores that rise after repayment and fall after default, clipped to their range.
 
     The state of a person is score and s. P(ỹ = 1 | score, s) is interpolated between scores.
-
-    Args:
-        scores: the population.
-        config: by how much.
-        scaler: of the score.
     """
 
     def __init__(self, scores: CreditScores, config: DynamicsConfig, scaler: Scaler) -> None:

@@ -81,11 +81,7 @@ class GeneratedDataset(Dataset, Generic[I]):
 
     @abstractmethod
     def dynamics(self, scaler: Scaler) -> Dynamics:
-        """How people change when they are accepted.
-
-        Args:
-            scaler: of their features.
-        """
+        """How people change when they are accepted."""
 
     def individuals(self, role: str, n: int) -> I:
         """N people of a role, determined by `random_state`; arrays of shape (n,)."""
@@ -110,9 +106,8 @@ class GeneratedDataset(Dataset, Generic[I]):
         pool = self.individuals("pool", self.config.rows.pool)
         names = dict.fromkeys([*self.schema.names, *pool.values])
         x = pd.DataFrame({name: pool.values[name] for name in names})
-        return Table.fully_labelled(
-            self.schema, x, pool.s.astype(int), pool.label.astype(int), self.sensitive
-        )
+        s, label = pool.s.astype(int), pool.label.astype(int)
+        return Table.fully_labelled(self.schema, x, s, label, self.sensitive)
 
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """Fixed people of each role, scaled, with the generator of applicants."""

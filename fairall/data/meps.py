@@ -8,7 +8,7 @@ import pandas as pd
 from fairall.data.aif360 import quietly
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.raw.dataset import RawTableDataset, label_of
-from fairall.data.table import Sensitive, Table
+from fairall.data.table import Table
 
 REAL = ["AGE", "PCS42", "MCS42", "K6SUM42"]
 ALWAYS_ANSWERED = {
@@ -65,13 +65,8 @@ class Meps(RawTableDataset):
         features += [Feature.discrete(name, _levels(name)) for name in CATEGORICAL]
         schema = Schema(features)
         s = np.where(kept["RACE"] == "White", 1, -1)
-        return Table.fully_labelled(
-            schema,
-            schema.encode(kept),
-            s,
-            label=label_of(kept["UTILIZATION"]),
-            sensitive=Sensitive.of(kept["RACE"], s),
-        )
+        label = label_of(kept["UTILIZATION"])
+        return Table.fully_labelled(schema, schema.encode(kept), s, label, kept["RACE"])
 
 
 def _levels(name: str) -> list[str]:

@@ -40,17 +40,11 @@ MOST_SHOWN = 5  # values in a message
 
 @dataclass
 class Cells:
-    """Cells of a column that a warning or an error mentions.
-
-    Attributes:
-        n: their number.
-        values: the first `MOST_SHOWN` + 1 of their distinct values, in order.
-        first: row of the first, counted from 1; 0 without any.
-    """
+    """Cells of a column that a warning or an error mentions."""
 
     n: int = 0
-    values: list[str] = field(default_factory=list)
-    first: int = 0
+    values: list[str] = field(default_factory=list)  # the first `MOST_SHOWN` + 1 distinct ones, sorted
+    first: int = 0  # row of the first, counted from 1
 
     def add(self, column: pd.Series, rows: np.ndarray) -> None:
         """Add the cells of a further part of the column that are marked in `rows` (N,)."""
@@ -70,41 +64,25 @@ class Cells:
 
 @dataclass
 class Findings:
-    """Findings in the parts of a table read so far.
-
-    Attributes:
-        n_rows: of all parts.
-        columns: names of the columns.
-        no_group: values of the sensitive attribute that are no group.
-        odd: by feature, values of a discrete one not known from training, and numbers outside the training
-            range by more than its width.
-        missing: number of missing values by feature.
-    """
+    """Findings in the parts of a table read so far, in the sensitive attribute and by feature."""
 
     n_rows: int = 0
     columns: frozenset[str] = frozenset()
     no_group: Cells = field(default_factory=Cells)
+    # Levels not known from training, and numbers outside the training range by more than its width.
     odd: defaultdict[str, Cells] = field(default_factory=lambda: defaultdict(Cells))
     missing: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
 class PeopleReader:
-    """Converter from tables of raw people to the inputs of a policy.
-
-    Attributes:
-        scaler: of the D features.
-        lowest: smallest training value of real features and counts, NaN for the others, shape (D,).
-        highest: largest training value, likewise, shape (D,).
-        sensitive: the raw column of the sensitive attribute, if the data set has one.
-        judged: whether `doubts` has judged the tables to be read, so that `read` does not.
-    """
+    """Converter from tables of raw people to the inputs of a policy."""
 
     scaler: Scaler
-    lowest: np.ndarray
-    highest: np.ndarray
+    lowest: np.ndarray  # training values of the D features, shape (D,), NaN for discrete ones
+    highest: np.ndarray  # likewise
     sensitive: Sensitive | None
-    judged: bool = False
+    judged: bool = False  # `doubts` has judged the tables to be read, so that `read` does not
 
     @classmethod
     def of(cls, data: PreparedData) -> PeopleReader:
@@ -126,17 +104,10 @@ class PeopleReader:
         return list(dict.fromkeys([*self.schema.names, CODED, *raw]))
 
     def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
-        """Features and sensitive attribute of raw people.
+        """Scaled x (N, D) and s (N,) in {−1, +1} of raw people, float32; arguments as of `Policy.propensity`.
 
         Spellings of a value are equivalent: 1, 1.0, True, "1" and "true"; upper and lower case; blanks. One
         warning per call lists accepted values that are unlike the training data.
-
-        Args:
-            people: see `Policy.propensity`.
-            strict: see `Policy.propensity`.
-
-        Returns:
-            Scaled x, shape (N, D), and s in {−1, +1}, shape (N,), both float32.
 
         Raises:
             FairAllError: if a column is missing or holds an invalid value.
@@ -148,17 +119,10 @@ class PeopleReader:
         return x, s
 
     def read_part(self, people: pd.DataFrame, findings: Findings) -> tuple[Tensor, Tensor]:
-        """Read a part of a table and add to `findings`, which `doubts` judges when all parts are read.
+        """Read a part of a table as `read`, and add to `findings`, which `doubts` judges when all are read.
 
-        Args:
-            people: see `Policy.propensity`; whole numbers in its index are positions in the table.
-            findings: of the parts before.
-
-        Returns:
-            As `read`; s is NaN, and x the value that stands for it, where a value is unknown.
-
-        Raises:
-            FairAllError: if a column is missing or a cell holds an invalid number.
+        Whole numbers in the index of the part are positions in the table. Where a value is unknown, s is NaN,
+        and x the value that stands for it.
         """
         if not isinstance(people, pd.DataFrame):
             raise FairAllError(
@@ -173,11 +137,7 @@ class PeopleReader:
         return self.scaler.transform(np.stack(x, axis=-1)), torch.tensor(s, dtype=torch.float32)
 
     def doubts(self, findings: Findings, *, strict: bool) -> list[str]:
-        """Warnings about a table, as sentences.
-
-        Args:
-            findings: of all parts of the table.
-            strict: see `Policy.propensity`.
+        """Warnings about a table as sentences, given the findings of all its parts.
 
         Raises:
             FairAllError: if the table cannot be used for values unknown from training.
@@ -204,11 +164,7 @@ class PeopleReader:
         return said
 
     def groups(self, people: pd.DataFrame) -> np.ndarray:
-        """The sensitive attribute in {−1, +1} of each row, shape (N,); NaN where it is no group.
-
-        Raises:
-            FairAllError: if the table lacks it.
-        """
+        """The sensitive attribute in {−1, +1} of each row, shape (N,); NaN where it is no group."""
         column, meaning, _ = self.sensitive_column(people)
         return of_words(people[column], meaning)
 
@@ -231,29 +187,24 @@ class PeopleReader:
             if feature.kind in DISCRETE:
                 columns[feature.name] = list(feature.words[:2])
             else:
-                columns[feature.name] = 2 * [
-                    float(f"{mean:.4g}") if feature.kind is Kind.REAL else int(lowest)
-                ]
+                number = float(f"{mean:.4g}") if feature.kind is Kind.REAL else int(lowest)
+                columns[feature.name] = [number, number]
         raw = self.sensitive
         columns |= {CODED: [1, -1]} if raw is None else {raw.column: [raw.values(s)[0] for s in (1, -1)]}
         return pd.DataFrame(columns)
 
     def to_plain(self) -> dict[str, Any]:
         """The reader as plain containers, for JSON."""
-        ranges = zip(self.schema.to_plain(), self.lowest, self.highest, strict=True)
+        lowest, highest = ([None if np.isnan(x) else x for x in ends] for ends in (self.lowest, self.highest))
         features = [
-            feature | {"lowest": None if np.isnan(low) else low, "highest": None if np.isnan(high) else high}
-            for feature, low, high in ranges
+            feature | {"lowest": low, "highest": high}
+            for feature, low, high in zip(self.schema.to_plain(), lowest, highest, strict=True)
         ]
         return {"features": features, "sensitive": None if self.sensitive is None else asdict(self.sensitive)}
 
     @classmethod
     def from_plain(cls, plain: Any) -> PeopleReader:
-        """Inverse of `to_plain`, also after a round trip through JSON.
-
-        Raises:
-            FairAllError: as `Schema.from_plain`.
-        """
+        """Inverse of `to_plain`, also after a round trip through JSON; raises as `Schema.from_plain`."""
         schema = Schema.from_plain(plain.get("features"))
         ranges = [
             of_plain(f"features.{i}", partial(_range_of, feature.kind), item)
@@ -300,8 +251,8 @@ class PeopleReader:
         """Numbers for the raw values of feature `i`, shape (N,)."""
         feature = self.schema[i]
         values, unknown = feature.read(column, exact=False)
-        missing = np.isnan(values) & ~unknown
         odd = unknown
+        missing = np.isnan(values) & ~unknown
         if feature.kind not in DISCRETE:
             refuse(column, unknown, "is not possible; it must be a finite number")
             low, high = self.lowest[i], self.highest[i]
@@ -322,7 +273,7 @@ class PeopleReader:
 
 
 def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
-    """Smallest and largest training value of a feature of `PeopleReader.to_plain`; raises ValueError."""
+    """Smallest and largest training value of a feature; raises ValueError."""
     low, high = item["lowest"], item["highest"]
     if kind in DISCRETE:
         if (low, high) != (None, None):
@@ -337,7 +288,7 @@ def _range_of(kind: Kind, item: dict[str, Any]) -> tuple[float, float]:
 
 
 def _sensitive_of(plain: Any) -> Sensitive | None:
-    """The sensitive attribute of `PeopleReader.to_plain`; raises ValueError, KeyError or TypeError."""
+    """The sensitive attribute; raises ValueError, KeyError or TypeError."""
     if plain is None:
         return None
     groups = [tuple(map(plain_text, plain[name])) for name in ("advantaged", "disadvantaged")]

@@ -11,17 +11,12 @@ import numpy as np
 import torch
 
 from fairall.config.schema import ScalerRows
-from fairall.data.applicants import (
-    ApplicantStream,
-    Draw,
-    DrawnApplicants,
-    RecycledApplicants,
-    WeightedApplicants,
-)
+from fairall.data.applicants import ApplicantStream, Draw, DrawnApplicants, RecycledApplicants
 from fairall.data.dynamics import Dynamics
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
+from fairall.randomness import SeedStreams
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
 
@@ -142,7 +137,11 @@ class PreparedData:
         assert weight is not None
         if (weight == weight[0]).all():
             return RecycledApplicants(labelled, size, seeds, purpose, one_order=one_order)
-        return WeightedApplicants(labelled, weight, size, seeds, purpose)
+
+        def weighted(streams: SeedStreams, n: int) -> People:
+            return labelled.rows(streams.choices(weight, n))  # with replacement
+
+        return DrawnApplicants(weighted, size, seeds, purpose)
 
     def fingerprint(self) -> str:
         """Hash of schema, scaler, all values of all roles, and logged decisions; computed once."""

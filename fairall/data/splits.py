@@ -24,72 +24,22 @@ class SplitConfig:
 
 @dataclass(frozen=True)
 class Splits:
-    """Row numbers of a table, in order of use.
+    """Row numbers of a table, in order of use."""
 
-    Attributes:
-        train: possible applicants of Phase II, including the pool.
-        validation: people for model selection.
-        test: people for reported measures.
-        pool: people of Phase I, which uses no label; its first rows are those of the warm-up.
-        strata: stratum of every row of the table, of which each part has its share, shape (N,); None where
-            rows were not stratified.
-    """
-
-    train: np.ndarray
-    validation: np.ndarray
-    test: np.ndarray
-    pool: np.ndarray
-    strata: np.ndarray | None = None
-
-    def of_roles(self) -> tuple[np.ndarray, ...]:
-        """Rows of each of `ROLES`."""
-        return self.train, self.validation, self.test, self.pool
+    train: np.ndarray  # possible applicants of Phase II, including the pool
+    validation: np.ndarray  # people for model selection
+    test: np.ndarray  # people for reported measures
+    pool: np.ndarray  # people of Phase I, which uses no label; the first rows are those of the warm-up
+    strata: np.ndarray | None = None  # of every row of the table, shape (N,); each part has its share of each
 
 
-def split(n_rows: int, config: SplitConfig) -> Splits:
+def split(n_rows: int, config: SplitConfig, strata: np.ndarray | None = None) -> Splits:
     """Split rows 0..n_rows − 1 as in the paper, with held-out rows halved into validation and test.
 
     Raises:
-        FairAllError: if a part would be empty.
+        FairAllError: if a part would be empty, or of a stratum.
     """
-    return _splits(np.arange(n_rows), None, config)
-
-
-def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
-    """Split rows at random, stratified by group, label and whether the label is known.
-
-    Strata with too few rows are merged.
-
-    Args:
-        s: sensitive attribute, shape (N,).
-        label: ỹ in {0, 1}, shape (N,).
-        labelled: whose label is known, shape (N,), bool.
-        config: shares and random state.
-
-    Raises:
-        FairAllError: as `split`.
-    """
-    everybody, advantaged = np.arange(len(s)), (s == 1).astype(int)
-    for strata in (2 * np.where(labelled, label, 2) + advantaged, 2 * labelled + advantaged, advantaged):
-        try:
-            return _splits(everybody, strata, config)
-        except FairAllError:
-            continue  # a stratum is too small
-    return _splits(everybody, None, config)
-
-
-def split_by_column(words: np.ndarray, config: SplitConfig) -> Splits:
-    """Split rows by a column.
-
-    Args:
-        words: train, validation or test, shape (N,).
-        config: share of the pool and random state.
-    """
-    train, validation, test = (np.flatnonzero(words == word) for word in ROLES[:3])
-    return Splits(train, validation, test, _pool(train, config))
-
-
-def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) -> Splits:
+    rows = np.arange(n_rows)
     try:
         train, held_out = _halves(rows, config.held_out, config.random_state, strata)
         validation, test = _halves(held_out, 0.5, config.random_state, strata)
@@ -99,6 +49,26 @@ def _splits(rows: np.ndarray, strata: np.ndarray | None, config: SplitConfig) ->
             "validation and test set each have some; choose a share nearer to a half"
         ) from error
     return Splits(train, validation, test, _pool(train, config), strata)
+
+
+def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: SplitConfig) -> Splits:
+    """Split rows stratified by group, label and whether the label is known, all of shape (N,).
+
+    Strata with too few rows are merged.
+    """
+    advantaged = (s == 1).astype(int)
+    for strata in (2 * np.where(labelled, label, 2) + advantaged, 2 * labelled + advantaged, advantaged):
+        try:
+            return split(len(s), config, strata)
+        except FairAllError:
+            continue  # a stratum is too small
+    return split(len(s), config)
+
+
+def split_by_column(words: np.ndarray, config: SplitConfig) -> Splits:
+    """Split rows by a column of train, validation or test, shape (N,)."""
+    train, validation, test = (np.flatnonzero(words == word) for word in ROLES[:3])
+    return Splits(train, validation, test, _pool(train, config))
 
 
 def _halves(

@@ -61,15 +61,10 @@ class SyntheticConfig(GeneratedConfig):
 
 @dataclass(frozen=True)
 class StructuralIndividuals(Individuals):
-    """People of the structural model with their latent variables; `values` are K and the variables.
+    """People of the structural model with their latent variables; `values` are K and the variables."""
 
-    Attributes:
-        y: ground-truth label in {0, 1}.
-        noise: exogenous noise of each variable, by name.
-    """
-
-    y: np.ndarray
-    noise: dict[str, np.ndarray]
+    y: np.ndarray  # ground-truth label in {0, 1}
+    noise: dict[str, np.ndarray]  # exogenous noise of each variable
 
     @property
     def k(self) -> np.ndarray:
@@ -78,11 +73,7 @@ class StructuralIndividuals(Individuals):
 
 
 class StructuralModel:
-    """S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), variables linear in K and S (appendix B.1).
-
-    Args:
-        config: the coefficients.
-    """
+    """S and Y are Bernoulli, K ~ N(shift·(2Y − 1), std²), variables linear in K and S (appendix B.1)."""
 
     def __init__(self, config: StructuralModelConfig) -> None:
         self.config = config
@@ -93,12 +84,7 @@ class StructuralModel:
         return 1 + len(self.config.variables)
 
     def individuals(self, uniform: np.ndarray, normal: np.ndarray) -> StructuralIndividuals:
-        """People from random numbers.
-
-        Args:
-            uniform: on [0, 1), shape (..., 2).
-            normal: standard normal, shape (..., n_normal).
-        """
+        """People from uniform numbers (..., 2) on [0, 1) and standard normal ones (..., n_normal)."""
         config = self.config
         s = np.where(uniform[..., 0] < config.advantaged_share, 1.0, -1.0)
         y = (uniform[..., 1] < config.ground_truth_share).astype(float)
@@ -140,12 +126,7 @@ class StructuralModel:
 class TalentDynamics(Dynamics):
     """Talent K that rises after a good label and falls after a bad one; variables and label follow from it.
 
-    The state of a person is s, y, K and the noise of each variable.
-
-    Args:
-        model: of the people.
-        config: by how much.
-        as_people: scaled people of individuals.
+    The state of a person is s, y, K and the noise of each variable. `as_people` scales individuals.
     """
 
     def __init__(

@@ -110,9 +110,11 @@ class Table:
         x: pd.DataFrame,
         s: np.ndarray,
         label: np.ndarray,
-        sensitive: Sensitive | None = None,
+        sensitive: Sensitive | pd.Series | None = None,
     ) -> Table:
-        """A table in which every label is known."""
+        """A table in which every label is known; `sensitive` may be the raw column of s."""
+        if isinstance(sensitive, pd.Series):
+            sensitive = Sensitive.of(sensitive, s)
         return cls(schema, x, s, label, np.ones(len(x), dtype=bool), sensitive=sensitive)
 
     def __len__(self) -> int:

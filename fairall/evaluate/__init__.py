@@ -4,13 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairall.evaluate.comparison import compare
-    from fairall.evaluate.evaluation import evaluate
+    from fairall.evaluate.comparison import Comparison, compare
+    from fairall.evaluate.evaluation import Evaluation, evaluate
 
-# Imported at their first use: `python -m fairall.evaluate --help` needs neither.
-_MODULES = {"compare": "fairall.evaluate.comparison", "evaluate": "fairall.evaluate.evaluation"}
+# Imported at their first use: `python -m fairall evaluate --help` needs none of them.
+_MODULES = {
+    "Comparison": "fairall.evaluate.comparison",
+    "Evaluation": "fairall.evaluate.evaluation",
+    "compare": "fairall.evaluate.comparison",
+    "evaluate": "fairall.evaluate.evaluation",
+}
 
-__all__ = ["compare", "evaluate"]
+__all__ = ["Comparison", "Evaluation", "compare", "evaluate"]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,10 +30,6 @@ def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
     group: the signed permutation P maximises the inner product of the covariances of one group with those of
     the other after P, which is an assignment problem (Kuhn 1955).
 
-    Args:
-        vae: the VAE of Phase I, E replicates.
-        people: N people of both groups.
-
     Returns:
         Shape (E, Z, Z), multiplied from the right; the identity where a group has fewer than two people.
     """

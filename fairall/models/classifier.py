@@ -24,15 +24,7 @@ from fairall.randomness import SeedStreams
 
 
 class ClassifierNet(StackedMLP):
-    """A net of (x, s) with one output, the logit of a probability.
-
-    Args:
-        schema: the features of x.
-        hidden: sizes of the hidden layers.
-        streams: draw the initial weights, a replicate per generator.
-        dropout: probability that a hidden unit is dropped in training.
-        gain: gain of the initial weights, see `StackedMLP`.
-    """
+    """A net of (x, s) with one output, the logit of a probability; arguments as for `StackedMLP`."""
 
     def __init__(
         self,
@@ -161,15 +153,19 @@ class Remembering(Classifier):
         """Cross-entropy of accepted people, unweighted, shape (E,)."""
         return accepted_cross_entropy(self.classifier.logit(batch.x, batch.s), batch)
 
+    def remember(self, decided: Decided) -> None:
+        """Remember people who were decided on."""
+        self.memory.add(decided)
+
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Remember the people of the warm-up, then train as at a time step."""
         if epoch == 0:
-            self.memory.add(decided)
+            self.remember(decided)
         return {"loss": self.train_classifier()}
 
     def update(self, decided: Decided) -> None:
         """Remember the applicants, then train."""
-        self.memory.add(decided)
+        self.remember(decided)
         self.train_classifier()
 
     def minibatches(self) -> list[Decided]:

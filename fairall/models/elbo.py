@@ -61,17 +61,9 @@ def elbo_terms(
 
 
 def phase1_elbo(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
-    """K = E_q[log p(x | z, s)] − β·KL(q(z | x, s) ‖ p(z)), averaged over people (eq. 6).
+    """K = E_q[log p(x | z, s)] − β·KL(q(z | x, s) ‖ p(z)), averaged over people (eq. 6), of a VAE without ũ.
 
-    Args:
-        vae: a VAE without ũ.
-        x: features, shape (E, B, D).
-        s: sensitive attribute, shape (E, B).
-        noise: standard normal ε, L samples per person, shape (E, B, Z, L).
-        beta: weight of the KL term.
-
-    Returns:
-        Shape (E,), in nats per person.
+    Arguments as for `elbo_terms`; shape (E,), in nats per person.
     """
     log_likelihood, loc, scale = elbo_terms(vae, x, s, noise)
     return log_likelihood.mean(-1) - beta * gaussian_kl(loc, scale).mean(-1)
@@ -80,13 +72,7 @@ def phase1_elbo(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, bet
 def labelled_elbo(terms: Terms, mean: Callable[[Tensor], Tensor], *, beta: float) -> Tensor:
     """L = E_q[log p(x | z, s) + log p(ũ | z, s, d = 1)] − β·KL(q(z | x, s, ũ) ‖ p(z)) (eq. 3).
 
-    Args:
-        terms: of B people with their labels ũ and d = 1.
-        mean: over people, (E, B) to (E,).
-        beta: weight of the KL term.
-
-    Returns:
-        Shape (E,), in nats per person.
+    The terms are of B people with their labels ũ and d = 1, the mean over people is of (E, B) to (E,).
     """
     return mean(terms.log_likelihood) - beta * mean(gaussian_kl(terms.loc, terms.scale))
 
@@ -102,16 +88,8 @@ def unlabelled_elbo(
 ) -> Tensor:
     """U = Σ_ũ q(ũ | x, s)·E_q[log p(x | z, s)] − β·KL(Σ_ũ q(ũ | x, s)·q(z | x, s, ũ) ‖ p(z)) (eq. 4).
 
-    Args:
-        terms: of B people with d = 0, each with ũ = 0 and then with ũ = 1, 2·B rows.
-        logit: logit of q(ũ = 1 | x, s), shape (E, B).
-        noise: standard normal ε of the KL term, shape (E, B, 2, Z, K).
-        mean: over people, (E, B) to (E,).
-        beta: weight of the KL term.
-        kl: `protocol.kl`.
-
-    Returns:
-        Shape (E,), in nats per person.
+    The terms are of B people with d = 0, each with ũ = 0 and then with ũ = 1, 2·B rows. `logit` and `noise`
+    are those of `mixture_kl`, the mean is as for `labelled_elbo`.
     """
     log_likelihood, loc, scale = (rows.unflatten(1, (-1, 2)) for rows in terms)
     expected = (imputation(logit) * log_likelihood).sum(-1)
@@ -166,14 +144,11 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
 
 
 def cdf_mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """The authors' code in place of `mixture_kl`; same arguments, not a divergence.
+    """The authors' code in place of `mixture_kl`, with its arguments; not a divergence. Shape (...), in nats.
 
     In place of the logarithm of the mixture's density it has, dimension by dimension, the log-sum-exp over ũ
     of q(ũ)·F(z_j | ũ) with the distribution function F. That stays between log 2 and log(1 + e), so that the
     entropy of q is lost and what is left is about E[−log p(z)] plus a constant.
-
-    Returns:
-        Shape (...), in nats.
     """
     z = reparameterize(loc, scale, noise)
     log_prior = -0.5 * (z.square() + math.log(2.0 * math.pi))

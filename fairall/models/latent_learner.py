@@ -26,7 +26,7 @@ from fairall.models.learner import (
 from fairall.models.objectives import train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
-from fairall.models.vae import SemiSupervisedVAE
+from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
 from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
 from fairall.nn.stacked import StackedMLP
@@ -66,27 +66,23 @@ class LatentLearner(Learner):
     def __init__(self, config: LatentConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "phase2")
-        self.model = SemiSupervisedVAE(
+        vae = ConditionalVAE(
             setting.schema,
             config.latent_size,
             config.vae_arch,
-            config.clf_arch,
-            config.clf_dropout,
             self.streams,
+            utility=True,
             group_blind=setting.group_blind,
             gain=setting.gain,
         )
-        self.policy_net = None
-        if config.policy in NET_POLICIES:
-            # The policy takes the classifier's architecture (appendix D.4).
-            self.policy_net = StackedMLP(
-                config.latent_size,
-                config.clf_arch,
-                1,
-                self.streams,
-                dropout=config.clf_dropout,
-                gain=setting.gain,
-            )
+
+        def net(n_in: int) -> StackedMLP:
+            dropout, gain = config.clf_dropout, setting.gain
+            return StackedMLP(n_in, config.clf_arch, 1, self.streams, dropout=dropout, gain=gain)
+
+        # The policy takes the classifier's architecture (appendix D.4).
+        self.model = SemiSupervisedVAE(vae, net(vae.inputs.size + 1))
+        self.policy_net = net(config.latent_size) if config.policy in NET_POLICIES else None
         self.rule = DecisionRule(threshold(config.policy, setting), drawn=config.decision == "sample")
         self._start_optimisers()
 

@@ -145,16 +145,13 @@ class Learner(nn.Module, ABC):
 
     @abstractmethod
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        """Score in [0, 1], which `rule` turns into π(d=1 | x, s).
+        """Score in [0, 1], which `rule` turns into π(d=1 | x, s), shape (E, B).
 
         Args:
             x: features, shape (E, B, D).
             s: sensitive attribute in {−1, +1}, shape (E, B).
             streams: draw the samples that the score is averaged over, by `normal_samples`; equal streams give
                 common random numbers. A deployed policy gets `FixedSamples`.
-
-        Returns:
-            Shape (E, B), in [0, 1].
         """
 
     @final

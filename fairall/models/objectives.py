@@ -87,7 +87,7 @@ def cost_sensitive_cross_entropy(logit: Tensor, label: Tensor, cost: float) -> T
 
 
 def ips_weight(propensity: Tensor, accepted: Tensor, most: float | None) -> Tensor:
-    """1/π of the labelled rows, at most `most`; 1 for the others (section 2.1).
+    """1/π of the labelled rows, at most `most`, and 1 of the others (section 2.1), shape (E, B).
 
     A bound gives an estimate of a mean over all applicants less variance and a bias: rows with a smaller
     propensity than 1/`most` count less than they should.
@@ -99,9 +99,6 @@ def ips_weight(propensity: Tensor, accepted: Tensor, most: float | None) -> Tens
         propensity: π(d=1 | x, s) with which each row was decided, shape (E, B), positive on accepted rows.
         accepted: which rows are labelled, shape (E, B), bool.
         most: 1 or more; None for no bound.
-
-    Returns:
-        Shape (E, B).
     """
     # The weight of a rejected row is never used; 1 keeps 0 · inf out of the gradient.
     weight = 1.0 / torch.where(accepted, propensity, torch.ones_like(propensity))
@@ -109,32 +106,19 @@ def ips_weight(propensity: Tensor, accepted: Tensor, most: float | None) -> Tens
 
 
 def ips_risk(loss: Tensor, weight: Tensor, accepted: Tensor) -> Tensor:
-    """Inverse-propensity-scored mean of a loss over the labelled rows (section 2.1).
+    """Inverse-propensity-scored mean of a loss (E, B) over the labelled rows (section 2.1), shape (E,).
 
     Times the labelled share of the batch this is the Horvitz-Thompson estimate, unbiased for the mean loss
-    over all applicants; the mean over labelled rows is the expectation over A^L that the paper's J takes.
-
-    Args:
-        loss: loss per row, shape (E, B); ignored on rejected rows.
-        weight: of each row, shape (E, B), see `ips_weight`.
-        accepted: which rows are labelled, shape (E, B), bool.
-
-    Returns:
-        Shape (E,); 0 for a replicate with no labelled row.
+    over all applicants; the mean over labelled rows is the expectation over A^L that the paper's J takes. It
+    is 0 for a replicate with no labelled row.
     """
     return masked_mean(loss * weight, accepted)
 
 
 def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Tensor:
-    """R: cost-sensitive cross-entropy of the labelled rows, weighted by 1/π (eq. 5).
+    """R: cost-sensitive cross-entropy of the labelled rows, weighted by 1/π (eq. 5), shape (E,).
 
-    Args:
-        logit: logit of q(ũ = 1 | x, s), shape (E, B).
-        decided: applicants, B rows.
-        setting: gives the cost c and the bound of the weights.
-
-    Returns:
-        Shape (E,); 0 for a replicate with no labelled row.
+    `logit` is that of q(ũ = 1 | x, s), shape (E, B).
     """
     return ips_risk(
         cost_sensitive_cross_entropy(logit, decided.label, setting.cost),
@@ -144,12 +128,7 @@ def classification_risk(logit: Tensor, decided: Decided, setting: Setting) -> Te
 
 
 def train_on(batches: Iterable[Decided], loss_of: Callable[[Decided], Tensor], optimiser: Adam) -> float:
-    """Make a step of gradient descent on each minibatch.
-
-    Args:
-        batches: at least one.
-        loss_of: loss of a minibatch, shape (E,).
-        optimiser: of the parameters that the loss depends on.
+    """Make a step of gradient descent on each of one or more minibatches, with a loss of shape (E,).
 
     Returns:
         Loss of the last minibatch, averaged over replicates.

@@ -164,11 +164,7 @@ class Oracle(FixedPolicy):
         self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
     def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of parity from people of given log odds and s (N,); else they stay at c.
-
-        Raises:
-            FairAllError: if there is parity and a group is absent.
-        """
+        """Choose the thresholds of parity from people of given log odds and s (N,); else they stay at c."""
         if not self.config.parity:
             return
         if s.min() == s.max():
@@ -243,11 +239,7 @@ def best_common_rate(groups: list[Tensor], cost: float) -> float:
     """The acceptance rate of all groups that maximises Σ (p − c) over the accepted.
 
     A group's sum is concave in the rate and linear between the multiples of 1/n, so one of the multiples of
-    some group is best; the least of several.
-
-    Args:
-        groups: p of the people of each group, shape (n,) each.
-        cost: c in (0, 1).
+    some group is best; the least of several. `groups` are p of the people of each group, shape (n,) each.
 
     Examples:
         >>> best_common_rate([torch.tensor([0.9, 0.1]), torch.tensor([0.8, 0.7, 0.6, 0.1])], 0.5)
@@ -262,11 +254,9 @@ def best_common_rate(groups: list[Tensor], cost: float) -> float:
 
 
 def threshold_of(score: Tensor, rate: float) -> tuple[float, float]:
-    """Least accepted score, and acceptance probability at that score, for a rate among n people.
+    """Least accepted score, and acceptance probability at that score, for a rate in [0, 1] among n people.
 
-    Args:
-        score: shape (n,), n > 0; people of high score are accepted first.
-        rate: in [0, 1].
+    People of high score (n,) are accepted first.
 
     Examples:
         >>> threshold_of(torch.tensor([2.0, 1.0, 1.0, 1.0]), 0.5)

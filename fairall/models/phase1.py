@@ -25,6 +25,7 @@ from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
 from fairall.storage.identity import code_and_versions
+from fairall.storage.state import Stateful
 
 
 @dataclass
@@ -69,12 +70,7 @@ class Phase1Config:
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """N people without labels.
-
-    Attributes:
-        x: features, shape (N, D).
-        s: sensitive attribute in {−1, +1}, shape (N,).
-    """
+    """N people without labels: x (N, D) and s (N,)."""
 
     x: Tensor
     s: Tensor
@@ -92,17 +88,8 @@ class Unlabelled:
 class Phase1Task:
     """Everything that a Phase I is computed from; `train_phase1` takes it, and `key` hashes all of it.
 
-    Attributes:
-        pool: people to learn from.
-        validation: people to select the epoch on.
-        schema: the features of x.
-        seeds: the E seeds.
-        latent_size: Z.
-        vae_arch: hidden layers of encoder and of decoder.
-        group_blind: see `ConditionalVAE`.
-        gain: see `StackedMLP`.
-        config: batch size, learning rate, β, validation and early stopping.
-        epochs: passes over the pool, at most.
+    The VAE learns from the people in `pool`, at most `epochs` times, and its epoch is selected on those in
+    `validation`. `vae_arch` are the hidden layers of encoder and of decoder, see `ConditionalVAE`.
     """
 
     pool: Unlabelled
@@ -158,9 +145,6 @@ def train_phase1(
         task: people, sizes and training.
         progress: called once per epoch with the mean of the best validation losses so far.
         checkpoint: to resume from, if there is one; offered the state after every epoch.
-
-    Returns:
-        The VAE, E replicates, and its curves.
 
     Raises:
         FairAllError: if all seeds have diverged.
@@ -235,13 +219,7 @@ def phase1_epochs(
 
 
 class TorchEpochs:
-    """Training of E VAEs by Adam on minibatches.
-
-    Args:
-        vae: a VAE without ũ; its parameters are updated.
-        pool: people to learn from.
-        config: batch size, learning rate and β.
-    """
+    """Training of E VAEs without ũ by Adam on minibatches."""
 
     def __init__(self, vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> None:
         self.vae, self.pool, self.config = vae, pool, config
@@ -276,17 +254,16 @@ class TorchEpochs:
         self.optimiser.load_state_dict(state)
 
 
-class BestWeights:
-    """The best weights so far of E replicates, selected for each by its own validation loss.
-
-    Args:
-        parameters: parameters of the net that is trained, the axis of replicates first.
+class BestWeights(Stateful):
+    """The best weights so far of E replicates, selected for each by its validation loss.
 
     Attributes:
         loss: least validation loss, shape (E,); infinite before there was a finite one.
         epoch: epoch of that loss, shape (E,); 0 before there was one.
         done: seeds whose selected weights no longer change, shape (E,), bool.
     """
+
+    kept = ("_best", "loss", "epoch", "done")
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         self._parameters = list(parameters)
@@ -320,13 +297,3 @@ class BestWeights:
         for parameter, kept in zip(self._parameters, self._best, strict=True):
             parameter.copy_(kept)
             parameter[diverged] = torch.nan
-
-    def state_dict(self) -> dict[str, Any]:
-        """Weights, losses and epochs."""
-        return {"best": self._best, "loss": self.loss, "epoch": self.epoch, "done": self.done}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        self._best, self.loss, self.epoch, self.done = (
-            state[name] for name in ("best", "loss", "epoch", "done")
-        )

@@ -41,14 +41,7 @@ def acceptance(
     Both values of ũ use the same antithetic ε. Terms odd in ε then cancel, which halves the number of samples
     needed for a given error (docs/protocols.md).
 
-    Args:
-        policy: one of `POLICIES`.
-        model: VAE and classifier.
-        net: π^Z, of a policy that has one.
-        x: features, shape (E, B, D).
-        s: sensitive attribute, shape (E, B).
-        streams: draw ε; `FixedSamples` for a deployed policy.
-        n_samples: samples of z per person and ũ; even.
+    The streams draw ε for `n_samples` of z per person and ũ, an even number.
     """
     logit = model.classify(x, s)
     if policy == "clf":
@@ -64,16 +57,9 @@ def acceptance(
 
 
 def average_acceptance(net: StackedMLP, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """E_{z ~ q(z | x, s, ũ)}[π^Z(z)] by samples z = loc + scale·ε.
+    """E_{z ~ q(z | x, s, ũ)}[π^Z(z)] by samples z = loc + scale·ε, shape (E, B, 2), in [0, 1].
 
-    Args:
-        net: the logit of π^Z.
-        loc: locations for ũ = 0 and ũ = 1, shape (E, B, 2, Z).
-        scale: scales, same shape.
-        noise: ε, the same for both ũ, shape (E, B, Z, L).
-
-    Returns:
-        Shape (E, B, 2), in [0, 1].
+    Locations and scales are of ũ = 0 and ũ = 1, shape (E, B, 2, Z), and ε is for both, shape (E, B, Z, L).
     """
     layers = net.weights_and_biases()
     if not torch.is_grad_enabled() and native.takes(loc, *layers):

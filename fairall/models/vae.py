@@ -30,11 +30,8 @@ class ConditionalVAE(nn.Module):
     p(ũ = 1 | z, s, d = 1) the last output of the decoder; without it, this is the VAE of Phase I.
 
     Args:
-        schema: the features of x.
         latent_size: Z.
         hidden: hidden layers of encoder and of decoder.
-        streams: draw the initial weights.
-        utility: whether ũ is modelled.
         gain: gain of the initial weights, see `StackedMLP`.
         group_blind: whether the weights from s start at zero, in encoder and decoder. Both groups then start
             with the same encoding, and keep it more often than when they start with different ones.
@@ -73,16 +70,7 @@ class ConditionalVAE(nn.Module):
         self.register_buffer("_no_frame", self.frame.clone(), persistent=False)
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Location and scale of q(z | x, s[, ũ]).
-
-        Args:
-            x: features, shape (E, B, D).
-            s: sensitive attribute in {−1, +1}, shape (E, B).
-            utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
-
-        Returns:
-            Two tensors of shape (E, B, Z); the scale is positive.
-        """
+        """Location and scale of q(z | x, s[, ũ]), shapes (E, B, Z); ũ (E, B) exactly if the VAE models it."""
         given = self.encoder_input(x, s, utility)
         loc, raw_scale = evaluated(self.encoder, given).mT.chunk(2, dim=-1)
         scale = F.softplus(raw_scale) + MIN_SCALE
@@ -99,15 +87,9 @@ class ConditionalVAE(nn.Module):
         return torch.cat(given, dim=1)
 
     def decode(self, z: Tensor, s: Tensor) -> Tensor:
-        """Outputs of the decoder for L samples per person.
+        """Outputs of the decoder for L samples z (E, B, Z, L) per person, shape (E, P[+1], B, L).
 
-        Args:
-            z: samples, shape (E, B, Z, L).
-            s: sensitive attribute in {−1, +1}, shape (E, B).
-
-        Returns:
-            Shape (E, P[+1], B, L): outputs first, as `MixedLikelihood.log_prob` takes them, the logit of
-            p(ũ = 1 | z, s, d = 1) last.
+        First those that `MixedLikelihood.log_prob` takes, the logit of p(ũ = 1 | z, s, d = 1) last.
         """
         given = self.decoder_input(z, s)
         return evaluated(self.decoder, given.flatten(2)).unflatten(2, given.shape[2:])
@@ -122,16 +104,11 @@ class ConditionalVAE(nn.Module):
         *,
         gradient: Tensor | None = None,
     ) -> Tensor:
-        """Log p(x | z, s) + d·log p(ũ | z, s, d = 1), averaged over samples of z.
+        """Log p(x | z, s) + d·log p(ũ | z, s, d = 1), averaged over samples z (E, B, Z, L).
 
-        Args:
-            z: samples, shape (E, B, Z, L).
-            s: sensitive attribute in {−1, +1}, shape (E, B).
-            x: features, shape (E, B, D).
-            utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
-            decision: d in {0, 1}, shape (E, B); by default 1, with which every ũ counts.
-            gradient: gradient of the loss in the result, shape (E, B), if it is known beforehand, which saves
-                compiled code a pass of the decoder. With another gradient the result is the same.
+        Other arguments are as for `elbo.elbo_terms`. `gradient` is that of the loss in the result, shape
+        (E, B), if it is known beforehand, which saves compiled code a pass of the decoder; with another one
+        the result is the same.
 
         Returns:
             Shape (E, B), in nats; compiled, it is differentiable once, in z and in the decoder's weights.
@@ -179,38 +156,12 @@ class ConditionalVAE(nn.Module):
 
 
 class SemiSupervisedVAE(nn.Module):
-    """Conditional VAE of (x, ũ) given s, and the classifier q(ũ | x, s, d = 1) (section 4.1, appendix C.1).
+    """Conditional VAE of (x, ũ) given s, and classifier q(ũ | x, s, d = 1) (section 4.1, appendix C.1)."""
 
-    Args:
-        schema: the features of x.
-        latent_size: Z.
-        vae_arch: hidden layers of encoder and of decoder.
-        clf_arch: hidden layers of the classifier.
-        clf_dropout: dropout of the classifier.
-        streams: draw the initial weights.
-        group_blind: see `ConditionalVAE`.
-        gain: gain of the initial weights, see `StackedMLP`.
-    """
-
-    def __init__(
-        self,
-        schema: Schema,
-        latent_size: int,
-        vae_arch: Sequence[int],
-        clf_arch: Sequence[int],
-        clf_dropout: float,
-        streams: SeedStreams,
-        *,
-        group_blind: bool,
-        gain: float,
-    ) -> None:
+    def __init__(self, vae: ConditionalVAE, classifier: StackedMLP) -> None:
         super().__init__()
-        self.vae = ConditionalVAE(
-            schema, latent_size, vae_arch, streams, utility=True, group_blind=group_blind, gain=gain
-        )
-        self.classifier = StackedMLP(
-            self.vae.inputs.size + 1, clf_arch, 1, streams, dropout=clf_dropout, gain=gain
-        )
+        self.vae = vae
+        self.classifier = classifier
 
     def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""

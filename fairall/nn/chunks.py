@@ -16,16 +16,13 @@ MULTIPLE = 16
 
 
 def in_chunks(compute: Callable[..., Tensor], *people: Tensor, rows: int | None = None) -> Tensor:
-    """Apply `compute` to chunks of people and concatenate the results.
+    """Apply `compute` to chunks of people and concatenate the results, shape (E, N, ...).
 
     Args:
         compute: maps people (E, B, ...) to values (E, B, ...).
         people: shape (E, N, ...) each.
         rows: B, people of each replicate per chunk, for a `compute` that draws nothing; by default about
             `AT_ONCE` over all replicates.
-
-    Returns:
-        Shape (E, N, ...).
     """
     sizes = _sizes(*people[0].shape[:2]) if rows is None else rows
     parts = zip(*(values.split(sizes, dim=1) for values in people), strict=True)

@@ -40,14 +40,11 @@ class KindLikelihood(ABC):
 
     @abstractmethod
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """Log p(x | z, s) − log h(x), summed over features.
+        """Log p(x | z, s) − log h(x), summed over features, shape (E, B, L), in nats.
 
         Args:
             outputs: the block, shape (E, p, B, L).
             x: the features, shape (E, k, B, 1).
-
-        Returns:
-            Shape (E, B, L), in nats.
         """
 
     def log_base(self, x: Tensor) -> Tensor:
@@ -152,23 +149,13 @@ class Categorical(KindLikelihood):
 
 
 class Layout(NamedTuple):
-    """Layout of a `MixedLikelihood` for compiled code (`fairall.nn.native`); features are in blocks by kind.
-
-    Attributes:
-        n_real: number of real features.
-        n_count: number of counts.
-        n_binary: number of binary features.
-        sizes: numbers of codes of the categorical features.
-        codes: second code of each binary feature, then all codes of the categorical ones.
-        min_rate: see `MIN_RATE`.
-        max_logit: see `MAX_LOGIT`.
-    """
+    """Layout of a `MixedLikelihood` for compiled code (`fairall.nn.native`), features in blocks by kind."""
 
     n_real: int
     n_count: int
     n_binary: int
-    sizes: np.ndarray
-    codes: np.ndarray
+    sizes: np.ndarray  # numbers of codes of the categorical features
+    codes: np.ndarray  # the second one of each binary feature, then all of the categorical ones
     min_rate: np.float32
     max_logit: np.float32
 
@@ -211,14 +198,11 @@ class MixedLikelihood:
         return sum(self.block_sizes)
 
     def log_prob(self, outputs: Tensor, x: Tensor) -> Tensor:
-        """Log p(x | z, s), summed over features and averaged over samples of z.
+        """Log p(x | z, s), summed over features and averaged over samples of z, shape (E, B), in nats.
 
         Args:
             outputs: decoder outputs of L samples a person, shape (E, P, B, L).
             x: features with categories as their codes, shape (E, B, D).
-
-        Returns:
-            Shape (E, B), in nats.
         """
         values = x.mT.unsqueeze(-1)
         blocks = zip(self.kinds, outputs.split(self.block_sizes, 1), strict=True)
@@ -232,14 +216,7 @@ class MixedLikelihood:
         return functools.reduce(torch.add, parts)
 
     def reconstruct(self, outputs: Tensor) -> Tensor:
-        """Point estimate of each feature: mean (real, count) or mode (binary, categorical).
-
-        Args:
-            outputs: decoder outputs, shape (E, P, B).
-
-        Returns:
-            Shape (E, B, D), categories as their codes.
-        """
+        """Mean (real, count) or mode (binary, categorical), shape (E, B, D), for outputs (E, P, B)."""
         x = outputs.new_zeros(len(outputs), self.n_features, outputs.shape[2])
         for kind, block in zip(self.kinds, outputs.split(self.block_sizes, 1), strict=True):
             x[:, kind.columns] = kind.point_estimate(block).to(x.dtype)

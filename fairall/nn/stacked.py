@@ -54,10 +54,7 @@ class StackedMLP(nn.Module):
     """E multilayer perceptrons with ReLU and dropout after each hidden layer.
 
     Args:
-        n_in: size of the input.
         hidden: sizes of the hidden layers.
-        n_out: size of the output.
-        streams: draw the initial weights.
         dropout: probability that a hidden unit is dropped in training.
         gain: factor of the initial weights; `RELU_GAIN` keeps the scale of activations from layer to layer.
     """
@@ -94,12 +91,7 @@ class StackedMLP(nn.Module):
         first.weight[:, column] = 0.0
 
     def forward(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
-        """Map x (E, B, in) to (E, B, out).
-
-        Args:
-            x: inputs, shape (E, B, in).
-            dropout_streams: draw the dropout masks; without them there is no dropout (evaluation).
-        """
+        """Map x (E, B, in) to (E, B, out), with dropout if `dropout_streams` are given to draw the masks."""
         return self.forward_transposed(x.mT, dropout_streams).mT
 
     def forward_transposed(self, x: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:

@@ -48,12 +48,11 @@ class Evaluation:
         return other
 
     def measure(self, learner: Learner) -> dict[str, Tensor]:
-        """Measures of the current policy.
+        """Measures of the current policy by name, shapes (E,).
 
-        Returns:
-            By name, each of shape (E,): every measure that the people's data allow, the same from drawn
-            decisions (`_sampled`), and `UTILITY_ERROR` and `DPU_ERROR`, the standard errors of utility and
-            DPU as estimates for the population of the people.
+        Every measure that the people's data allow, the same from drawn decisions (`_sampled`), and
+        `UTILITY_ERROR` and `DPU_ERROR`, the standard errors of utility and DPU as estimates for the
+        population of the people.
         """
         return self.measure_by(lambda x, s: learner.propensity(x, s, SeedStreams(self.seeds, "evaluation")))
 

@@ -7,7 +7,6 @@ References:
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,17 +17,13 @@ from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.history import History
 from fairall.randomness import SeedStreams
+from fairall.storage.state import Stateful
 
 REMEMBERED = 1000  # applicants from whom the lower bounds of `bounded` are estimated
 
 
-class Exploration:
-    """Raises the propensities of a policy by the rule of `exploration.rule`.
-
-    Args:
-        config: the `exploration` node.
-        seeds: the E seeds.
-    """
+class Exploration(Stateful):
+    """Raises the propensities of a policy by the rule of `exploration.rule`."""
 
     def __init__(self, config: ExplorationConfig, seeds: list[int]) -> None:
         self.config = config
@@ -44,18 +39,7 @@ class Exploration:
     def explored(
         self, learner: Learner, x: Tensor, s: Tensor, propensity: Tensor, history: History
     ) -> Tensor:
-        """Acceptance probabilities of applicants.
-
-        Args:
-            learner: whose policy it is.
-            x: features, shape (E, N, D).
-            s: sensitive attribute, shape (E, N).
-            propensity: of the policy, shape (E, N).
-            history: of the time steps before.
-
-        Returns:
-            Shape (E, N), nowhere below `propensity`.
-        """
+        """Acceptance probabilities of applicants, shape (E, N), nowhere below those of the policy."""
         rule, after, rate = self.config.rule, self.config.after, self.config.propensity
         if rule is ExplorationRule.none:
             return propensity
@@ -89,15 +73,6 @@ class Exploration:
             for group in (known.s > 0, known.s < 0)
         )
         return advantaged, disadvantaged
-
-    def state_dict(self) -> dict[str, Any]:
-        """People remembered and generators, as plain containers of tensors."""
-        return {"memory": self.memory.state_dict(), "streams": self.streams.state_dict()}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        self.memory.load_state_dict(state["memory"])
-        self.streams.load_state_dict(state["streams"])
 
 
 def lower_bound(score: Tensor, weight: Tensor, threshold: float) -> Tensor:

@@ -18,16 +18,10 @@ PLAIN = ("largest_weight", "longest_rejection", "_rejections", "_at_first")  # a
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the table of a policy is made of.
+    """What the table of a policy is made of."""
 
-    Attributes:
-        measures: of the policy by name, at time steps 0..T, shapes (T + 1, E).
-        applicants: data of the measures of applicants by parameter name (`metrics.APPLICANTS_DATA`), at time
-            steps 1..T, shapes (T, E, ...).
-    """
-
-    measures: dict[str, Tensor]
-    applicants: dict[str, Tensor]
+    measures: dict[str, Tensor]  # of the policy by name, at time steps 0..T, shapes (T + 1, E)
+    applicants: dict[str, Tensor]  # by name in `metrics.APPLICANTS_DATA`, at 1..T, shapes (T, E, ...)
 
 
 class History:
@@ -111,14 +105,9 @@ class History:
         observed: Mapping[str, Tensor],
         measures: Mapping[str, Tensor],
     ) -> None:
-        """Record a time step.
+        """Record a time step: applicants, fields (E, N, ...), the decisions taken, and those to be counted.
 
-        Args:
-            applicants: fields of shape (E, N, ...).
-            taken: the decisions on them.
-            counted: those to be counted.
-            observed: further values, shapes (E, ...).
-            measures: of the policy after the step, shapes (E,).
+        `observed` are further values, shapes (E, ...), `measures` those of the policy after the step, (E,).
         """
         values = {"s": applicants.s, "label": applicants.label, "accepted": taken.accepted}
         if counted is not taken:
@@ -149,11 +138,9 @@ class History:
         return Recorded(self.measures, applicants | {"accepted": self.counted} | self.observed)
 
     def of_another_policy(self, decisions: Mapping[str, Tensor], measures: Mapping[str, Tensor]) -> Recorded:
-        """The same applicants with the decisions of another policy.
+        """The same applicants with the `decisions` (T, E, N) of another policy and its measures (T + 1, E).
 
-        Args:
-            decisions: its `accepted`, and `counterfactually_accepted` where that is known, shapes (T, E, N).
-            measures: of that policy, shapes (T + 1, E).
+        The decisions are `accepted`, and `counterfactually_accepted` where that is known.
         """
         # Scores of groups are what the decisions of this history have made of them.
         own = ("accepted", "counterfactually_accepted", "group_score")

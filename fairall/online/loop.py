@@ -24,13 +24,9 @@ class OnlineLearning:
 
     Args:
         learner: warmed up.
-        world: with the applicants.
         evaluation: of the policy after each step.
-        seeds: the E seeds.
-        exploration: of applicants whom the policy rejects.
         decide_again: whether effective measures count new decisions of the updated policy on a step's
             applicants, as in the authors' code, instead of the decisions taken.
-        luck: of the decisions.
         keep_propensity: whether `history` records the propensities of the decisions taken.
     """
 
@@ -58,12 +54,9 @@ class OnlineLearning:
         self.history = History(len(seeds), keep_propensity=keep_propensity)
 
     def run(self, time_steps: int, advance: ProgressCallback, after_step: Callable[[], None]) -> History:
-        """Decide and learn up to time step T.
+        """Decide and learn up to time step T; both functions are called after every step.
 
-        Args:
-            time_steps: T.
-            advance: called after every step with the current utility and DPU.
-            after_step: called after every step, for instance to save a checkpoint.
+        `advance` gets the current utility and DPU, `after_step` may for instance save a checkpoint.
         """
         history, world, people = self.history, self.world, self.evaluation.people
         if history.steps_done < 0:
@@ -111,11 +104,7 @@ class OnlineLearning:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned.
-
-        Raises:
-            DamagedFileError: as `History.load_state_dict`; nothing is changed then.
-        """
+        """Restore what `state_dict` returned; raises as `History.load_state_dict`."""
         self.history.load_state_dict(state["history"])
         self.learner.load_training_state(state["learner"])
         self.world.load_state_dict(state["world"])

@@ -36,12 +36,7 @@ class PhaseDisplay(Protocol):
 class Training:
     """One run of a method on a data set.
 
-    Args:
-        learner: untrained.
-        initial_policy: decides on the people of the warm-up.
-        config: of the run.
-        world: of the run, before its first time step.
-        measures: to evaluate.
+    The learner is untrained, and the world before its first time step.
 
     Attributes:
         decided: the people of the warm-up with the decisions of the initial policy.
@@ -117,16 +112,7 @@ class Training:
             world.decided(people, accepted)
 
     def run(self, checkpoint: Checkpoint, cache: Cache, display: PhaseDisplay) -> None:
-        """Run all phases, or what the last checkpoint leaves to do of them.
-
-        Args:
-            checkpoint: of this run.
-            cache: of Phase I, shared by runs.
-            display: shows the progress.
-
-        Raises:
-            Stopped: where the process was asked to stop, after the state has been saved.
-        """
+        """Run all phases, or what the last checkpoint leaves to do of them; raises Stopped after saving."""
         learner, schedule = self.learner, self.config.schedule
         epochs = schedule.warm_up_epochs
         phases = {
@@ -162,11 +148,7 @@ class Training:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state of `state_dict`.
-
-        Raises:
-            DamagedFileError: as `History.load_state_dict`; nothing is changed then.
-        """
+        """Restore a state of `state_dict`; raises as `History.load_state_dict`."""
         self._online.load_state_dict(state["online"])
         self.curves = None if state["curves"] is None else PretrainCurves(**state["curves"])
         self._warmed_up = state["warmed_up"]
@@ -178,11 +160,7 @@ def progress_of(state: dict[str, Any]) -> tuple[int, int]:
 
 
 def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData) -> Decided:
-    """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2).
-
-    Raises:
-        FairAllError: where the policy needs what the data set does not have.
-    """
+    """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2)."""
     people = data.warm_up(config.schedule.warm_up_applicants)
     everyone = torch.arange(len(people)).expand(config.seeds, -1)
     propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[everyone]

@@ -6,6 +6,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -63,16 +65,9 @@ class AnyConsole(Console):
             self.print(table.caption, style="table.caption")
 
     def _fitting(self, table: Table) -> list[Table]:
-        bare = Table(
-            *[Column(one.header, justify=one.justify, no_wrap=True) for one in table.columns],
-            box=table.box,
-            show_header=table.show_header,
-            header_style=table.header_style,
-            pad_edge=table.pad_edge,
-            padding=table.padding,
-        )
-        for row in zip(*(one.cells for one in table.columns), strict=True):
-            bare.add_row(*row)
+        bare = copy(table)
+        bare.title = bare.caption = None
+        bare.columns = [replace(one, no_wrap=True) for one in table.columns]
         wide = self.options.update(max_width=sys.maxsize)
         if self.measure(bare, options=wide).maximum <= self.width:
             return [bare]

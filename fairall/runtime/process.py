@@ -41,9 +41,6 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
     Args:
         command: takes the words and returns the exit code. Slow imports belong inside it.
         words: of the command line; None: those of the process.
-
-    Returns:
-        The exit code.
     """
     prepare_process()
     try:

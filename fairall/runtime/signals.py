@@ -18,10 +18,7 @@ RESUMES = "goes on from what was saved"
 
 
 class Stopped(KeyboardInterrupt):
-    """Raised when a stop was requested, after everything worth keeping has been saved.
-
-    Args:
-        by: number of the signal.
+    """Raised when a stop was requested by a signal, after everything worth keeping has been saved.
 
     Attributes:
         exit_code: for the process, 128 plus the number of the signal.
@@ -59,9 +56,6 @@ def deferred() -> Iterator[None]:
     """Defer signals to the next `raise_if_requested`, or to the end of the block.
 
     Outside such a block a signal raises `Stopped` wherever the process is.
-
-    Raises:
-        Stopped: at the end, if a stop was requested.
     """
     outer, _State.deferred = _State.deferred, True
     try:

@@ -14,27 +14,17 @@ from fairall.storage.tensors import DamagedFileError, load_tensors, save_tensors
 
 @dataclass(frozen=True)
 class Cache:
-    """A folder of results, each a plain container of tensors.
+    """A folder of results, each a plain container of tensors."""
 
-    Attributes:
-        folder: created when needed.
-        checkpoint_seconds: least time between two checkpoints of a result that is being computed.
-        log: called when another process computes the result, and with warnings about damaged files.
-    """
-
-    folder: Path
-    checkpoint_seconds: float
-    log: Log = ignore
+    folder: Path  # created when needed
+    checkpoint_seconds: float  # least time between two checkpoints of a result that is being computed
+    log: Log = ignore  # called when another process computes the result, and about damaged files
 
     def result(self, key: str, make: Callable[[Checkpoint], dict[str, Any]]) -> dict[str, Any]:
-        """The stored result of a key, or else that of `make`, which is then stored.
+        """The stored result of a key, a hash of what determines it, or that of `make`, which is then stored.
 
         Of several processes that need the same result one computes it while the others wait. If that one is
-        killed, the next resumes from its checkpoint.
-
-        Args:
-            key: hash of everything that determines the result, used as a file name.
-            make: computes the result, given the checkpoint to resume from and to save to.
+        killed, the next resumes from its checkpoint, which `make` gets to resume from and to save to.
         """
         path = self.folder / f"{key}.pt"
         with locked(self.folder, self.folder / f"{key}.lock", log=self.log):

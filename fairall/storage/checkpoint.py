@@ -18,11 +18,9 @@ class Checkpoint:
     """The last two saved states, the newer in `path`, the one before in `<stem>.previous<suffix>`.
 
     Args:
-        path: file of the newer state.
         of: identity of the computation; states of another one are not loaded.
         seconds: least time between two states; `1 / MAX_SHARE` times as long as the last one took to save,
             where that is more.
-        log: called with warnings about files that cannot be written or read.
 
     Attributes:
         appended: a file for what only grows (`storage.spool`), of which states hold the length.
@@ -70,8 +68,7 @@ class Checkpoint:
     def load(self, restore: Callable[[dict[str, Any]], None] = lambda state: None) -> dict[str, Any] | None:
         """The newest undamaged state of this computation, None if there is none.
 
-        Args:
-            restore: called with the state; a DamagedFileError says that what it refers to is damaged.
+        `restore` is called with the state; a DamagedFileError says that what it refers to is damaged.
         """
         for path in (self.path, self.previous):
             try:

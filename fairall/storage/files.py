@@ -92,11 +92,8 @@ def unnamed(path: Path) -> Iterator[IO[bytes]]:
 def tidied(folder: Path, name: str = "*") -> Iterator[None]:
     """Delete temporary files of `atomic` that killed processes left in a user's folder.
 
-    Processes in the block share a lock on the folder, and only one that has it alone deletes.
-
-    Args:
-        folder: is made where it is missing.
-        name: of the files that they would have replaced, a pattern.
+    Processes in the block share a lock on the folder, and only one that has it alone deletes. `name` is a
+    pattern of the files that they would have replaced.
     """
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY)
@@ -150,12 +147,8 @@ def remove_leftovers(folder: Path, name: str = "*") -> None:
 def locked(folder: Path, lock: Path, *, log: Log = ignore) -> Iterator[None]:
     """Create `folder` and hold `lock` until the block ends; other processes wait for it.
 
-    The system releases the lock of a process that has ended or was killed.
-
-    Args:
-        folder: folder to write to.
-        lock: file beside it.
-        log: called with the name of the process that holds the lock, if there is one.
+    The system releases the lock of a process that has ended or was killed. `log` is called with the name of
+    the process that holds it, if there is one.
 
     Raises:
         FairAllError: if they cannot be written.
@@ -234,9 +227,7 @@ def sha256_of_text(text: str) -> str:
 def write_sums(listing: Path, names: Sequence[str]) -> None:
     """Write the checksums of files in the format of `sha256sum`, and below them one of the list itself.
 
-    Args:
-        listing: file to write.
-        names: names of the files, relative to the folder of `listing`.
+    Names are relative to the folder of `listing`.
     """
     sums = "".join(f"{sha256(listing.parent / name)}  {name}\n" for name in names)
     with atomic(listing) as temporary:

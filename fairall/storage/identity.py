@@ -29,7 +29,7 @@ FURTHER_OUTPUTS = ("measures", "decisions")
 COMPUTING = """
     data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
 """.split()
-# Exceptions: `python -m fairall.data`, and downloads, whose files enter by their content.
+# Exceptions: `python -m fairall data`, and downloads, whose files enter by their content.
 NOT_COMPUTING = ("data/__main__.py", "data/describe.py", "data/raw/fetch.py")
 
 
@@ -60,7 +60,7 @@ def syntax_hash(source: bytes) -> str:
 
 
 def _add_syntax(node: Any, words: list[str]) -> None:
-    """Appends a syntax tree to `words`: name of the node, names and values of its fields."""
+    """Append a syntax tree to `words`: name of the node, names and values of its fields."""
     if not isinstance(node, ast.AST):
         words.append(repr(node))
         return

@@ -61,14 +61,7 @@ class RunFolder:
             yield
 
     def refuse_others(self, config: dict[str, Any]) -> None:
-        """Check that the folder is not another run's.
-
-        Args:
-            config: configuration of this run, plain containers.
-
-        Raises:
-            FairAllError: if the configuration in the folder determines another result.
-        """
+        """Raise FairAllError if the configuration in the folder determines another result than this run's."""
         known = self.read_config()
         if known is None:
             return
@@ -116,11 +109,7 @@ class RunFolder:
         return f"{wrong[0]} is damaged or missing" if wrong else None
 
     def intact(self, log: Log = ignore) -> bool:
-        """Whether the result is complete and undamaged.
-
-        Args:
-            log: called with a warning if it is complete and damaged.
-        """
+        """Whether the result is complete and undamaged; `log` is called if it is complete and damaged."""
         damage = self.damage() if self.done else None
         if damage is not None:
             log(f"Warning: {self.path}: {damage}; the result is made again.")
@@ -134,12 +123,8 @@ class RunFolder:
     def recording(self, *, anew: bool, log: Log = ignore) -> Iterator[RunFolder]:
         """The folder to write the result to; a result is complete once `finish` was called on it.
 
-        Args:
-            anew: start without checkpoints; a complete result is replaced when the new one is complete.
-            log: called if the old result stays because the new one was not completed.
-
-        Raises:
-            Stopped: from the block, its `then` according to `anew`.
+        With `anew` it starts without checkpoints, and a complete result is replaced when the new one is
+        complete, or stays, of which `log` tells.
         """
         if not anew:
             yield self
@@ -201,11 +186,7 @@ class RunFolder:
         self.write_text("metrics.csv", table.to_csv(index=False, float_format="%.7g"))
 
     def write_decisions(self, tables: Iterable[pd.DataFrame]) -> None:
-        """Write decisions.csv; numbers have the fewest digits that restore them.
-
-        Args:
-            tables: of the same columns, to be written one below the other.
-        """
+        """Write decisions.csv, tables below each other; numbers have the fewest digits that restore them."""
         with atomic(self.file(DECISIONS)) as temporary, temporary.open("w", newline="") as file:
             for i, table in enumerate(tables):
                 table.to_csv(file, index=False, header=i == 0)

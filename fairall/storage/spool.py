@@ -53,11 +53,7 @@ class Spool:
         return self._written // self._record.itemsize + len(self._waiting)
 
     def append(self, values: Mapping[str, Tensor]) -> None:
-        """Append a record.
-
-        Raises:
-            FairAllError: if its names, types or shapes differ from those of the first record.
-        """
+        """Append a record; raises FairAllError if names, types or shapes differ from those of the first."""
         arrays = {name: value.detach().numpy() for name, value in values.items()}
         own = _type_of([[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()])
         if self._record is None:
@@ -96,11 +92,7 @@ class Spool:
         return self._read or {}
 
     def state_dict(self) -> dict[str, Any]:
-        """Position in the file, after writing the waiting records.
-
-        Raises:
-            FairAllError: if something else has changed the file.
-        """
+        """Position in the file, after writing the waiting records; raises as `read`."""
         if self.path is not None:
             self._write()
         waiting = b"".join(record.tobytes() for record in self._waiting)

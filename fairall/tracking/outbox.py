@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fairall.errors import FairAllError
 from fairall.results.result import Result
@@ -17,6 +17,7 @@ from fairall.tracking.logger import RunLogger
 from fairall.tracking.store import Store, UnreachableError, reaching, source_tags
 
 FILE = "tracking.json"  # of a run's folder
+Answer = TypeVar("Answer")
 
 
 @dataclass
@@ -63,9 +64,7 @@ class Outbox:
     """
 
     def __init__(self, config: dict[str, Any], folder: Path, say: Log) -> None:
-        self._config = config
-        self._folder = folder
-        self._say = say
+        self._config, self._folder, self._say = config, folder, say
         self._enabled = config["tracking"]["enabled"]
         self._name: str = config["tracking"]["register"] or ""
         self._warned = False
@@ -82,19 +81,14 @@ class Outbox:
             with signals.deferred():
                 if self._enabled:
                     sent.source = source_tags()
-                    self._begin(sent)
+                    sent.parent = self._if_reached(lambda logger: logger.begin(command, sent.source))
                 sent.write(self._folder)
             yield
         except BaseException as error:
-            if sent.parent is not None:
-                self._close(sent.parent, "FAILED" if isinstance(error, Exception) else "KILLED")
+            parent, status = sent.parent, "FAILED" if isinstance(error, Exception) else "KILLED"
+            if parent is not None:
+                self._if_reached(lambda logger: logger.end(parent, status))
             raise
-
-    def _begin(self, sent: Sent) -> None:
-        try:
-            sent.parent = reaching(self._config, lambda: self._logger().begin(sent.command, sent.source))
-        except UnreachableError as error:
-            self._later(error)
 
     def result_made(self, cpu_seconds: float) -> None:
         """Mark the result as finished and not yet sent."""
@@ -176,11 +170,13 @@ class Outbox:
             sent.write(self._folder)
         return was_new
 
-    def _close(self, parent: str, status: str) -> None:
+    def _if_reached(self, act: Callable[[RunLogger], Answer]) -> Answer | None:
+        """What `act` returns; None, and a warning, where MLflow cannot be reached."""
         try:
-            reaching(self._config, lambda: self._logger().end(parent, status))
+            return reaching(self._config, lambda: act(self._logger()))
         except UnreachableError as error:
             self._later(error)
+            return None
 
     def _logger(self) -> RunLogger:
         return RunLogger(Store(self._config), self._config, self._folder.name)

@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -123,19 +123,10 @@ class Store:
 
     def run(self, run_id: str) -> Run | None:
         """The run of an id; None where there is none or it is deleted."""
-        from mlflow.exceptions import MlflowException
-
-        try:
+        with if_there():
             run = self.client.get_run(run_id)
-        except MlflowException as error:
-            if error.error_code == "RESOURCE_DOES_NOT_EXIST":
-                return None
-            raise
-        return run if run.info.lifecycle_stage == "active" else None
-
-    def nested(self, parent: str) -> list[Run]:
-        """The runs nested in a run."""
-        return list(self.search(equal("tags.`mlflow.parentRunId`", parent)))
+            return run if run.info.lifecycle_stage == "active" else None
+        return None
 
     def delete(self, run: Run) -> None:
         """Delete a run, the runs nested in it and the models logged from it; safe to kill and repeat."""
@@ -144,7 +135,7 @@ class Store:
             of_run = equal("source_run_id", run_id)
             for model in self.client.search_logged_models([self.experiment], of_run):
                 self.client.delete_logged_model(model.model_id)
-        for one in (*self.nested(run_id), run):
+        for one in (*self.search(equal("tags.`mlflow.parentRunId`", run_id)), run):
             with if_there():
                 self.client.delete_run(one.info.run_id)
 
@@ -266,6 +257,10 @@ def _make_database(path: Path, artifacts: str) -> None:
             SqlAlchemyStore(sqlite_url(temporary), artifacts).search_experiments()
 
 
+def _database(config: dict[str, Any]) -> Path:
+    return Path(config["outputs_dir"]).resolve() / "mlflow.db"
+
+
 def allowed(name: str) -> str:
     """A name that MLflow allows: other characters are replaced by their code in hexadecimal."""
     return re.sub(r"[^\w. /-]", lambda character: f"_{ord(character[0]):x}_", name, flags=re.ASCII)[:MAX_NAME]
@@ -275,10 +270,6 @@ def equal(key: str, value: str) -> str:
     """MLflow's filter for a value, which has no escapes but two kinds of quotation marks."""
     mark = '"' if "'" in value else "'"
     return f"{key} = {mark}{value}{mark}"
-
-
-def _database(config: dict[str, Any]) -> Path:
-    return Path(config["outputs_dir"]).resolve() / "mlflow.db"
 
 
 def run_tags(name: str, kind: str) -> dict[str, str]:
@@ -297,18 +288,12 @@ def source_tags() -> dict[str, str]:
         tags["mlflow.user"] = getpass.getuser()
     except (ImportError, KeyError, OSError):  # a user id without a name, as in some containers
         tags["mlflow.user"] = "unknown"
-    commit = _commit()
-    return tags | ({"mlflow.source.git.commit": commit} if commit else {})
-
-
-def _commit() -> str | None:
-    """The commit of the working folder; None outside a checkout, before its first commit, or without git."""
     command = ["git", "rev-parse", "--verify", "--quiet", "HEAD"]
-    try:
+    with suppress(OSError, subprocess.TimeoutExpired):  # without git
         ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return ended.stdout.strip() or None
+        if ended.stdout.strip():
+            tags["mlflow.source.git.commit"] = ended.stdout.strip()
+    return tags
 
 
 def log_report(
@@ -393,28 +378,28 @@ def download(address: str, folder: Path, config: dict[str, Any]) -> None:
             f"{address}: {config['outputs_dir']} has no MLflow store; name it with tracking.uri=URI or "
             "MLFLOW_TRACKING_URI, or give outputs_dir=FOLDER"
         )
-    missing = reaching(config, lambda: _download(address, folder, config), remedy=ELSEWHERE)
+
+    def fetch() -> str | None:
+        """Download; return why not, where the store answers that there is nothing."""
+        mlflow = quiet_mlflow()
+        from mlflow.exceptions import MlflowException
+
+        before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
+        mlflow.set_tracking_uri(connection(config))  # a logged model is looked for there alone
+        try:
+            mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
+        except MlflowException as error:
+            reason = hidden(str(error)).strip().split("\n")[0]
+            if error.error_code in NOT_THERE or reason.startswith("Failed to download"):
+                return reason
+            raise
+        finally:
+            mlflow.set_tracking_uri(before)
+        return None
+
+    missing = reaching(config, fetch, remedy=ELSEWHERE)
     if missing is not None:
         raise FairAllError(f"{address}: not found in {store_uri(config)} ({missing})")
-
-
-def _download(address: str, folder: Path, config: dict[str, Any]) -> str | None:
-    """Download; why not, where the store answers that there is nothing."""
-    mlflow = quiet_mlflow()
-    from mlflow.exceptions import MlflowException
-
-    before = mlflow.get_tracking_uri() if mlflow.is_tracking_uri_set() else None
-    mlflow.set_tracking_uri(connection(config))  # a logged model is looked for there alone
-    try:
-        mlflow.artifacts.download_artifacts(address, dst_path=str(folder))
-    except MlflowException as error:
-        reason = hidden(str(error)).strip().split("\n")[0]
-        if error.error_code in NOT_THERE or reason.startswith("Failed to download"):
-            return reason
-        raise
-    finally:
-        mlflow.set_tracking_uri(before)
-    return None
 
 
 def _fetch(store: Store, folder: Path) -> None:

@@ -43,7 +43,7 @@ def write_hyperparameters(study: Study, folder: Path) -> tuple[Path, str]:
     for key, value in point.items():
         if "." in key:
             OmegaConf.update(node, key, read(value))
-    values = ", ".join(f"{one.measure} {study.shown(chosen, one.measure)}" for one in study.objectives)
+    values = ", ".join(f"{measure} {study.shown(chosen, measure)}" for measure in study.objectives)
     header = f"{HEADER}{study.name}: point {chosen}, validation people:\n# {values}.\n"
     path = folder / "hparams" / f"{study.name}.yaml"
     if path.exists() and not path.read_text().startswith(HEADER):

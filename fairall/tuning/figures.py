@@ -23,7 +23,7 @@ from fairall.results.figures import (
     save_figure,
     set_title,
 )
-from fairall.tuning.objectives import Objective, pareto_set
+from fairall.tuning.objectives import pareto_set
 from fairall.tuning.study import Study
 
 
@@ -46,9 +46,9 @@ def draw_study(
         title: of the figure.
         paper: number of the point with the hyperparameters of the paper; None where there is none.
     """
-    pairs: list[tuple[Objective | None, Objective]] = [*itertools.combinations(study.objectives, 2)]
+    pairs: list[tuple[str | None, str]] = [*itertools.combinations(study.objectives, 2)]
     if study.no_selection or not pairs:
-        pairs = [(None, objective) for objective in study.objectives]
+        pairs = [(None, measure) for measure in study.objectives]
     with mpl.rc_context(STYLE):
         n_panels = len(pairs) + bool(importances)
         figure = Figure(figsize=(4.2 * n_panels, 3.2), layout="constrained")
@@ -63,14 +63,12 @@ def draw_study(
         save_figure(figure, path)
 
 
-def _draw_points(
-    axes: Axes, study: Study, across: Objective | None, up: Objective, paper: int | None
-) -> None:
+def _draw_points(axes: Axes, study: Study, across: str | None, up: str, paper: int | None) -> None:
     """Points by two objectives, or by one over the values of the only key."""
     means, errors = study.means, study.errors
-    x = means.index.to_series() if across is None else means[across.measure]
-    axes.set_xlabel("point" if across is None else str(across))
-    axes.set_ylabel(str(up))
+    x = means.index.to_series() if across is None else means[across]
+    axes.set_xlabel("point" if across is None else study.headings[across])
+    axes.set_ylabel(study.headings[up])
     groups = {"": (means.index, BLUE)}
     if not study.no_selection:
         front = pareto_set(study.costs).index
@@ -82,15 +80,15 @@ def _draw_points(
             axes.set_xlabel(key)
     for label, (members, colour) in groups.items():
         look: dict[str, Any] = {"fmt": "o", "ms": 4, "lw": 0.7, "alpha": 0.8, "color": colour}
-        width = None if across is None else errors.loc[members, across.measure]
-        height = errors.loc[members, up.measure]
+        width = None if across is None else errors.loc[members, across]
+        height = errors.loc[members, up]
         axes.errorbar(
-            x[members], means.loc[members, up.measure], xerr=width, yerr=height, label=label or None, **look
+            x[members], means.loc[members, up], xerr=width, yerr=height, label=label or None, **look
         )
     marks = {"selected": (study.selected, ORANGE, "*"), "the paper's": (paper, GREEN, "D")}
     for label, (number, colour, marker) in marks.items():
         if number in means.index:
-            place = (x[number], means.loc[number, up.measure])
+            place = (x[number], means.loc[number, up])
             axes.plot(*place, marker, ms=12, mfc="none", mew=1.8, color=colour, label=label)
 
 

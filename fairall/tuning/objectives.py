@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, ListConfig
@@ -14,28 +13,6 @@ if TYPE_CHECKING:
 DIRECTIONS = {"minimize": 1.0, "maximize": -1.0}
 """Factor by direction that makes less the better."""
 WORST = 1e9  # cost of a failed point; finite, since Optuna's TPE ranks nothing beside an infinite value
-
-
-@dataclass(frozen=True)
-class Objective:
-    """A measure of a point, and whether it is minimised or maximised."""
-
-    measure: str
-    direction: str
-
-    @classmethod
-    def parse(cls, words: str) -> Objective:
-        """Inverse of `str`."""
-        direction, measure = words.split(" ")
-        return cls(measure, direction)
-
-    def __str__(self) -> str:
-        return f"{self.direction} {self.measure}"
-
-    @property
-    def sign(self) -> float:
-        """+1 where less is better, −1 where more is."""
-        return DIRECTIONS[self.direction]
 
 
 def directions_of(sweeper: DictConfig) -> list[str]:

@@ -44,7 +44,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
     outputs = _outputs(overrides)
     study = Study.load(name, outputs)
     _say(f"{name}: {study.standing}")
-    _say(f"Objectives: {', '.join(map(str, study.objectives))}; mean ± standard deviation over seeds")
+    _say(f"Objectives: {', '.join(study.headings.values())}; mean ± standard deviation over seeds")
     failed = list(study.failed)
     for number in failed[:FAILURES]:
         _say(f"Failed: {study.line(number, study.outcomes[number])}")
@@ -62,8 +62,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
         _print(_points("Points", study, study.finished, {}))
     else:
         _print(_points("Pareto set", study, *_front(study, of_paper)))
-        measures = [objective.measure for objective in study.objectives]
-        shares = {measure: known for measure in measures if (known := importances(study, measure))}
+        shares = {measure: known for measure in study.objectives if (known := importances(study, measure))}
         if shares:
             columns = {"": next(iter(shares.values()))} | shares
             rows = [[key, *(f"{of[key]:.2f}" for of in shares.values())] for key in columns[""]]
@@ -100,16 +99,15 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
 def _comparison(study: Study, ours: int, theirs: int) -> Table:
     points = [study.space.point(number) for number in (ours, theirs)]
     rows = [[key, *(str(point[key]) for point in points)] for key in study.space.values]
-    for one in study.objectives:
-        tried = theirs in study.means.index
-        printed = study.shown(theirs, one.measure) if tried else "not tried"
-        rows.append([str(one), study.shown(ours, one.measure), printed])
+    for measure, heading in study.headings.items():
+        printed = study.shown(theirs, measure) if theirs in study.means.index else "not tried"
+        rows.append([heading, study.shown(ours, measure), printed])
     return _table(f"{study.name}: {study.standing}", ("", "ours", "the paper's"), rows)
 
 
 def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str]]:
     """Points of the Pareto set and the paper's, the best in the first objective first, and their marks."""
-    front = pareto_set(study.costs).sort_values(study.objectives[0].measure, kind="stable").index.tolist()
+    front = pareto_set(study.costs).sort_values(study.costs.columns[0], kind="stable").index.tolist()
     marks: dict[int, str] = {}
     for mark, number in (("selected", study.selected), ("the paper's", of_paper)):
         if number is not None and number in study.means.index:
@@ -120,18 +118,17 @@ def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str
 def _points(title: str, study: Study, numbers: Iterable[int], marks: Mapping[int, str]) -> Table:
     """A row per point, with its run."""
     keys = [key.removeprefix("model.") for key in study.space.values]
-    measures = [objective.measure for objective in study.objectives]
     rows = [
         [
             str(number),
             *([marks.get(number, "")] if marks else []),
             *map(str, study.space.point(number).values()),
-            *(study.shown(number, measure) for measure in measures),
+            *(study.shown(number, measure) for measure in study.objectives),
             study.outcomes[number].get("run", "").rpartition("/")[2],
         ]
         for number in numbers
     ]
-    return _table(title, ["point", *([""] if marks else []), *keys, *measures, "run"], rows)
+    return _table(title, ["point", *([""] if marks else []), *keys, *study.objectives, "run"], rows)
 
 
 def _table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:

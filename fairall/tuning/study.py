@@ -7,7 +7,7 @@ its run, the measures of Phase I alone, or why it failed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from fairall.results.interpretable import CAUTION, interpretable, marked
 from fairall.results.runs import load_result
 from fairall.storage.files import atomic, locked
 from fairall.storage.run_folder import RunFolder
-from fairall.tuning.objectives import Objective, selected
+from fairall.tuning.objectives import DIRECTIONS, selected
 from fairall.tuning.space import Space, words_of
 
 STUDY = "study.json"
@@ -35,14 +35,14 @@ class Study:
     Attributes:
         outputs: folder with `sweeps` and `runs`.
         name: of its folder.
-        objectives: the most important first.
+        objectives: minimize or maximize by measure, the most important first.
         space: the grid.
         settings: values by key that determine the result of a point besides the point.
     """
 
     outputs: Path
     name: str
-    objectives: Sequence[Objective]
+    objectives: Mapping[str, str]
     space: Space
     settings: Mapping[str, str]
 
@@ -60,7 +60,8 @@ class Study:
                     temporary.write_text(json.dumps(requested, indent=1) + "\n")
         known = json.loads(path.read_text())
         there, here = (
-            {"objectives": of["objectives"], **of["space"], **of["settings"]} for of in (known, requested)
+            {"objectives": [*of["objectives"].items()], **of["space"], **of["settings"]}
+            for of in (known, requested)
         )
         differs = [key for key in {**there, **here} if there.get(key) != here.get(key)]
         if differs:
@@ -85,15 +86,13 @@ class Study:
         path = outputs / "sweeps" / name / STUDY
         try:
             known = json.loads(path.read_text())
-            objectives = [Objective.parse(words) for words in known["objectives"]]
-            return cls(outputs, name, objectives, Space(known["space"]), known["settings"])
+            return cls(outputs, name, known["objectives"], Space(known["space"]), known["settings"])
         except (ValueError, KeyError, TypeError) as error:
             raise FairAllError(f"{path} cannot be read; delete it, and start the sweep again") from error
 
     def _to_plain(self) -> dict[str, Any]:
         space = {key: list(values) for key, values in self.space.values.items()}
-        objectives = [str(one) for one in self.objectives]
-        return {"objectives": objectives, "space": space, "settings": dict(self.settings)}
+        return {"objectives": dict(self.objectives), "space": space, "settings": dict(self.settings)}
 
     def _path(self, name: str) -> Path:
         return self.outputs / "sweeps" / self.name / name
@@ -143,13 +142,13 @@ class Study:
             known = pd.DataFrame(outcome["measures"])
         else:
             known = load_result(self._run(outcome).path).per_seed
-        return known.reindex(columns=[one.measure for one in self.objectives])
+        return known.reindex(columns=[*self.objectives])
 
     @cached_property
     def values(self) -> pd.DataFrame:
         """Objectives of the finished points: a row per point and seed."""
         known = {number: self.values_of(self.outcomes[number]) for number in self.finished}
-        return pd.concat(known or {0: pd.DataFrame(columns=[one.measure for one in self.objectives])})
+        return pd.concat(known or {0: pd.DataFrame(columns=[*self.objectives])})
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -170,7 +169,7 @@ class Study:
     @property
     def costs(self) -> pd.DataFrame:
         """Means, so that less is better."""
-        return self.means * [one.sign for one in self.objectives]
+        return self.means * [DIRECTIONS[direction] for direction in self.objectives.values()]
 
     @property
     def no_selection(self) -> str:
@@ -194,6 +193,11 @@ class Study:
         ]
         counts.append(f"{self.space.size - finished - failed} to do")
         return marked(f"{self.space.size} points, {', '.join(counts)}", self.settings)
+
+    @property
+    def headings(self) -> dict[str, str]:
+        """Names of the objectives in tables and figures, by measure."""
+        return {measure: f"{direction} {measure}" for measure, direction in self.objectives.items()}
 
     def shown(self, number: int, measure: str) -> str:
         """Mean ± standard deviation over seeds of a finished point."""

@@ -19,7 +19,8 @@ from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.results.interpretable import own_name
 from fairall.runtime.console import AnyConsole
-from fairall.tuning.objectives import DIRECTIONS, Objective, directions_of
+from fairall.runtime.credentials import complete, hidden
+from fairall.tuning.objectives import DIRECTIONS, directions_of
 from fairall.tuning.space import Space
 
 BEST = "optimization_results.yaml"  # of the plugin: the best points by means alone
@@ -45,7 +46,10 @@ class StudyCallback(Callback):
             # Without this the plugin counts the values of keys that the command line sets.
             with flag_override(sweeper, ["readonly", "struct"], False):
                 sweeper.params = {key: value for key, value in params.items() if key in space.values}
-                sweeper.n_trials = min(sweeper.n_trials, space.size)
+                if not sweeper.sampler._target_.endswith("GridSampler"):  # which counts by itself
+                    sweeper.n_trials = min(sweeper.n_trials, space.size)
+                if isinstance(sweeper.storage, str):
+                    sweeper.storage = database(sweeper.storage)
             _say(f"{study.name}: {study.standing}")
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
@@ -121,8 +125,8 @@ def begun(config: DictConfig, space: Space) -> Any:
     return study
 
 
-def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> list[Objective]:
-    """The objectives; raises FairAllError naming the key if a value is invalid.
+def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> dict[str, str]:
+    """Directions by objective; raises FairAllError naming the key if a value is invalid.
 
     Args:
         first: configuration of a run of the sweep.
@@ -167,7 +171,26 @@ def validated(first: DictConfig, sweeper: DictConfig, space: Space) -> list[Obje
             raise FairAllError(
                 f"objective: sweep.trial={trial} has no {measure}; there are {', '.join(known)}"
             )
-    return [Objective(*pair) for pair in zip(measures, directions, strict=True)]
+    return dict(zip(measures, directions, strict=True))
+
+
+def database(given: str) -> str:
+    """The address of a database, with its user and password, in which Optuna's tables have been made.
+
+    Optuna 2 alone does not commit them with SQLAlchemy 2.
+
+    Raises:
+        FairAllError: where it cannot be used.
+    """
+    import optuna
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        optuna.storages.RDBStorage(complete(given), engine_kwargs={"isolation_level": "AUTOCOMMIT"})
+    except (SQLAlchemyError, ImportError, RuntimeError, ValueError) as error:
+        reason = str(error).strip().split("\n")[0][:200]
+        raise FairAllError(f"hydra.sweeper.storage: cannot use {hidden(given)} ({hidden(reason)})") from error
+    return complete(given)
 
 
 def read(value: Any) -> Any:

@@ -47,7 +47,7 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
         text = f"{study.tried} of {study.space.size}  {study.line(number, outcome)}"
         AnyConsole().print(text, soft_wrap=True)
     if "reason" in outcome:
-        return worst([one.direction for one in study.objectives])
+        return worst([*study.objectives.values()])
     means = [float(mean) for mean in values.mean()]
     return means if len(means) > 1 else means[0]
 

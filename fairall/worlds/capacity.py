@@ -112,17 +112,17 @@ class Capacity(Part):
         by_lot = self.config.rule is PlacesRule.lottery
         # Of greater rank is who has the greater value, then the earlier position.
         value, inclusion = lot if by_lot else pi, torch.zeros_like(pi)
-        for rows, places in self._queues(people.s):
+        queues = [(torch.ones_like(people.s, dtype=torch.bool), self.places)]
+        if self.by_group:
+            queues = [(people.s < 0, self.by_group[0]), (people.s > 0, self.by_group[1])]
+        for rows, places in queues:
             own = torch.where(rows, pi, 0.0)
             share = lottery(own, places) if by_lot else top(own, places)
             inclusion = torch.where(rows, share, inclusion)
         had = pi >= LEAST
         self.counts += torch.stack([had.sum(), (had & (inclusion < LEAST)).sum()])
-        admitted = replace(
-            wanted,
-            propensity=inclusion,
-            accepted=wants & self.finds_place(people.s, value, people.s, wants, value),
-        )
+        finds = self.finds_place(people.s, value, people.s, wants, value)
+        admitted = replace(wanted, propensity=inclusion, accepted=wants & finds)
         if wanted.counterfactually_accepted is None:
             return admitted
         other_value = value if by_lot else wanted.counterfactual_propensity
@@ -158,14 +158,10 @@ class Capacity(Part):
     def finds_place(
         self, s: Tensor, value: Tensor, others_s: Tensor, wants: Tensor, others: Tensor
     ) -> Tensor:
-        """Mask of the people who find a place, given s and value, shape (E, N).
+        """Mask of the people of given s and value who find a place; all shapes (E, N).
 
-        Args:
-            s: of each person, shape (E, N).
-            value: places go to the greatest, shape (E, N).
-            others_s: s of the applicants, shape (E, N), of whom each is everyone else's rival.
-            wants: whom of them the policy wants, shape (E, N), bool.
-            others: their values, shape (E, N).
+        Places go to the greatest values. Rivals are the applicants at other positions whom the policy
+        `wants`, with `others_s` and values `others`.
         """
         position = torch.arange(s.shape[1])
         before = (others.unsqueeze(1) > value.unsqueeze(2)) | (
@@ -178,22 +174,11 @@ class Capacity(Part):
         places = torch.where(s > 0, self.by_group[1], self.by_group[0])
         return before.sum(2) < places
 
-    def _queues(self, s: Tensor) -> list[tuple[Tensor, int]]:
-        """Groups of people (E, N) who share places, and the number of their places."""
-        if not self.by_group:
-            return [(torch.ones_like(s, dtype=torch.bool), self.places)]
-        return [(s < 0, self.by_group[0]), (s > 0, self.by_group[1])]
-
 
 def lottery(pi: Tensor, places: int) -> Tensor:
     """π_i E[min(1, C / (1 + Σ_{j≠i} B_j))], B_j ~ Bernoulli(π_j): selected, and drawn for one of C places.
 
-    Args:
-        pi: π, shape (E, N).
-        places: C.
-
-    Returns:
-        Shape (E, N).
+    π and the result have shape (E, N).
 
     Examples:
         >>> lottery(torch.tensor([[1.0, 1.0, 0.5]]), 1)
@@ -221,13 +206,12 @@ def top(pi: Tensor, places: int) -> Tensor:
 
     Examples:
         >>> top(torch.tensor([[0.5, 1.0, 0.25]]), 1)
-        tensor([[0.0000, 1.0000, 0.0000]])
+        tensor([[0., 1., 0.]])
     """
     order = pi.argsort(dim=1, descending=True, stable=True)
     ranked = pi.double().gather(1, order)
-    taken = torch.zeros(
-        len(pi), places + 1, dtype=torch.float64
-    )  # P(so many places are taken), C or more last
+    # P(so many places are taken), C or more last.
+    taken = torch.zeros(len(pi), places + 1, dtype=torch.float64)
     taken[:, 0] = 1.0
     free = []
     for p in ranked.T:

@@ -62,7 +62,7 @@ class Drift(Part):
     The last is moved by labels: with probability e(t)|d| a label 0 becomes 1 (d > 0), or 1 becomes 0 (d < 0).
     Ground truth stays as it is.
 
-    Applicants are candidates of the population at rest, kept with probability w / max w. The number of
+    Applicants are candidates of the population without drift, kept with probability w / max w. The number of
     candidates does not depend on their weights, so that the draws of a seed do not depend on other seeds. It
     makes fewer than N kept candidates as likely as a deviation of six standard deviations; then the others
     follow in the order of their uniform numbers divided by their weights. Evaluation people are drawn
@@ -140,11 +140,13 @@ class Drift(Part):
             train = self.setting.data.train
             most = float(self.weight(train.x, train.s, extent).max())
             enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
-            people = _joined([people, *(draw() for _ in range(enough - 1))])
+            blocks = [people, *(draw() for _ in range(enough - 1))]
+            people = _each(lambda name: torch.cat([getattr(one, name) for one in blocks], dim=1), people)
             weight = self.weight(people.x, people.s, extent).clamp(max=most) / most
             uniform = self.streams.uniform(people.s.shape[1])
             rejected = torch.where(uniform < weight, 0.0, uniform / weight)
-            people = _taken(people, rejected.argsort(dim=1, stable=True)[:, :size])
+            rows, candidates = rejected.argsort(dim=1, stable=True)[:, :size], people
+            people = _each(lambda name: take(getattr(candidates, name), rows), people)
         return self.relabelled(people, self.streams.uniform(size), extent)
 
     def evaluated(self, people: People, time_step: int) -> People:
@@ -182,15 +184,6 @@ class Drift(Part):
         return ((x - self.mean) / self.scale).clamp(-FURTHEST, FURTHEST) @ self.slope
 
 
-def _joined(blocks: list[People]) -> People:
-    """Applicants (E, n, ...) of several blocks, side by side."""
-    return _each(lambda name: torch.cat([getattr(block, name) for block in blocks], dim=1), blocks[0])
-
-
-def _taken(people: People, rows: Tensor) -> People:
-    """The applicants at `rows` (E, n) of each seed."""
-    return _each(lambda name: take(getattr(people, name), rows), people)
-
-
 def _each(values: Callable[[str], Tensor], like: People) -> People:
+    """People whose fields, those that `like` has, are the values of their names."""
     return People(**{name: values(name) for name, of in vars(like).items() if of is not None})

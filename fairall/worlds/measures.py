@@ -1,4 +1,4 @@
-"""Measures of runs in worlds other than the static one."""
+"""Measures of runs in worlds other than the static one; shapes and names as in `fairall.metrics`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ SMOOTHED = 5  # time steps
 
 @measure(label="utility per place", unit="gain per place", higher_is_better=True, cumulative=True)
 def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tensor) -> Tensor:
-    """Realised utility per place up to each step, Σ over accepted of (ỹ − c) / Σ of places.
-
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        label: ỹ of the applicants, shape (T, E, N).
-        cost: c in (0, 1).
-        places: of each step, shape (T, E).
-
-    Returns:
-        Shape (T, E).
+    """Realised utility per place up to each step, Σ over accepted of (ỹ − c) / Σ of places (T, E).
 
     Examples:
         >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[1.0, 1.0]]])
@@ -42,14 +33,6 @@ def utility_per_place(accepted: Tensor, label: Tensor, cost: float, places: Tens
 def effective_revealed_utility(accepted: Tensor, revealed_label: Tensor, cost: float) -> Tensor:
     """`effective_utility` computed from the revealed labels, which may be false.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        revealed_label: of the applicants, shape (T, E, N).
-        cost: c in (0, 1).
-
-    Returns:
-        Shape (T, E).
-
     Examples:
         >>> effective_revealed_utility(torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]]), 0.5)
         tensor([[-0.2500]])
@@ -64,15 +47,6 @@ def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor
     The oracle knows P(ỹ | x, s) as a logistic model of all training labels (`models.oracle.Oracle`), moved as
     the labels have moved by the time step, and gives the places to those of greatest P.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        label: ỹ of the applicants, shape (T, E, N).
-        cost: c in (0, 1).
-        oracle_accepted: decisions of the oracle, shape (T, E, N), bool.
-
-    Returns:
-        Shape (T, E).
-
     Examples:
         >>> accepted, label = torch.tensor([[[True, False]]]), torch.tensor([[[0.0, 1.0]]])
         >>> regret(accepted, label, 0.5, ~accepted)
@@ -85,12 +59,7 @@ def regret(accepted: Tensor, label: Tensor, cost: float, oracle_accepted: Tensor
 def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
     """Mean score after each step of all people with S = +1 who apply repeatedly.
 
-    Args:
-        accepted: decisions taken, shape (T, E, N), bool.
-        group_score: mean scores of the groups S = −1 and S = +1, shape (T, E, 2).
-
-    Returns:
-        Shape (T, E).
+    `group_score` has the mean scores of the groups S = −1 and S = +1, shape (T, E, 2).
 
     Examples:
         >>> mean_score_advantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
@@ -101,7 +70,7 @@ def mean_score_advantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
 
 @measure(label="mean score, S = −1", unit="score", higher_is_better=True, cumulative=True)
 def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
-    """The same for S = −1; arguments and result as for `mean_score_advantaged`.
+    """Mean score after each step of all people with S = −1 who apply repeatedly.
 
     Examples:
         >>> mean_score_disadvantaged(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))
@@ -112,7 +81,7 @@ def mean_score_disadvantaged(accepted: Tensor, group_score: Tensor) -> Tensor:
 
 @measure(label="score gap", unit="score", higher_is_better=None, cumulative=True)
 def score_gap(accepted: Tensor, group_score: Tensor) -> Tensor:
-    """Mean score of the advantaged less that of the disadvantaged; arguments as for `mean_score_advantaged`.
+    """Mean score of the advantaged less that of the disadvantaged.
 
     Examples:
         >>> score_gap(torch.tensor([[[True]]]), torch.tensor([[[40.0, 50.0]]]))

@@ -11,6 +11,7 @@ from torch import Tensor
 from fairall.config.schema import NodeConfig
 from fairall.data.people import Decided, Decisions, People
 from fairall.data.prepared import PreparedData
+from fairall.storage.state import Stateful
 
 Draw = Callable[[], People]
 """Draws the next applicants, fields of shape (E, N, ...)."""
@@ -46,7 +47,7 @@ class PartConfig(NodeConfig):
         return True
 
 
-class Part:
+class Part(Stateful):
     """One deviation of a world from the paper's; by default each method changes nothing.
 
     A part is chosen by `world.NAME._target_`. In a time step `arriving`, `admit`, `revealed`, `due`,
@@ -58,17 +59,12 @@ class Part:
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
 
-    Args:
-        config: the node.
-        setting: of the run.
-
     Raises:
         FairAllError: where the data do not allow such a world.
     """
 
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
-    kept: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
@@ -97,7 +93,7 @@ class Part:
         """Observe the decisions on the applicants, `accepted` (E, N), bool."""
 
     def evaluated(self, people: People, time_step: int) -> People:
-        """The evaluation people of a time step, as many as `people` (N,) of a population at rest."""
+        """The evaluation people of a time step, as many as `people` (N,) of the population without drift."""
         return people
 
     def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:
@@ -109,26 +105,9 @@ class Part:
         return {}
 
     def notes(self, *, drawn: bool) -> list[str]:
-        """Remarks for the user, one sentence each.
-
-        Args:
-            drawn: whether the method and its exploration leave decisions to chance.
-        """
+        """Remarks for the user, one sentence each; `drawn`: whether decisions are left to chance."""
         return []
 
     def warnings(self, *, drawn: bool) -> list[str]:
         """Reasons why numbers of the run so far need care, one sentence each; `drawn` as for `notes`."""
         return []
-
-    def state_dict(self) -> dict[str, Any]:
-        """All that later steps depend on, as plain containers of tensors."""
-        stateful = {name: own.state_dict() for name, own in vars(self).items() if hasattr(own, "state_dict")}
-        return stateful | {name: getattr(self, name) for name in self.kept}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        for name, saved in state.items():
-            if name in self.kept:
-                setattr(self, name, saved)
-            else:
-                getattr(self, name).load_state_dict(saved)

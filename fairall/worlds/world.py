@@ -21,11 +21,9 @@ class World:
     """The applicants, and the steps between policy and learner: places, labels, delays.
 
     Args:
-        setting: of the run.
         parts: nodes of what departs from the static world, by name, in the order in which they act.
 
     Attributes:
-        parts: by name.
         time_step: the current one, from 1; 0 before the first.
 
     Raises:

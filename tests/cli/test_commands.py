@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -85,13 +86,11 @@ def test_decisions_as_a_document(made: Path) -> None:
     load_policy(run).reader.example().to_csv(made / "people.csv", index=False)
     plain = document("decide", str(run), "people.csv", "-o", "out.csv", cwd=made)
     assert isinstance(plain, dict)
-    assert plain["groups"]["all"]["people"] == sum(1 for _ in (made / "out.csv").open()) - 1
+    assert plain["groups"]["all"]["people"] == (made / "out.csv").read_text().count("\n") - 1
     assert (plain["method"], plain["mean_spread"], plain["decisions"]) == ("fairlog", None, "out.csv")
 
 
 def test_show_of_an_unfinished_run_as_a_document(made: Path, tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(made / "our runs", tmp_path / "outputs")
     run = run_folder(tmp_path / "outputs")
     (run / "DONE").unlink()
@@ -127,10 +126,25 @@ def test_mistakes_are_one_line(words: list[str], code: int, said: str, tmp_path:
     assert not [*tmp_path.iterdir()]
 
 
-def test_tune_is_a_sweep_by_name(tmp_path: Path) -> None:
-    for words in (["tune", "fairlog"], ["--multirun", "sweeps=fairlog"]):
-        ended = typed(*words, "--cfg", "hydra", "--package", "hydra.mode", cwd=tmp_path)
-        assert "MULTIRUN" in ended.stdout
+@pytest.mark.parametrize(
+    ("words", "run"),
+    [
+        ("tune fairlog seeds=2 -cd mine", "--multirun sweeps=fairlog seeds=2 -cd mine"),
+        ("run model=greedy", "model=greedy"),
+        ("--outputs there model=greedy --tracking-uri=u", "outputs_dir=there model=greedy tracking.uri=u"),
+        ("", ""),
+    ],
+)
+def test_words_of_runs(words: str, run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+
+    def kept(words: list[str]) -> int:
+        given.extend(words)
+        return 0
+
+    monkeypatch.setattr("fairall.cli.run.run", kept)
+    assert typed(*words.split(), cwd=tmp_path).returncode == 0
+    assert given == run.split()
 
 
 @pytest.mark.parametrize(

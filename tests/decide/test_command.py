@@ -343,7 +343,8 @@ def test_a_table_that_changes_between_check_and_decision_is_refused(
     assert {path.name for path in tmp_path.iterdir()} <= {"people.csv"}
     if change == "appended":
         people.to_csv(path, index=False)
-        said = decide(tmp_path, saved, "--explain", "1", "--against", "people.csv", out="why")
+        words = ["--row", "1", "--against", "people.csv", "-o", "why"]
+        said = typed("explain", str(saved), "people.csv", *words, cwd=tmp_path)
         assert "people.csv was changed while it was read" in said.stderr
         assert not (tmp_path / "why").exists()
 

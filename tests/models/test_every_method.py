@@ -99,8 +99,8 @@ def test_a_seed_learns_alone_what_it_learns_among_others(make: MakeLearner, crow
     for own, among in zip(alone.parameters(), stacked.parameters(), strict=True):
         copies = len(own)  # replicates of a seed
         torch.testing.assert_close(own, among[copies : 2 * copies], atol=1e-4, rtol=1e-3)
-    own, among = (propensities(learner, crowd) for learner in (alone, stacked))
-    torch.testing.assert_close(own[0], among[1], atol=1e-4, rtol=1e-3)
+    decides, decide = (propensities(learner, crowd) for learner in (alone, stacked))
+    torch.testing.assert_close(decides[0], decide[1], atol=1e-4, rtol=1e-3)
 
 
 def test_propensities_are_of_the_person_and_drawn_as_the_rule_says(make: MakeLearner, crowd: People) -> None:

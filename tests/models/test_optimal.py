@@ -57,8 +57,8 @@ def test_a_reference_learns_nothing_online_and_is_not_explored_for() -> None:
     words = "model=opt_unfair", "dataset=synthetic", "exploration=epsilon", "evaluation.decisions=true"
     training = training_of(*words)
     assert not training.learner.learns
-    history = training.run(no_checkpoint(), no_cache(), Display(progress_only=True))
-    assert set(history.propensity.unique().tolist()) == {0.0, 1.0}
+    training.run(no_checkpoint(), no_cache(), Display(progress_only=True))
+    assert set(training.history.propensity.unique().tolist()) == {0.0, 1.0}
 
 
 def test_a_label_that_is_the_same_for_all_is_one_line() -> None:

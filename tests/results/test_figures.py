@@ -20,8 +20,8 @@ def test_a_band_is_the_mean_and_one_deviation_within_bounds() -> None:
     curve = pd.DataFrame({0: [0.0, 0.2], 1: [0.1, 0.4]}, index=[1, 2])
     band(axes, curve, bounds=(0.0, 0.4), color="black")
     (line,), (area,) = axes.lines, axes.collections
-    np.testing.assert_allclose(line.get_xydata(), [[1, 5], [2, 30]])
-    edges = area.get_paths()[0].vertices
+    np.testing.assert_allclose(np.asarray(line.get_xydata()), [[1, 5], [2, 30]])
+    edges = np.asarray(area.get_paths()[0].vertices)
     std = 100 * curve.std(axis=1)
     assert edges[:, 1].min() == pytest.approx(0.0)
     assert edges[:, 1].max() == pytest.approx(40.0)
@@ -48,7 +48,9 @@ def test_a_legend_is_inside_the_figure_and_below_its_panels(label: str) -> None:
         FigureCanvasAgg(figure).draw()
     (legend,) = figure.legends
     assert legend.get_window_extent().width <= figure.bbox.width
-    assert axes.get_tightbbox().y0 >= legend.get_window_extent().y1 - 1
+    with_labels = axes.get_tightbbox()
+    assert with_labels is not None
+    assert with_labels.y0 >= legend.get_window_extent().y1 - 1
     assert axes.bbox.height > 0.7 * figure.dpi  # not smaller for a longer legend
 
 

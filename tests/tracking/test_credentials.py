@@ -156,7 +156,9 @@ def test_what_is_logged_has_no_credentials(mlflow_server: tuple[int, Path], tmp_
     uri = f"tracking.uri=http://{GIVEN}@127.0.0.1:{port}"
     ended = [typed(*SMALL, uri, "tracking.register=loans", cwd=tmp_path)]
     assert "Registered: version 1 of loans: models:/loans/1\n" in ended[0].stdout
-    ended.append(typed("--out", "page", uri, cwd=tmp_path, module="fairall.report"))
-    assert [one.returncode for one in ended] == [0, 0]
+    ended.append(typed(*SMALL, "tracking.enabled=false", "seed=1", cwd=tmp_path))
+    names = [path.parent.name for path in tmp_path.glob("outputs/runs/*/*/*/DONE")]
+    ended.append(typed("compare", *names, "--log", uri, cwd=tmp_path))
+    assert [one.returncode for one in ended] == [0, 0, 0]
     assert_nowhere(tmp_path, ended)
     assert_nowhere(folder, [])

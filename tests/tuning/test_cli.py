@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 from omegaconf import OmegaConf
 
+from fairall.cli.main import main as fairall
 from fairall.errors import FairAllError
 from fairall.results.interpretable import CAUTION
 from fairall.storage.run_folder import RunFolder
-from fairall.tuning.__main__ import main
 from fairall.tuning.space import Space
 from fairall.tuning.study import Study
 from fairall.tuning.sweep import validated
@@ -77,25 +78,25 @@ def test_a_sweep_started_again_makes_the_rest_and_selects(
     assert "was begun with cost.value=0.5, not 0.3; give this sweep another name" in mixed.stderr
 
     monkeypatch.chdir(tmp_path)
-    assert main([]) == 0
+    assert fairall(["tune"]) == 0
     assert f"{NAME}: 4 points, 4 finished" in capsys.readouterr().out
-    assert main(["show", NAME]) == 0
+    assert fairall(["tune", "show", NAME]) == 0
     shown = capsys.readouterr().out
     for said in ("Pareto set", "selected", "Importance of parameters", "the paper's", "clf_arch"):
         assert said in shown
     assert (tmp_path / "outputs" / "sweeps" / f"{NAME}.png").read_bytes().startswith(b"\x89PNG")
-    assert main(["compare"]) == 0
+    assert fairall(["tune", "compare"]) == 0
     assert "[64,64]" in capsys.readouterr().out  # the paper's
-    assert main(["export", NAME, "tuned"]) == 0
-    assert main(["export", NAME, "tuned"]) == 0, "what it has written, it may write again"
+    assert fairall(["tune", "export", NAME, "tuned"]) == 0
+    assert fairall(["tune", "export", NAME, "tuned"]) == 0, "what it has written, it may write again"
     words = shlex.split(capsys.readouterr().out.splitlines()[-1].removeprefix("Use it: "))
     used = typed(*words[3:], "--cfg", "job", cwd=tmp_path)
     assert used.returncode == 0, used.stderr
     assert f"hyperparameters: selected by the sweep {NAME}" in used.stdout
     (tmp_path / "tuned" / "hparams" / f"{NAME}.yaml").write_text("mine: 1\n")
-    assert main(["export", NAME, "tuned"]) == 1
+    assert fairall(["tune", "export", NAME, "tuned"]) == 1
     assert "was not written by an export" in capsys.readouterr().err
-    assert main(["show", "nonsense"]) == 1
+    assert fairall(["tune", "show", "nonsense"]) == 1
     assert "nonsense: no such study in " in capsys.readouterr().err
 
 
@@ -146,7 +147,7 @@ def test_a_quick_study_has_a_name_of_its_own_and_selects_nothing(
     assert CAUTION not in real.stdout
 
     monkeypatch.chdir(tmp_path)
-    assert main(["list"]) == 0
+    assert fairall(["tune", "list"]) == 0
     known, marked = capsys.readouterr().out.splitlines()
     assert known == f"{NAME}: 4 points, 2 finished, 2 to do"
     assert marked == f"{NAME}_quick: 4 points, 2 finished, 2 to do ({CAUTION})"
@@ -167,16 +168,16 @@ def test_nothing_is_selected_over_what_defines_the_problem(
 
 
 def _selects_nothing(name: str, reason: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", name]) == 0
+    assert fairall(["tune", "show", name]) == 0
     shown = capsys.readouterr().out
     assert f"Nothing is selected: {reason}." in shown
     for claim in ("Pareto", "Importance", "selected ", "the paper's", "export"):
         assert claim not in shown
     assert len([line for line in shown.splitlines() if line.startswith("│")]) == 2  # a row for every point
     assert (folder / "outputs" / "sweeps" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert main(["compare", name]) == 0
+    assert fairall(["tune", "compare", name]) == 0
     assert capsys.readouterr().out == f"{name}: nothing to compare, {reason}\n"
-    assert main(["export", name, "tuned"]) == 1
+    assert fairall(["tune", "export", name, "tuned"]) == 1
     assert capsys.readouterr().err == f"fairall: {name} has no selected point to export: {reason}\n"
     assert not (folder / "tuned").exists()
 
@@ -222,6 +223,14 @@ def test_other_samplers_try_points_of_the_grid(tmp_path: Path) -> None:
     ended = typed("--multirun", *SMALL, *words, "hydra.sweeper.sampler.multivariate=true", cwd=tmp_path)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert set(study(tmp_path).finished) <= set(range(16))
+    words = [*FOUR, f"hydra.sweeper.storage=sqlite:///{tmp_path}/mine.db", "hydra.sweeper.study_name=mine"]
+    kept = typed("--multirun", *words, cwd=tmp_path)
+    assert (kept.returncode, kept.stderr) == (0, "")
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/mine.db")
+    assert len(optuna.load_study("mine", storage).trials) == 4
+    wrong = typed("--multirun", *FOUR, "hydra.sweeper.storage=nonsense://host/x", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
+    assert "hydra.sweeper.storage: cannot use nonsense://host/x (" in wrong.stderr
 
 
 def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def test_sweeps_are_possible_and_look_at_validation_people(name: str) -> None:
     del config["hydra"]
     checked(config)
     assert config.evaluation.split == "validation"
-    for objective in validated(config, sweeper, grid(whole)):
-        assert (objective.direction == "maximize") == ("utility" in objective.measure)
+    for measure, direction in validated(config, sweeper, grid(whole)).items():
+        assert (direction == "maximize") == ("utility" in measure)
 
 
 def test_a_preset_makes_sweeps_quick_and_the_command_line_wins(compose_config: ComposeConfig) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from fairall.results.selection import classifier_logit, latent_selection_metrics, selection_metrics
 
 from fairall.config.compose import compose_config
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.experiment import job
+from fairall.measuring.selection import classifier_logit, latent_selection_metrics, selection_metrics
 from fairall.models.learner import Learner, Setting
 from fairall.models.vae import ConditionalVAE
 from fairall.randomness import SeedStreams

@@ -21,11 +21,7 @@ def of_frame(people: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
     """All cells as text without surrounding blanks, None where missing, shape (N, D).
 
     Whole numbers have no decimals, other numbers as many as they need; truth values are True and False; times
-    are ISO 8601.
-
-    Args:
-        people: columns of numbers, truth values, texts, times, categories, or a mixture.
-        missing: cell texts that mean a missing value.
+    are ISO 8601. The texts in `missing` mean a missing value.
 
     Raises:
         FairAllError: if a column holds lists or other nested values.
@@ -41,11 +37,7 @@ def of_frame(people: pd.DataFrame, missing: Collection[str]) -> pd.DataFrame:
 
 
 def parquet_parts(path: Path, rows: int | None) -> Iterator[pa.Table]:
-    """The columns of a Parquet file, in parts of `rows` rows at most, or whole; one part if it has no row.
-
-    Raises:
-        FairAllError: if the file is damaged.
-    """
+    """The columns of a Parquet file, in parts of `rows` rows at most, or whole; one part if it has no row."""
     try:
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
@@ -61,11 +53,7 @@ def parquet_parts(path: Path, rows: int | None) -> Iterator[pa.Table]:
 
 
 def of_arrow(table: pa.Table, missing: Collection[str]) -> Iterator[np.ndarray]:
-    """Cells as of `of_frame`, an array (N,) for each column.
-
-    Raises:
-        FairAllError: if a column holds nested or binary values.
-    """
+    """Cells as of `of_frame`, an array (N,) for each column; raises as that, and for binary values."""
     for name, column in zip(table.column_names, table.columns, strict=True):
         yield _of_arrow(column, name, frozenset(missing))
 

@@ -62,7 +62,11 @@ class OwnCsv(TableDataset):
     def load(self) -> Table:
         """Read and split the file; levels and imputed values come from the training rows."""
         config, raw = self.config, self.raw
-        without_role = raw.drop(columns=_with_role(config, list(map(str, raw))))
+        kinds = [("dataset.kinds", name) for name in config.kinds]
+        named = roles([*_named(config), *kinds], list(map(str, raw)), config.path)
+        if config.propensity is not None and config.decision is None:
+            raise FairAllError("dataset.propensity needs the decisions too: give dataset.decision=COLUMN")
+        without_role = raw.drop(columns=[name for name, key in named.items() if key != "dataset.kinds"])
         s = groups(raw[config.sensitive], config.advantaged)
         label, labelled = labels(raw[config.label], config.positive)
         accepted: np.ndarray | None = None
@@ -131,15 +135,6 @@ def _named(config: CsvConfig) -> list[tuple[str, str]]:
         *(("dataset.drop", name) for name in config.drop),
     ]
     return [(key, name) for key, name in named if name is not None]
-
-
-def _with_role(config: CsvConfig, columns: list[str]) -> list[str]:
-    """Columns that are no features; raises as `roles`."""
-    kinds = [("dataset.kinds", name) for name in config.kinds]
-    found = roles([*_named(config), *kinds], columns, config.path)
-    if config.propensity is not None and config.decision is None:
-        raise FairAllError("dataset.propensity needs the decisions too: give dataset.decision=COLUMN")
-    return [name for name, key in found.items() if key != "dataset.kinds"]
 
 
 def _splits(

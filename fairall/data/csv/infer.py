@@ -41,15 +41,9 @@ class LeftOut(Exception):  # noqa: N818
 def infer_feature(
     text: pd.Series, train: np.ndarray, config: CsvConfig, numbers: np.ndarray | None = None
 ) -> Feature:
-    """Infer the feature that a column of text holds.
+    """Infer the feature that a column of text holds, None where missing; `numbers` are its `numbers_of`.
 
-    The kind depends on all rows, levels and imputed value on the training rows.
-
-    Args:
-        text: cells, None where missing; the name of the column becomes the feature's.
-        train: indices of the training rows, shape (M,).
-        config: declared kinds, and the limits of inferred ones.
-        numbers: `numbers_of` the column, if known.
+    The kind depends on all rows, levels and imputed value on the training rows, whose indices are `train`.
 
     Raises:
         LeftOut: if the column has no information.
@@ -66,10 +60,7 @@ def infer_features(
     config: CsvConfig,
     numbers: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> tuple[list[Feature], list[str]]:
-    """Features of the columns, and notes on columns that are left out, codes or reduced to some levels.
-
-    Arguments and errors as for `infer_feature`; `numbers` are by column.
-    """
+    """Features of the columns, and notes on columns that are left out, codes or reduced to some levels."""
     features: list[Feature] = []
     notes = []
     for name in raw:
@@ -126,7 +117,8 @@ class _Column:
                 f"it, such as {values[values.str.contains('.', regex=False)].iloc[0]}: if the point groups "
                 f"thousands, remove it; if not, {self.as_kind(Kind.REAL)}"
             )
-        if _counts_rows(self.numbers):
+        first, counted = self.numbers[0], self.numbers[0] + np.arange(len(self.numbers))
+        if first in (0, 1) and (self.numbers == counted).all():
             raise LeftOut("it numbers the rows")
         if _are_codes(values):
             return self.categorical()
@@ -190,8 +182,15 @@ class _Column:
             )
         # Sort ties in frequency by name, so that the order of the rows does not matter.
         ranked = sorted(frequencies.index, key=lambda level: (-frequencies[level], level))
-        kept = ranked if len(ranked) <= most else [*ranked[: most - 1], OTHER_LEVEL]
-        levels = _in_order({*kept}, all_numbers=bool(np.isfinite(self.numbers[self.present]).all()))
+        kept = {*ranked} if len(ranked) <= most else {*ranked[: most - 1], OTHER_LEVEL}
+        all_numbers = bool(np.isfinite(self.numbers[self.present]).all())
+
+        def place(level: str) -> tuple[bool, float, str]:
+            """By number or by name, the levels of missing and other values last."""
+            special = level in (MISSING_LEVEL, OTHER_LEVEL)
+            return special, float(level) if all_numbers and not special else 0.0, level
+
+        levels = sorted(kept, key=place)
         stand_in = OTHER_LEVEL if OTHER_LEVEL in levels else ranked[0]
         fill = float(levels.index(stand_in))
         return Feature.discrete(self.name, levels, first_code=0, fill=fill, missing=self.config.no_value)
@@ -228,21 +227,6 @@ def _told(column: pd.Series, feature: Feature, config: CsvConfig) -> list[str]:
             f"dataset.max_categories={distinct + 1} keeps all that training rows have"
         )
     return notes
-
-
-def _in_order(levels: set[str], *, all_numbers: bool) -> list[str]:
-    """Sort by number or by name, with the levels of missing and other values last."""
-
-    def rank(level: str) -> tuple[bool, float, str]:
-        special = level in (MISSING_LEVEL, OTHER_LEVEL)
-        return special, 0.0 if special or not all_numbers else float(level), level
-
-    return sorted(levels, key=rank)
-
-
-def _counts_rows(numbers: np.ndarray) -> bool:
-    """Whether a column is 0, 1, 2, ... or 1, 2, 3, ..."""
-    return numbers[0] in (0, 1) and bool((numbers == numbers[0] + np.arange(len(numbers))).all())
 
 
 def drop_typed(name: str, config: CsvConfig) -> str:

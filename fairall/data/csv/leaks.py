@@ -25,13 +25,7 @@ def leaks(
     """Notes on columns that reveal who has a label and should not be features.
 
     Such a column has only values that are labelled in all rows or in none, or two values of which one is
-    never labelled. An empty cell counts as a value.
-
-    Args:
-        columns: text, None where missing.
-        labelled: whether the label of a row is known, shape (N,).
-        config: declared roles and dropped columns, used in the proposed remedy.
-        who: what is true of the `labelled` in words, for logs without labels.
+    never labelled. An empty cell counts as a value. `who` says in words what is true of the `labelled` (N,).
     """
     if labelled.all():
         return []
@@ -104,12 +98,10 @@ def of_label(table: Table, config: CsvConfig) -> list[str]:
 
 
 def _exceptions(positive: np.ndarray, total: np.ndarray, *, discrete: bool) -> tuple[int, float]:
-    """Exceptions of the best rule from values to labels, and the logarithm of the number of rules.
+    """Exceptions of the best rule from K values to labels, and the logarithm of the number of rules.
 
-    Args:
-        positive: number of labels 1 of each of K values, ascending, shape (K,).
-        total: number of rows, shape (K,).
-        discrete: whether a rule gives each value a label, or one label up to a value and the other above it.
+    A rule gives each value of a discrete feature a label, else one label up to a value and the other above.
+    `positive` and `total` are the numbers of labels 1 and of rows by ascending value, shape (K,).
     """
     negative = total - positive
     if discrete:

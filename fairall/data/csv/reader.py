@@ -7,7 +7,6 @@ import csv
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -35,16 +34,10 @@ OTHER_SEPARATORS = {";": """'";"'""", "\t": """$'"\\t"'""", "|": """'"|"'"""}  #
 def read_text(path: Path, *, separator: str, encoding: str, missing: Collection[str]) -> pd.DataFrame:
     """Read all cells as text without surrounding blanks, None where missing, in the file's order.
 
-    Empty rows and a byte-order mark are skipped; quoted cells may hold separators and line breaks. Line
-    breaks in column names become blanks; unnamed columns are called `column 1` and so on. A Parquet file
-    gives what a CSV file of the same table would.
-
-    Args:
-        path: Parquet file, if its name ends in .parquet or .pq; else a CSV file whose first row holds the
-            column names.
-        separator: one character between cells of a CSV file.
-        encoding: Python's name of the text encoding of a CSV file.
-        missing: cell texts that mean a missing value.
+    A file whose name ends in .parquet or .pq is a Parquet file, which gives what a CSV file of the same table
+    would; any other is a CSV file whose first row holds the column names. Empty rows and a byte-order mark
+    are skipped; quoted cells may hold separators and line breaks. Line breaks in column names become blanks;
+    unnamed columns are called `column 1` and so on. The texts in `missing` mean a missing value.
 
     Raises:
         FairAllError: if the file cannot be read, has no rows, or has a malformed row.
@@ -60,11 +53,8 @@ def read_parts(
 
     Yields:
         Cells as text, with the index of the whole table, and, of a Parquet file, the same rows as they are.
-
-    Raises:
-        FairAllError: as `read_text`, when the row is reached.
     """
-    with _one_line_errors(path, encoding):
+    try:
         if wrong := why_no_file(path):
             raise FairAllError(f"dataset.path={path}: {wrong}; give the path of a CSV or Parquet file")
         if path.suffix.lower() in PARQUET_ENDINGS:
@@ -74,12 +64,6 @@ def read_parts(
             cells = _rows(file, path, separator)
             for part in _of_csv(cells, path, separator, frozenset(missing), rows or CHUNK_ROWS):
                 yield part, None
-
-
-@contextmanager
-def _one_line_errors(path: Path, encoding: str) -> Iterator[None]:
-    try:
-        yield
     except UnicodeError as error:
         raise FairAllError(_undecodable(path, encoding)) from error
     except OSError as error:

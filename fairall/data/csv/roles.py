@@ -19,12 +19,7 @@ from fairall.errors import FairAllError, count
 
 
 def roles(named: Sequence[tuple[str, str]], columns: Sequence[str], path: str) -> dict[str, str]:
-    """Columns with a role, and the key that names each.
-
-    Args:
-        named: keys and the names of their columns.
-        columns: names of all columns.
-        path: of the file.
+    """Columns with a role, and the key that names each; `named` are keys and names of their columns.
 
     Raises:
         FairAllError: if a key names no column, or two keys the same one.
@@ -66,17 +61,9 @@ def groups(column: pd.Series, advantaged: str) -> np.ndarray:
 
 
 def one_of_two(column: pd.Series, value: str, key: str, what: str, remedy: str = "") -> np.ndarray:
-    """Which cells hold a value, shape (N,), bool, in a column that has one other.
+    """Which cells hold a value, shape (N,), bool, in a column of text that has one other (`is_value`).
 
-    Args:
-        column: text, None where missing.
-        value: see `features.is_value`.
-        key: likewise.
-        what: the column means.
-        remedy: what to do about a column of more or fewer values.
-
-    Raises:
-        FairAllError: if the column has not two values, or not this one.
+    Errors say `what` the column means, and the `remedy` for a column of more or fewer values.
     """
     values = sorted(column.dropna().unique())
     if len(values) != 2:
@@ -96,17 +83,8 @@ def revealed(
     """Mask (N,) of the rows whose label is used, and notes on the labels that are not.
 
     Only labels of the accepted: the propensity of the decision gives the probability that such a label is
-    known, but not that of a rejected person's label.
-
-    Args:
-        labelled: whose label is known, shape (N,), bool.
-        accepted: who was accepted, shape (N,), bool.
-        column: of the decisions.
-        value: that means acceptance.
-        unlabelled: what is assumed of accepted rows without a label, for the note on them.
-
-    Raises:
-        FairAllError: if only rejected people have labels.
+    known, but not that of a rejected person's label. `column` has the decisions, of which `value` means
+    acceptance; `unlabelled` says what is assumed of accepted rows without a label.
     """
     if labelled.any() and not (labelled & accepted).any():
         other = typed("dataset.accepted", str(column[~accepted].iloc[0]))
@@ -137,17 +115,9 @@ def recorded_propensity(column: pd.Series, accepted: np.ndarray) -> np.ndarray:
 def estimated_propensity(
     schema: Schema, features: np.ndarray, s: np.ndarray, accepted: np.ndarray, train: np.ndarray
 ) -> np.ndarray:
-    """Estimate π(d=1 | x, s) by logistic regression on one-hot encoded x and s.
+    """Estimate π(d=1 | x, s) in (0, 1) by logistic regression on one-hot encoded x and s, shape (N,).
 
-    Args:
-        schema: the features of x.
-        features: x, shape (N, D).
-        s: sensitive attribute in {−1, +1}, shape (N,).
-        accepted: the decisions, shape (N,), bool.
-        train: indices of the rows to fit, which hold both decisions, shape (M,).
-
-    Returns:
-        Shape (N,), in (0, 1).
+    It is fitted to the rows `train` (M,) of `features` (N, D), among which there are both decisions.
     """
     inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))(torch.tensor(features)).numpy()
     design = np.column_stack([inputs, s])

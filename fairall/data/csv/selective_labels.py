@@ -103,13 +103,8 @@ def empty_regions(
 
     A region is a level of a discrete feature or consecutive deciles of a real feature or count, overall or
     within a group. It is returned if the share of the found predicts at least `EXPECTED` of them in it,
-    unless it is part of another. Wider regions come first.
-
-    Args:
-        groups: masks (N,) of groups by name.
-        schema: features.
-        x: their values, shape (N, D); NaN, where a number is missing, is a region of its own.
-        found: shape (N,), bool.
+    unless it is part of another. Wider regions come first. NaN in x (N, D), where a number is missing, is a
+    region of its own.
     """
     rate = found.mean()
     empty: list[tuple[str, np.ndarray]] = []
@@ -129,15 +124,17 @@ def _regions(
     cells = [(feature, values, _cells(feature, values)) for feature, values in columns]
     for group, members in {"": np.ones(len(found), dtype=bool), **groups}.items():
         for feature, values, cell in cells:
-            for name, rows in _regions_of(feature, values, cell, found & members):
-                yield f"{group} {name}".lstrip(), rows & members
+            empty = np.flatnonzero(np.bincount(cell[found & members], minlength=int(cell.max()) + 1) == 0)
+            # Neighbouring empty deciles are one region.
+            apart = (np.diff(empty) > 1) | (empty[1:] == BINS) | (feature.kind in DISCRETE)
+            for run in np.split(empty, np.flatnonzero(apart) + 1):
+                rows = np.isin(cell, run)
+                if rows.any():
+                    yield f"{group} {_name(feature, values[rows])}".lstrip(), rows & members
 
 
 def feature_regions(feature: Feature, values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Names and masks (N,) of the levels of a discrete feature, else of the deciles of its values (N,).
-
-    Missing numbers, NaN, are a region of their own.
-    """
+    """Names and masks (N,) of the levels of a discrete feature, else of the deciles of its values and NaN."""
     cell = _cells(feature, values)
     for i in np.unique(cell):
         rows = cell == i
@@ -153,24 +150,9 @@ def _cells(feature: Feature, values: np.ndarray) -> np.ndarray:
     return np.where(missing, BINS, np.searchsorted(edges[1:-1], values, side="left")).astype(np.int16)
 
 
-def _regions_of(
-    feature: Feature, values: np.ndarray, cell: np.ndarray, found: np.ndarray
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Levels of a discrete feature, else runs of deciles or the missing, in which nobody is `found` (N,)."""
-    empty = np.flatnonzero(np.bincount(cell[found], minlength=int(cell.max()) + 1) == 0)
-    # Neighbouring empty deciles are one region.
-    apart = (np.diff(empty) > 1) | (empty[1:] == BINS) | (feature.kind in DISCRETE)
-    for run in np.split(empty, np.flatnonzero(apart) + 1):
-        rows = np.isin(cell, run)
-        if rows.any():
-            yield _name(feature, values[rows]), rows
-
-
 def _name(feature: Feature, values: np.ndarray) -> str:
     """A region by the values in it."""
     low, high = values.min(), values.max()
     if feature.kind in DISCRETE:
         return f"with {feature.name}={feature.words[feature.codes.index(low)]}"
-    return (
-        f"with {feature.name} missing" if np.isnan(low) else f"with {feature.name} from {low:g} to {high:g}"
-    )
+    return f"with {feature.name} " + ("missing" if np.isnan(low) else f"from {low:g} to {high:g}")

@@ -18,7 +18,7 @@ from fairall.data.cells import listed, refuse
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
 from fairall.data.raw.files import RawTableConfig, find, raw_file
-from fairall.data.table import Sensitive, Table
+from fairall.data.table import Table
 from fairall.errors import FairAllError
 
 SAS_TINY = 1e-78
@@ -90,7 +90,9 @@ class RawTableDataset(TableDataset):
         try:
             for name in self.columns:
                 if name not in self.words:
-                    raw[name] = numbers(raw[name])
+                    column = raw[name]
+                    raw[name] = pd.to_numeric(column, errors="coerce")
+                    refuse(column, raw[name].isna() & column.notna(), "is no number")
             table = self.recipe(raw)
         except FairAllError as error:
             raise FairAllError(f"{path}: {error}; was the file edited?") from error
@@ -102,12 +104,8 @@ class RawTableDataset(TableDataset):
         return table
 
 
-def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFrame, np.ndarray, Sensitive]:
-    """The rows of the two groups, S of each, shape (N,), and its raw column.
-
-    Raises:
-        FairAllError: if no row has one of the groups' values.
-    """
+def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
+    """The rows of the two groups, S of each, shape (N,), and its raw column."""
     groups = config.groups[config.sensitive]
     column = raw[config.sensitive].astype(str)
     for side, values in vars(groups).items():
@@ -118,28 +116,12 @@ def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFra
                     f"{listed(sorted(column.unique()), 'value')}"
                 )
     kept = column.isin([*groups.advantaged, *groups.disadvantaged])
-    s = np.where(column[kept].isin(groups.advantaged), 1, -1)
-    return raw[kept], s, Sensitive.of(column[kept], s)
+    return raw[kept], np.where(column[kept].isin(groups.advantaged), 1, -1), column[kept]
 
 
 def label_of(column: pd.Series) -> np.ndarray:
-    """A column as labels in {0, 1}, shape (N,).
-
-    Raises:
-        FairAllError: with column and row of another or a missing value.
-    """
+    """A column as labels in {0, 1}, shape (N,); raises FairAllError for another or a missing value."""
     return Feature(str(column.name), Kind.BINARY, (0.0, 1.0)).encode(column).astype(int)
-
-
-def numbers(column: pd.Series) -> pd.Series:
-    """A column as numbers, NaN where a cell is empty.
-
-    Raises:
-        FairAllError: with column and row of a value that is no number.
-    """
-    parsed = pd.to_numeric(column, errors="coerce")
-    refuse(column, parsed.isna() & column.notna(), "is no number")
-    return parsed
 
 
 def read_columns(path: Path, columns: list[str]) -> pd.DataFrame:

@@ -33,14 +33,8 @@ class DownloadConfig:
 def fetch(download: DownloadConfig, folder: Path) -> Path:
     """Download a file to `folder`, where it appears only once complete and verified.
 
-    A failed attempt leaves nothing behind; it is repeated from the first byte.
-
-    Args:
-        download: URL, and expected size and checksum.
-        folder: destination, created if needed; the file has the name at the end of the URL.
-
-    Returns:
-        Path of the file.
+    A failed attempt leaves nothing behind; it is repeated from the first byte. The folder is created if
+    needed; the file has the name at the end of the URL.
 
     Raises:
         FairAllError: if the URL is not https or names no file, the server cannot be reached, refuses or

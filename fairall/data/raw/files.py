@@ -36,11 +36,7 @@ def raw_file(config: RawTableConfig) -> Path:
 
 
 def find(config: RawTableConfig) -> Path | None:
-    """The given file, else the first known one in the first searched folder that has one.
-
-    Raises:
-        FairAllError: if the given file does not exist or is no file.
-    """
+    """The given file, else the first known one in the first searched folder that has one."""
     if config.raw_file is not None:
         given = Path(config.raw_file).expanduser()
         if wrong := why_no_file(given):
@@ -61,11 +57,7 @@ def searched_folders(name: str) -> list[Path]:
 
 
 def cache_folder(name: str) -> Path:
-    """Folder that files of the data set `name` are fetched to, in `$XDG_CACHE_HOME` or ~/.cache.
-
-    Raises:
-        FairAllError: if neither exists.
-    """
+    """Folder that files of the data set `name` are fetched to, in `$XDG_CACHE_HOME` or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME")
     try:
         root = Path(cache) if cache else Path.home() / ".cache"
@@ -75,11 +67,7 @@ def cache_folder(name: str) -> Path:
 
 
 def verified(path: Path, config: RawTableConfig) -> Path:
-    """Return `path` after comparing its checksum to the published one, if any.
-
-    Raises:
-        FairAllError: if they differ, or the file cannot be read.
-    """
+    """Return `path` after comparing its checksum to the published one, if any."""
     expected = config.download.sha256
     if expected is None:
         return path

@@ -78,11 +78,11 @@ class Consequential(Remembering):
         self.rule = POLICIES[config.policy]
         self.register_buffer("total", torch.zeros(len(setting.seeds), 2))
 
-    def update(self, decided: Decided) -> None:
-        """Remember the applicants, and with `data=recent` nobody else; then train."""
+    def remember(self, decided: Decided) -> None:
+        """Remember the applicants, and with `data=recent` nobody else."""
         if self.config.data == "recent":
             self.memory = Memory("accepted")
-        super().update(decided)
+        super().remember(decided)
 
     @override
     def train_classifier(self) -> float:

@@ -62,12 +62,16 @@ class Ensemble(Remembering):
         self.optimiser = Adam(self.classifier.parameters(), config.learning_rate)
 
     @override
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        return super().warm_up_epoch(self._resampled(decided) if epoch == 0 else decided, epoch)
+    def remember(self, decided: Decided) -> None:
+        super().remember(self._resampled(decided))
 
-    @override
-    def update(self, decided: Decided) -> None:
-        super().update(self._resampled(decided))
+    def _resampled(self, decided: Decided) -> Resampled:
+        """People with copies drawn from Poisson(1), at most `MOST_COPIES`."""
+        uniform = self.streams.uniform(decided.s.shape[1], self.config.members)
+        counts = torch.arange(MOST_COPIES, dtype=torch.float32)
+        below = (torch.exp(-1.0 - torch.lgamma(counts + 1.0))).cumsum(0)  # P(Poisson(1) ≤ n)
+        copies = torch.searchsorted(below, uniform, right=True).to(uniform.dtype)
+        return Resampled(**vars(decided), copies=copies)
 
     def loss(self, batch: Decided) -> Tensor:
         """Cross-entropy of each member's sample, summed over members, shape (E,)."""
@@ -91,11 +95,3 @@ class Ensemble(Remembering):
     def _quantile(self, x: Tensor, s: Tensor) -> Tensor:
         probability = torch.sigmoid(self.member_logits(x, s))
         return torch.quantile(probability, self.config.quantile, dim=1)
-
-    def _resampled(self, decided: Decided) -> Resampled:
-        """People with copies drawn from Poisson(1), at most `MOST_COPIES`."""
-        uniform = self.streams.uniform(decided.s.shape[1], self.config.members)
-        counts = torch.arange(MOST_COPIES, dtype=torch.float32)
-        below = (torch.exp(-1.0 - torch.lgamma(counts + 1.0))).cumsum(0)  # P(Poisson(1) ≤ n)
-        copies = torch.searchsorted(below, uniform, right=True).to(uniform.dtype)
-        return Resampled(**vars(decided), copies=copies)

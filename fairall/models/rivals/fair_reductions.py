@@ -56,21 +56,16 @@ class Phased(Decided):
 
 @dataclass(frozen=True)
 class Problem:
-    """People that policies are found on; N people, D columns.
+    """N people that policies are found on, with the loss and the gap of accepting each, shapes (E, N).
 
-    Attributes:
-        columns: inputs of the linear classifiers, shape (E, N, D).
-        loss: of accepting each person, shape (E, N): the sum over whom a policy accepts estimates its loss
-            per person.
-        gap: of accepting each person, shape (E, N): the sum over whom a policy accepts is the larger of the
-            |rate_g − rate| of the two groups, with the sign of the difference of S = +1.
-        slack: bound of that sum.
+    Sums over whom a policy accepts estimate its loss per person, and are the larger of the |rate_g − rate| of
+    the two groups, with the sign of the difference of S = +1.
     """
 
-    columns: Tensor
+    columns: Tensor  # inputs of the linear classifiers, shape (E, N, D)
     loss: Tensor
     gap: Tensor
-    slack: float
+    slack: float  # bound of the sum of gaps
 
 
 @dataclass(frozen=True)
@@ -199,14 +194,8 @@ def largest_deviation(measured: Tensor, s: Tensor) -> Tensor:
     """Contribution of accepting each person to (rate_+ − rate_−)·max(share_+, share_−).
 
     With two groups |rate_g − rate| is |rate_+ − rate_−| times the share of the other group, so the sum over
-    accepted people is the larger of the two.
-
-    Args:
-        measured: weight of each person in the rates, shape (E, N).
-        s: sensitive attribute, shape (E, N).
-
-    Returns:
-        Shape (E, N); 0 for a replicate with one group only.
+    accepted people is the larger of the two. `measured` is the weight of each person in the rates, shape
+    (E, N); a replicate with one group only has 0.
 
     Examples:
         >>> s = torch.tensor([[1.0, 1.0, 1.0, -1.0]])
@@ -226,17 +215,8 @@ def distribution(problem: Problem, *, iterations: int, rounds: int, mu: float, p
 
     Coordinate descent (Agarwal et al. 2014, algorithm 2, for two actions): with q the smoothed probability of
     a decision under Q, V_π = mean of 1/q over the decisions of π, and b_π = regret(π)/(ψμ), a policy with
-    D_π = V_π − b_π − 4 > 0 is added until there is none; ΣQ(4 + b) ≤ 4 bounds the regret of Q.
-
-    Args:
-        problem: people, losses and constraint.
-        iterations: of the exponentiated gradient for each policy.
-        rounds: most policies added.
-        mu: μ, least probability of a decision.
-        psi: ψ.
-
-    Returns:
-        Two classifiers for each of `rounds` + 1 policies.
+    D_π = V_π − b_π − 4 > 0 is added until there is none, at most `rounds`; ΣQ(4 + b) ≤ 4 bounds the regret of
+    Q. Two classifiers are returned for each of `rounds` + 1 policies.
     """
     best_response = ExponentiatedGradient(problem, iterations)
     best = best_response(problem.loss)
@@ -279,10 +259,6 @@ class ExponentiatedGradient:
     The regressions minimise Σ_i |k_i|·log(1 + exp(sign(k_i)·f_i)), k the costs of acceptance plus multipliers
     times constraint. All steps use one upper bound of the curvature (Böhning and Lindsay 1988), so that no
     step increases the sum.
-
-    Args:
-        problem: people and constraint.
-        iterations: of the exponentiated gradient.
     """
 
     def __init__(self, problem: Problem, iterations: int) -> None:
@@ -344,7 +320,7 @@ def best_mixture(cost: Tensor, gap: Tensor, slack: float) -> tuple[Tensor, Tenso
 
     Examples:
         >>> best_mixture(torch.tensor([[0.0, -1.0]]), torch.tensor([[0.0, 0.4]]), 0.1)
-        (tensor([[1, 0]]), tensor([[0.2500, 0.7500]]))
+        (tensor([[0, 1]]), tensor([[0.7500, 0.2500]]))
     """
     n = cost.shape[-1]
     first, second = gap.unsqueeze(-1), gap.unsqueeze(-2)

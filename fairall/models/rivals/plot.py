@@ -143,15 +143,9 @@ class AdOpt(Plot):
         self.optimiser = Adam(both, config.learning_rate)
 
     @override
-    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
-        if epoch == 0:
-            self.seen.add(decided)
-        return super().warm_up_epoch(decided, epoch)
-
-    @override
-    def update(self, decided: Decided) -> None:
+    def remember(self, decided: Decided) -> None:
         self.seen.add(decided)
-        super().update(decided)
+        super().remember(decided)
 
     def minibatches(self) -> list[Decided]:
         """Minibatches of the accepted, each beside one of everybody seen."""
@@ -194,14 +188,8 @@ def adversary_loss(of_accepted: Tensor, of_seen: Tensor, accepted: Tensor) -> Te
     >>> adversary_loss(logit, logit, torch.ones(1, 3).bool())  # log 2
     tensor([0.6931])
 
-    Args:
-        of_accepted: logits of a minibatch of accepted people, shape (E, B).
-        of_seen: logits of a minibatch of all people, shape (E, B').
-        accepted: which of the first are accepted, shape (E, B), bool; all, or none in a replicate that has
-            accepted nobody.
-
-    Returns:
-        Shape (E,); 0 for a replicate that has accepted nobody.
+    The logits are of minibatches of accepted people (E, B) and of all people (E, B'). All of the first are
+    `accepted`, or none in a replicate that has accepted nobody, whose loss is 0.
     """
     known = accepted.any(-1)
     return 0.5 * (masked_mean(F.softplus(-of_accepted), accepted) + known * F.softplus(of_seen).mean(-1))

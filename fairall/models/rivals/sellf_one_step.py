@@ -8,7 +8,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -23,6 +23,7 @@ from fairall.models.objectives import ips_weight, masked_mean, train_on
 from fairall.nn.adam import Adam
 from fairall.nn.stacked import StackedLinear, StackedMLP
 from fairall.randomness import SeedStreams
+from fairall.storage.state import Stateful
 
 FAIRNESS = ("tpr", "accuracy")
 SMALLEST = 1e-8  # in place of denominators of 0
@@ -42,7 +43,7 @@ class SellfOneStepConfig(RememberingConfig):
     omega: float = limited("at least 0 and at most 2", lambda omega: 0 <= omega <= 2)
 
 
-class PastPolicies:
+class PastPolicies(Stateful):
     """The nets of at most K policies of each seed: a uniform sample of all added (reservoir, Vitter 1985).
 
     An attribute of a learner, it is part of checkpoints.
@@ -51,6 +52,8 @@ class PastPolicies:
         net: made anew for K replicates per seed; net k of seed e is replicate e·K + k. Its output is a logit.
         seeds: the E seeds.
     """
+
+    kept = ("added",)
 
     def __init__(self, net: StackedMLP, seeds: list[int]) -> None:
         self.net = net.requires_grad_(False)
@@ -81,16 +84,6 @@ class PastPolicies:
         logit = self.net.forward_transposed(columns.repeat_interleave(most, dim=0)).squeeze(1)
         rejects = F.logsigmoid(-logit).unflatten(0, (n_seeds, most)).sum(1)
         return -torch.expm1(rejects)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nets, generators and number of policies added, as plain containers of tensors."""
-        return {"net": self.net.state_dict(), "streams": self.streams.state_dict(), "added": self.added}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        self.net.load_state_dict(state["net"])
-        self.streams.load_state_dict(state["streams"])
-        self.added = state["added"]
 
 
 class SellfOneStep(Remembering):
@@ -191,16 +184,10 @@ def groups(s: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fairness_gap(fairness: str, accepts: Tensor, label: Tensor, s: Tensor) -> Tensor:
-    """|Δ̂|, the difference between the groups of the true-positive rate or the accuracy.
+    """|Δ̂|, the difference between the groups of the true-positive rate or the accuracy, shape (E,).
 
-    Args:
-        fairness: one of `FAIRNESS`.
-        accepts: π, shape (E, B).
-        label: ỹ or P(ỹ = 1), shape (E, B).
-        s: sensitive attribute, shape (E, B).
-
-    Returns:
-        Shape (E,); 0 where a group is absent or has no label of 1 to compute a rate from.
+    `label` is ỹ or P(ỹ = 1), shape (E, B). It is 0 where a group is absent or has no label of 1 to compute a
+    rate from.
 
     Examples:
         >>> accepts, label = torch.tensor([[0.9, 0.1, 0.5, 0.5]]), torch.tensor([[1.0, 0.0, 1.0, 0.5]])
@@ -227,14 +214,8 @@ def confidence_weights(
     A mean over the rejected is one over the remembered with weights of second moment
     E_g[π_all]/E_g[1 − π]²·E_g[(1 − π)²/π_all]; times the share of rejected, which is how much of the group's
     rate they make up, that is the term of the loss. For the true-positive rate c_g is also divided by the
-    rate of labels 1, the denominator of that rate.
-
-    Args:
-        fairness: one of `FAIRNESS`.
-        accepts: π, shape (E, B).
-        label: ỹ or P(ỹ = 1), shape (E, B).
-        inverse_any: 1/π_all, shape (E, B).
-        s: sensitive attribute, shape (E, B).
+    rate of labels 1, the denominator of that rate. `inverse_any` is 1/π_all; the other arguments are as for
+    `fairness_gap`.
     """
     weights = []
     for group in groups(s):

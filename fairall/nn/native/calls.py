@@ -22,10 +22,9 @@ _training = False  # not where a program of the user's has loaded a policy
 
 
 def use_threads(n: int | None) -> None:
-    """Divide the replicates of every call over `n` threads; no number depends on it.
+    """Divide the replicates of every call over `n` threads, by default a thread per core of the process.
 
-    Args:
-        n: 1 or more; None for as many as there are cores that the process may use.
+    No number depends on it.
     """
     global _threads, _n_threads, _training
     _training = True
@@ -45,8 +44,7 @@ def _after_fork() -> None:
     _threads, _n_threads = None, 1
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def over_replicates(
@@ -55,12 +53,7 @@ def over_replicates(
     """Apply `call` to all replicates, an equal share of them in each thread.
 
     A call takes as many replicates as possible: threads that wait for each other more often lose more where
-    another process has one of the cores.
-
-    Args:
-        call: takes the replicates to compute.
-        n_replicates: E.
-        left_out: those not to compute, of length E; none by default.
+    another process has one of the cores. The replicates in `left_out`, of length E, are not computed.
     """
     computed = np.arange(n_replicates)
     if left_out is not None:

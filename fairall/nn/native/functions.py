@@ -20,26 +20,15 @@ COLUMNS, FEWEST, SMALL = 240, 80, 1_000_000
 
 
 def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:
-    """Outputs of nets with ReLUs, without autograd.
+    """Outputs of nets with ReLUs for x (E, in, B), without autograd, shape (E, out, B).
 
-    Args:
-        layers: weights (E, in, out) and biases (E, 1, out) in turn.
-        x: inputs, shape (E, in, B).
-
-    Returns:
-        Shape (E, out, B).
-
-    Raises:
-        ValueError: if `x` does not have the nets' E and number of inputs.
+    `layers` are weights (E, in, out) and biases (E, 1, out) in turn.
     """
     _check("inputs of the nets", x, (*layers[0].shape[:2], x.shape[-1]))
     theta, sizes = _flat(layers)
     computed = x.new_empty(len(x), int(sizes[-1]), x.shape[2])
-
-    def some(theta: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-        kernels().apply(theta, sizes, x, out, columns_of(sizes))
-
-    _over_replicates(some, theta, x, computed)
+    columns = columns_of(sizes)
+    _over_replicates(lambda *some: kernels().apply(some[0], sizes, *some[1:], columns), theta, x, computed)
     return computed
 
 
@@ -52,11 +41,10 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
     averages = loc.new_empty(loc.shape[:3])
     if noise.stride(1) == 0:
         noise = noise[:, :1]
-
-    def some(theta: np.ndarray, *arrays: np.ndarray) -> None:
-        kernels().average(theta, sizes, *arrays, columns_of(sizes))
-
-    _over_replicates(some, theta, loc, scale, noise, averages)
+    _over_replicates(
+        lambda theta, *some: kernels().average(theta, sizes, *some, columns_of(sizes)),
+        *(theta, loc, scale, noise, averages),
+    )
     return averages
 
 
@@ -71,22 +59,10 @@ def log_likelihood(
 ) -> Tensor:
     """`ConditionalVAE.log_likelihood` by a decoder's layers and inputs, in which it is differentiable once.
 
-    Args:
-        layers: weights (E, in, out) and biases (E, 1, out) of the decoder in turn.
-        likelihood: of the features, with P outputs of the decoder; where ũ is modelled its logit is one more.
-        given: the decoder's inputs for L samples a person, shape (E, Z + 1, B, L).
-        x: features, shape (E, B, D).
-        utility: ũ in {0, 1}, shape (E, B), exactly if it is modelled.
-        decision: d in {0, 1}, shape (E, B); by default 1.
-        gradient: expected gradient of the loss in the result, shape (E, B). The decoder then goes forward and
-            at once backward, while its activations are in the cache; where the gradient turns out to be
-            another one, or is not given, it goes forward a second time.
-
-    Returns:
-        Shape (E, B), in nats.
-
-    Raises:
-        ValueError: if a shape is another one, or ũ is missing where it is modelled.
+    `given` are the decoder's inputs for L samples a person, shape (E, Z + 1, B, L). With the expected
+    gradient of the loss in the result, shape (E, B), the decoder goes forward and at once backward, while its
+    activations are in the cache; where the gradient turns out to be another one, or is not given, it goes
+    forward a second time.
     """
     if not torch.is_grad_enabled():
         return _decoded(likelihood, given, x, utility, decision, layers, None)[0]
@@ -162,11 +138,7 @@ def _decoded(
 
 
 def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """`fairall.models.elbo.mixture_kl` of tensors with dimensions E and B, differentiable once.
-
-    Raises:
-        ValueError: if `loc` or `scale` is not of shape (E, B, 2, Z).
-    """
+    """`fairall.models.elbo.mixture_kl` of tensors with dimensions E and B, differentiable once."""
     for name, each in (("locations", loc), ("scales", scale)):
         _check(name, each, (*logit.shape, 2, loc.shape[-1]))
     return _MixtureKL.apply(logit, loc, scale, noise.expand(*loc.shape, -1))
@@ -179,11 +151,8 @@ class _MixtureKL(Function):
     def forward(ctx: Any, logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
         value, of_logit = logit.new_empty(2, *logit.shape)
         of_loc, of_scale = loc.new_empty(2, *loc.shape)
-
-        def some(*arrays: np.ndarray) -> None:
-            kernels().mixture_kl(*arrays)
-
-        _over_replicates(some, logit, loc, scale, noise, value, of_logit, of_loc, of_scale)
+        given = logit, loc, scale, noise
+        _over_replicates(kernels().mixture_kl, *given, value, of_logit, of_loc, of_scale)
         ctx.gradients = of_logit, of_loc, of_scale
         return value
 
@@ -204,14 +173,8 @@ class Phase1Epochs:
         encoder: weights and biases of E encoders of inputs, s the last, to location and scale before the
             softplus.
         decoder: those of E decoders of z and s.
-        likelihood: of the decoder's outputs.
         given: inputs of the encoder, shape (1, inputs, N).
         x: features, shape (N, D).
-        batch_size: people per minibatch.
-        n_samples: L.
-        learning_rate: of Adam.
-        beta: weight of the KL term.
-        min_scale: least scale of z.
     """
 
     def __init__(

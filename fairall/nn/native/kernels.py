@@ -29,7 +29,6 @@ OVER_3, OVER_4, OVER_5, OVER_6, OVER_7 = F(1 / 3), F(1 / 4), F(1 / 5), F(1 / 6),
 OVER_9, OVER_11, OVER_13 = F(1 / 9), F(1 / 11), F(1 / 13)
 LOG2_E = F(1.4426950408889634)
 LN_2_HIGH, LN_2_LOW = F(0.693359375), F(-2.1219444e-4)  # their sum is log 2; the first has few digits
-SQRT_2 = F(1.4142135623730951)
 LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
 
@@ -152,14 +151,9 @@ def apply(theta, sizes, x, out, columns):
 def average(theta, sizes, loc, scale, noise, out, columns):
     """Average over samples z = loc + scale·ε of the logistic function of a net's only output.
 
-    Args:
-        theta: parameters of the nets, shape (E, n).
-        sizes: of their layers.
-        loc: locations of M distributions of each person, shape (E, B, M, Z).
-        scale: their scales, same shape.
-        noise: ε, shape (E, B, Z, L), or (E, 1, Z, L) for the same of all people.
-        out: where to write the averages, shape (E, B, M).
-        columns: samples that are computed at once, if there is room for one person's.
+    Parameters `theta` (E, n) of nets with layers of these sizes; locations and scales (E, B, M, Z) of M
+    distributions of each person; ε (E, B, Z, L), or (E, 1, Z, L) for the same of all people. The averages go
+    to `out` (E, B, M), `columns` samples at once, if there is room for one person's.
     """
     n_people, n_branches, n_latent = loc.shape[1:]
     n_noises, n_samples = noise.shape[1], noise.shape[3]
@@ -228,14 +222,8 @@ def backward(theta, sizes, values, n, gradient, spare, of_theta, of_input):
 def log_prob(outputs, target, layout, weight, score, space, each):
     """Sum over features of log p(x | z, s) without log h(x) to `each`; weight times its gradient to `score`.
 
-    Args:
-        outputs: of the decoder, shape (P, n).
-        target: features by kind, shape (D, n).
-        layout: of the features, `fairall.nn.likelihoods.Layout`.
-        weight: shape (n,).
-        score: shape (P, n).
-        space: working space, shape (n,).
-        each: shape (n,).
+    Outputs of the decoder and `score` have shape (P, n), `target`, the features by kind as in the `Layout`,
+    (D, n), and `weight`, `space`, which is for working, and `each` (n,).
     """
     n_real, n_count, n_binary, sizes, codes, least, most = layout
     each[:] = ZERO
@@ -347,25 +335,11 @@ def epochs(
 ):  # fmt: skip
     """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
 
-    Args:
-        theta: parameters of encoder and decoder, shape (E, n); updated, like the moments.
-        mean: Adam's first moment, shape (E, n).
-        square: its second moment, shape (E, n).
-        step: updates before.
-        order: people in the order of this epoch, shape (E, N).
-        noise: ε, shape (E, N, Z, L).
-        given: inputs of the encoder, s the last, shape (N, inputs).
-        x: features by kind, shape (N, D).
-        log_base: log h(x), shape (N,).
-        layout: of the features, `fairall.nn.likelihoods.Layout`.
-        encoder: sizes of its layers.
-        decoder: sizes of its layers.
-        at_once: people of a minibatch that are computed at once.
-        batch_size: people per minibatch.
-        learning_rate: of Adam.
-        beta: weight of the KL term.
-        min_scale: least scale of z.
-        losses: where to write the loss averaged over the epoch, shape (E,).
+    Parameters `theta` of encoder and decoder, and Adam's moments `mean` and `square`, shapes (E, n), are
+    updated after `step` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `given`
+    (N, inputs) are inputs of the encoder, s the last, x (N, D) features by kind as in the `Layout`, and
+    `log_base` (N,) is log h(x). `encoder` and `decoder` are the sizes of their layers; `at_once` people of a
+    minibatch are computed at once. The loss averaged over the epoch goes to `losses` (E,).
     """
     n_people, n_latent, n_samples = noise.shape[1:]
     columns = at_once * n_samples
@@ -488,22 +462,11 @@ def decode(
 ):  # fmt: skip
     """Log likelihood of people and its gradients; see `fairall.nn.native.functions.log_likelihood`.
 
-    Args:
-        theta: parameters of the decoder, shape (E, n).
-        of_theta: where to write their gradients, shape (E, n).
-        sizes: of the decoder's layers.
-        layout: of the features, `fairall.nn.likelihoods.Layout`.
-        given: the decoder's inputs, shape (E, Z + 1, B·L).
-        of_given: where to write their gradients, same shape.
-        x: features by kind, shape (E, B, D).
-        weight: of people in the gradients, shape (E, B).
-        utility: ũ, shape (E, B), or (E, 0) where it is not modelled.
-        decision: d, same shape.
-        value: where to write log p(x | z, s) + d·log p(ũ | z, s, d = 1) without log h(x), averaged over
-            samples, shape (E, B).
-        n_samples: L.
-        columns: of B·L that are computed at once.
-        learning: whether to compute gradients of `theta` and `given`.
+    Parameters `theta` (E, n) of a decoder with layers of these sizes; its inputs `given` (E, Z + 1, B·L), of
+    which `columns` are computed at once; features x (E, B, D) by kind as in the `Layout`; ũ and d (E, B), or
+    (E, 0) where ũ is not modelled. log p(x | z, s) + d·log p(ũ | z, s, d = 1) without log h(x), averaged over
+    samples, goes to `value` (E, B), and where `learning` its gradients, in which people have weights (E, B),
+    to `of_theta` and `of_given`.
     """
     n_inputs, n_outputs = sizes[0], sizes[-1]
     n_features = x.shape[2]
@@ -566,15 +529,8 @@ def mixture_kl(logit, loc, scale, noise, value, of_logit, of_loc, of_scale):
     With the densities p₀ and p₁ of the components times their weights w, a sample of component c adds
     log p_c + softplus(log p_o − log p_c) − log N(0, I), o the other component.
 
-    Args:
-        logit: of the second component's weight, shape (E, B).
-        loc: locations of both components, shape (E, B, 2, Z).
-        scale: their scales, same shape.
-        noise: ε of samples of each, shape (E, B, 2, Z, K).
-        value: where to write the KL, shape (E, B).
-        of_logit: where to write its gradient in `logit`.
-        of_loc: the same for `loc`.
-        of_scale: the same for `scale`.
+    The logit (E, B) is that of the second component's weight; locations and scales (E, B, 2, Z) and ε of
+    samples (E, B, 2, Z, K) are of both. The KL goes to `value` (E, B), its gradients to the last three.
     """
     n_people, n_latent, n_samples = noise.shape[1], noise.shape[3], noise.shape[4]
     per_sample = np.empty((4, n_samples), F)
