@@ -133,11 +133,10 @@ def draw_reliability(evaluations: Evaluations) -> Figure:
     names = sorted(sorted(found, key=lambda name: -groups[name]["people"])[:MOST_GROUPS])
     figure, panels = _grid(len(names), height=1.5, sharey=True)
     for axes, name in zip(panels, names, strict=True):
-        bins = found[name]["bins"]
+        x, share, y, low, high = found[name]["bins"].to_numpy().T
         axes.plot([0, 1], [0, 1], color=GREY, lw=0.5)
-        ends = [bins["estimate"] - bins["low"], bins["high"] - bins["estimate"]]
-        axes.errorbar(bins["score"], bins["estimate"], yerr=ends, fmt="none", lw=0.8, color=BLUE)
-        axes.scatter(bins["score"], bins["estimate"], s=2 + 60 * bins["share"], color=BLUE, lw=0)
+        axes.errorbar(x, y, yerr=[y - low, high - y], fmt="none", lw=0.8, color=BLUE)
+        axes.scatter(x, y, s=2 + 60 * share, color=BLUE, lw=0)
         # Doubly robust means of small bins may leave [0, 1].
         axes.set(
             title=name, xlim=(-0.03, 1.03), ylim=(-0.05, 1.05), xlabel="probability", xticks=[0.0, 0.5, 1.0]
