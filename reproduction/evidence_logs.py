@@ -387,7 +387,7 @@ def _others() -> Iterator[Case]:
     part, rates = functools.partial, ("value", "gaps")
     for kind in ("product", "steps"):
         yield from both("Interactions", kind, part(interaction, kind=kind), share=0.5, asked=EVERY)
-    asked = (*rates, "guarantee")
+    asked: Sequence[str] = (*rates, "guarantee")
     yield from both("Missing cells", "missing numbers", with_missing, asked=rates)
     yield from both("Missing cells", "labels by group 100 % and 30 %", linear, change=by_group, asked=asked)
     yield from both("Missing cells", "labels by a feature", linear, change=by_feature, asked=asked)
