@@ -29,6 +29,15 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
 figure or `setting`, and copies the figures that the page names."""
 
 
+COMMANDS = {
+    "runs": "Make the runs of parts of the paper, or of a sweep.",
+    "report": "Tables and figures of the paper, of the runs that are there.",
+    "leaderboard": "Make and show all methods on all data sets.",
+    "worlds": "Make and show methods in other worlds.",
+    "evidence": "Evaluations of policies where the truth is known: hours.",
+}
+
+
 class Interrupted(KeyboardInterrupt):
     """A signal asked the process to stop."""
 
@@ -46,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
     # Read when numpy and torch are imported; and so that Hydra raises what it would print.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    arguments = _parser().parse_args(words)
+    arguments = _parsed(list(sys.argv[1:] if words is None else words))
     before = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         return 0 if _run(arguments) else 1
@@ -106,40 +115,35 @@ def _whole(word: str) -> int:
     return int(word)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """The arguments of a command line; options may stand anywhere after the command."""
+    name = words[0] if words else ""
     parser = argparse.ArgumentParser(
-        prog="python -m reproduction",
-        description="Tables and figures of the paper, the leaderboard, and the studies of the documentation.",
+        prog=f"python -m reproduction {name if name in COMMANDS else ''}".strip(),
+        description=COMMANDS.get(name, "The paper's tables and figures, the leaderboard, and other studies."),
         epilog=EPILOGUE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    commands = parser.add_subparsers(metavar="COMMAND", dest="command", required=True)
-    helps = {
-        "runs": "make the runs of parts of the paper, or of a sweep",
-        "report": "tables and figures of the paper, of the runs that are there",
-        "leaderboard": "make and show all methods on all data sets",
-        "worlds": "make and show methods in other worlds",
-        "evidence": "evaluations of policies where the truth is known: hours",
-    }
-    for name, text in helps.items():
-        one = commands.add_parser(name, help=text)
-        if name != "evidence":
-            words = "PART | KEY=VALUE" if name == "runs" else "KEY=VALUE"
-            one.add_argument("words", metavar=words, nargs="*")
-        if name != "report":
-            one.add_argument("--jobs", type=_whole, metavar="N", help="processes at once")
-        if name == "runs":
-            one.add_argument("--dry-run", action="store_true", help="list the runs without making them")
-            continue
-        one.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="default: one in outputs_dir")
-        one.add_argument("--into", type=Path, metavar="PAGE", help="fill the blocks of a page of docs/ too")
-        if name == "report":
-            one.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
-        if name == "evidence":
-            one.add_argument("--logs", type=_whole, default=2000, metavar="N", help="of a basic kind (2000)")
-            hours = "until no log is begun any more; 0 only writes the page (until all are done)"
-            one.add_argument("--hours", type=float, default=math.inf, metavar="H", help=hours)
-    return parser
+    if name not in COMMANDS:
+        parser.add_argument("command", choices=COMMANDS)
+        return parser.parse_args(words)
+    parser.set_defaults(command=name)
+    if name != "evidence":
+        parser.add_argument("words", metavar="PART | KEY=VALUE" if name == "runs" else "KEY=VALUE", nargs="*")
+    if name != "report":
+        parser.add_argument("--jobs", type=_whole, metavar="N", help="processes at once")
+    if name == "runs":
+        parser.add_argument("--dry-run", action="store_true", help="list the runs without making them")
+        return parser.parse_intermixed_args(words[1:])
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="default: one in outputs_dir")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="fill the blocks of a page of docs/ too")
+    if name == "report":
+        parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
+    if name == "evidence":
+        parser.add_argument("--logs", type=_whole, default=2000, metavar="N", help="of a basic kind (2000)")
+        hours = "until no log is begun any more; 0 only writes the page (until all are done)"
+        parser.add_argument("--hours", type=float, default=math.inf, metavar="H", help=hours)
+    return parser.parse_intermixed_args(words[1:])
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def test_the_check_finds_what_is_wrong(tmp_path: Path) -> None:
     assert circle(tmp_path) == ["data.a", "data.b"]
 
 
-@pytest.mark.parametrize("name", ["Dataset", "Learner", "compose_config", "load_dataset", "load_policy"])
+@pytest.mark.parametrize("name", fairall.__all__)
 def test_the_face_of_the_package(name: str) -> None:
     assert callable(getattr(fairall, name))
     assert name in dir(fairall)
