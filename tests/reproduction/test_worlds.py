@@ -23,7 +23,7 @@ def test_every_value_and_policy_has_a_row_and_so_have_references() -> None:
         STUDY["worlds_capacity"], with_runs(plan(["worlds_capacity"]), runs_of("worlds_capacity"))
     )
     for value in ("0.1", "0.25", "0.5", "1"):
-        rows = table.frame.loc[f"places per applicant: {value}"]
+        rows = table.frame.xs(f"places per applicant: {value}", level=0)
         assert set(rows.index) == {
             "FairAll (I+II)", "FairLog", "UnfairLog", "accept everybody", "knows every label",
             "knows every label, with parity",
