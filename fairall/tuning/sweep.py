@@ -42,14 +42,15 @@ class StudyCallback(Callback):
             given = OmegaConf.to_container(sweeper.params or OmegaConf.create(), resolve=True)
             params = cast(dict[str, str], given)
             space = Space.parse(params, words)
+            given_storage = sweeper.storage
+            storage = database(given_storage) if isinstance(given_storage, str) else given_storage
             study = begun(config, space)
             # Without this the plugin counts the values of keys that the command line sets.
             with flag_override(sweeper, ["readonly", "struct"], False):
                 sweeper.params = {key: value for key, value in params.items() if key in space.values}
                 if not sweeper.sampler._target_.endswith("GridSampler"):  # which counts by itself
                     sweeper.n_trials = min(sweeper.n_trials, space.size)
-                if isinstance(sweeper.storage, str):
-                    sweeper.storage = database(sweeper.storage)
+                sweeper.storage = storage
             _say(f"{study.name}: {study.standing}")
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:

@@ -228,9 +228,11 @@ def test_other_samplers_try_points_of_the_grid(tmp_path: Path) -> None:
     assert (kept.returncode, kept.stderr) == (0, "")
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/mine.db")
     assert len(optuna.load_study("mine", storage).trials) == 4
-    wrong = typed("--multirun", *FOUR, "hydra.sweeper.storage=nonsense://host/x", cwd=tmp_path)
+    words = [*FOUR, "hydra.sweeper.storage=nonsense://host/x", "hydra.sweeper.study_name=wrong"]
+    wrong = typed("--multirun", *words, cwd=tmp_path)
     assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
     assert "hydra.sweeper.storage: cannot use nonsense://host/x (" in wrong.stderr
+    assert not (tmp_path / "outputs" / "sweeps" / "wrong").exists()
 
 
 def test_a_mistake_in_a_sweep_is_one_line_and_leaves_nothing(tmp_path: Path) -> None:
