@@ -20,6 +20,8 @@ from fairall.storage.files import write_sums
 from tests.conftest import examples
 from tests.decide.test_command import built
 
+pytestmark = pytest.mark.whole
+
 Run = Callable[..., tuple[int, str]]
 
 

@@ -15,6 +15,8 @@ from reproduction.evidence import COLUMNS, Study, judged, summary
 from reproduction.evidence_logs import CASES, People, linear
 from reproduction.evidence_page import counts_table, low_table, results, setting_table, write_pages
 
+pytestmark = pytest.mark.whole
+
 PLACES = {f"{case.setting}/{case.name}": place for place, case in enumerate(CASES)}
 RIGHT, IMPOSSIBLE = PLACES["Refusals/✓ π recorded"], PLACES["Refusals/✗ 1 − π recorded"]
 POPULATION = 100_000

@@ -17,6 +17,8 @@ from reproduction.plan import LEADERBOARD, Planned, plan
 from reproduction.runs import Durations, read_durations
 from tests.conftest import run_folder, typed
 
+pytestmark = pytest.mark.whole
+
 WORDS = [
     "paper_harsh", "model=fairlog,unfairlog", "dataset=credit", "preset=quick", "tracking.enabled=false",
 ]  # fmt: skip

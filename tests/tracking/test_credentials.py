@@ -19,6 +19,8 @@ import pytest
 from fairall.tracking.store import PASSWORD, USER
 from tests.conftest import Ended, typed
 
+pytestmark = pytest.mark.whole
+
 NAME, SECRET = "somebodyelse", "pa55w@rd"
 GIVEN = f"{NAME}:pa55w%40rd"  # as in an address
 SMALL = ["model=fairlog", "dataset=synthetic", "preset=quick", "seeds=1"]

@@ -22,6 +22,8 @@ import pytest
 from fairall.policy import Policy
 from tests.conftest import run_folder, typed
 
+pytestmark = pytest.mark.whole
+
 LOANS = Path(__file__).parents[1] / "data" / "loans.csv"
 RUN = [
     "preset=quick", "model=fairlog", "seeds=2", "dataset=csv", f"dataset.path={LOANS}",

@@ -21,6 +21,8 @@ from fairall.tracking.outbox import Outbox
 from fairall.tracking.store import Store, UnreachableError, fetch_runs, reaching, source_tags
 from tests.conftest import run_folder, typed
 
+pytestmark = pytest.mark.whole
+
 SHORT = [
     "preset=quick", "model=unfairlog", "seeds=2", "schedule.warm_up_epochs=1", "schedule.time_steps=4",
     "evaluation.window=[1,4]",
