@@ -35,6 +35,11 @@ def _main(words: list[str]) -> int:
     from fairall.cli.parser import COMMANDS, in_words, unknown
 
     verb, second, *_ = [*words, "", ""]
+    several = {name: of for name, of in COMMANDS.items() if name.startswith(f"{verb} ")}
+    if several and second in ("-h", "--help"):
+        for name, of in several.items():
+            print(f"{f'python -m fairall {name} {of.takes}':<48} {of.does}")
+        return 0
     if f"{verb} {second}" in COMMANDS:
         return _done(f"{verb} {second}", words[2:])
     if verb in COMMANDS:

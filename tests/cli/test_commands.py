@@ -39,6 +39,15 @@ def test_every_command_is_a_verb_and_describes_itself(tmp_path: Path) -> None:
     assert "Exit codes: 0 done" in helped
 
 
+@pytest.mark.parametrize("verb", ["tune", "data", "mlflow"])
+def test_help_of_a_verb_of_several_lists_them(verb: str, tmp_path: Path) -> None:
+    ended = typed(verb, "--help", cwd=tmp_path)
+    assert ended.returncode == 0
+    assert [line.split()[4] for line in ended.stdout.splitlines()] == [
+        name.split()[1] for name in COMMANDS if name.startswith(f"{verb} ")
+    ]
+
+
 def test_help_and_lists_import_nothing_heavy(tmp_path: Path) -> None:
     for words in (["decide", "--help"], ["list", "models", "--json"], ["completion", "bash"]):
         code = (
