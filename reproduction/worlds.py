@@ -142,14 +142,14 @@ def study_table(study: Study, planned: Sequence[Planned]) -> Table:
     )  # fmt: skip
 
 
-def _of_run(run: Result, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+def _of_run(run: Result, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
     """Mean and deviation over seeds of a run's measures; without those that it does not have."""
     values = {name: run.values(name) for name in measures}
     known = {name: some for name, some in values.items() if len(some)}
     return {name: {"mean": float(some.mean()), "std": float(some.std())} for name, some in known.items()}
 
 
-def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float]]:
+def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float | None]]:
     """Effective utility of the same method without a delay, less that of a run, paired by seed."""
     for prompt in runs:
         if prompt.name("model") == late.name("model") and not prompt.config["world"]:
@@ -158,12 +158,12 @@ def _lost(late: Result, runs: Sequence[Result]) -> dict[str, dict[str, float]]:
     return {}
 
 
-def _of_reference(run: Result, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float]]:
+def _of_reference(run: Result, policy: str, measures: Sequence[str]) -> dict[str, dict[str, float | None]]:
     found = {name: run.reference(policy, name) for name in measures}
-    return {name: {"mean": one.mean, "std": one.std or 0.0} for name, one in found.items() if one}
+    return {name: {"mean": one.mean, "std": one.std} for name, one in found.items() if one}
 
 
-def _shown(measure: str, spread: Mapping[str, float] | None) -> str:
+def _shown(measure: str, spread: Mapping[str, float | None] | None) -> str:
     if spread is None:
         return ""
     scale, digits = (1, 0) if measure == "adaptation_time" else (100, 1)

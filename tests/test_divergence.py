@@ -30,6 +30,7 @@ def result(folder: Path, model: str) -> tuple[pd.DataFrame, dict[str, Any]]:
     return pd.read_csv(path / "metrics.csv"), json.loads((path / "summary.json").read_text())
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("model", "method"), [("fairlog", FairLog), ("fairall_I_II", FairAll)])
 def test_a_seed_that_blows_up_is_marked_and_leaves_the_others_alone(
     model: str, method: type[Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

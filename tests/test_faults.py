@@ -215,6 +215,7 @@ def test_any_damage_to_a_result_is_known(damage: str, finished: Path, tmp_path: 
         (folder.path / name).write_bytes(whole)
 
 
+@pytest.mark.whole
 def test_a_damaged_result_is_made_again_from_the_checkpoint(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished / "outputs", tmp_path / "outputs")
     folder = run_folder(tmp_path / "outputs")

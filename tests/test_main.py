@@ -246,7 +246,7 @@ def test_list_says_what_there_is_with_ones_own(tmp_path: Path) -> None:
         assert [group] in lines
     # Nothing has been run: the commands that do.
     assert "none in outputs/runs yet; python -m fairall preset=quick" in ended.stdout
-    assert "none in outputs/sweeps yet; python -m fairall " in ended.stdout
+    assert "none in outputs yet; python -m fairall " in ended.stdout
     assert {path.name for path in tmp_path.iterdir()} == {"conf"}
     helped = typed("-cd", "conf", "dataset=mine", "--help", cwd=tmp_path)
     assert (helped.returncode, helped.stderr) == (0, "")

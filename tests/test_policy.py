@@ -394,7 +394,7 @@ def test_folders_that_are_no_policy_of_this_version(saved: Path, tmp_path: Path)
     *lines, last = (saved / SUMS).read_text().splitlines()
     assert [line.split("  ")[1] for line in lines] == ["config.yaml", "features.json", "weights.safetensors"]
     assert last.startswith("# 3 files; ")
-    with pytest.raises(FairAllError, match="is no folder"):
+    with pytest.raises(FairAllError, match="is not a folder"):
         Policy.load(tmp_path / "nowhere")
     with pytest.raises(FairAllError, match=r"is not a policy: .*config\.yaml is missing"):
         Policy.load(tmp_path)

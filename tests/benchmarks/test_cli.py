@@ -6,6 +6,8 @@ import pytest
 
 from benchmarks.__main__ import main
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.mark.parametrize(
     ("words", "told"),

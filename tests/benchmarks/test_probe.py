@@ -19,6 +19,8 @@ from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1
 
+pytestmark = pytest.mark.whole
+
 SMALL = [
     "preset=quick", "seeds=1", "schedule.phase1_epochs=1", "schedule.warm_up_epochs=1",
     "schedule.time_steps=2", "evaluation.window=[1,2]", "tracking.enabled=false",

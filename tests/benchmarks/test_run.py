@@ -12,6 +12,8 @@ from benchmarks.errors import RunFailed
 from benchmarks.machine import ROOT, WORKING_TREE, Usage, name_of
 from fairall.data.__main__ import main as data_command
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:

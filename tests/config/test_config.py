@@ -260,7 +260,7 @@ def test_an_unknown_key_and_a_value_of_another_type_are_one_line(
         ("Nobody", "it names the class with its module"),
         ("fairall.models.vae.ConditionalVAE", "not a "),
         ("half_a_method.Lacking", "it lacks update"),
-        ("half_a_method.Untyped", "its config_type is no dataclass"),
+        ("half_a_method.Untyped", "its config_type is not a dataclass"),
     ],
 )
 def test_a_class_that_is_no_method_is_one_line(

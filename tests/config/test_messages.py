@@ -91,7 +91,7 @@ TABLE = "_target_: own.Mine\nname: mine\n"
         ("dataset/mine.yaml", TABLE, [], "dataset.cost has no value: give it one with dataset.cost=VALUE"),
         ("preset/mine.yaml", "# @package _global_\nsede: 3\n", [], "sede: no such key, did you mean seed?"),
         ("x.yaml", "", ["dataset._target_=own.Nothing"], "not a fairall.data.dataset.Dataset; derive the"),
-        ("x.yaml", "", ["dataset._target_=own.Untyped"], "config_type is no dataclass derived from "),
+        ("x.yaml", "", ["dataset._target_=own.Untyped"], "config_type is not a dataclass derived from "),
         ("x.yaml", "", ["dataset._target_=own.Lacking"], "lacks load, prepare, which every Dataset has"),
         ("x.yaml", "", ["dataset._target_=own.Unmade"], "so it begins `def __init__(self, config)`"),
         ("x.yaml", "", ["initial_policy._target_=own.Mine"], "not a fairall.online.initial_policy."),

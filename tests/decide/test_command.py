@@ -378,6 +378,7 @@ def killed(when: str, saved: Path, folder: Path) -> None:
     assert subprocess.run(words, cwd=folder, check=False).returncode == -signal.SIGKILL
 
 
+@pytest.mark.whole
 def test_a_kill_leaves_nobodys_data(saved: Path, people: pd.DataFrame, tmp_path: Path) -> None:
     (tmp_path / ".out.csv.swp").write_text("an editor's")
     killed("deciding", saved, tmp_path)
@@ -459,6 +460,7 @@ def test_what_is_at_the_place_of_the_output_stays(saved: Path, tmp_path: Path) -
 # Evaluation of the decisions
 
 
+@pytest.mark.whole
 def test_commands_of_the_page(saved: Path, tmp_path: Path) -> None:
     people = crowd()
     people.insert(0, "id", [f"L{i:04}" for i in range(len(people))])

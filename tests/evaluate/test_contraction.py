@@ -130,6 +130,7 @@ def drawn(generator: np.random.Generator, n: int, rows: int = 1) -> tuple[np.nda
     return person, x[person], accepted, y[person], maker
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("rows", "missing"), [(1, 0.3), (5, 0.0)])
 def test_intervals_cover_the_rates_of_the_population(
     rows: int, missing: float, monkeypatch: pytest.MonkeyPatch
@@ -176,6 +177,7 @@ def test_rates_at_the_end_of_their_range_have_intervals_within_it() -> None:
     assert 0 == good["failure"] == good["failure_low"] < good["failure_high"] < 0.1
 
 
+@pytest.mark.whole
 def test_fewer_failures_are_sure_where_chance_is_no_explanation() -> None:
     generator = np.random.default_rng(2)
 

@@ -79,6 +79,7 @@ def test_the_true_probability_is_calibrated_and_another_is_not(people: pd.DataFr
     assert all(abs(one["error"]["estimate"]) < 0.05 for one in own["groups"].values())
 
 
+@pytest.mark.whole
 def test_the_calibration_error_by_hand_and_its_coverage() -> None:
     covered = []
     for seed in range(60):
@@ -177,6 +178,7 @@ def curves() -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return shifted(people)[order][::-1], {name: curve[::-1] for name, curve in truth.items()}
 
 
+@pytest.mark.whole
 def test_bands_cover_the_whole_curve() -> None:
     levels, truth = curves()
     covered: dict[str, list[bool]] = {name: [] for name in truth}

@@ -9,7 +9,7 @@ from fairall.config.paths import configuration_root
 
 PACKAGE = Path(__file__).parents[2] / "fairall"
 # Every run is compared with the oracle.
-REFERENCES = PACKAGE / "results" / "references.py", "fairall.models.oracle"
+REFERENCES = PACKAGE / "measuring" / "references.py", "fairall.models.oracle"
 CHOICES = [path.stem for path in (configuration_root() / "conf" / "model").glob("*.yaml")]
 
 

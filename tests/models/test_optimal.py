@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -15,7 +17,8 @@ from fairall.models.oracle import Optimal
 from fairall.online.evaluation import Evaluation
 from fairall.randomness import SeedStreams
 from fairall.results.terminal import Display
-from tests.conftest import no_cache, no_checkpoint, training_of
+from fairall.storage.checkpoint import Checkpoint
+from tests.conftest import no_cache, training_of
 
 SEEDS = [0, 1, 2, 3, 4]
 
@@ -53,11 +56,12 @@ def test_the_mean_of_five_fits_is_the_papers_optimum(
     assert measures[3] == pytest.approx(expected, abs=0.015)
 
 
-def test_a_reference_learns_nothing_online_and_is_not_explored_for() -> None:
+def test_a_reference_learns_nothing_online_and_is_not_explored_for(tmp_path: Path) -> None:
     words = "model=opt_unfair", "dataset=synthetic", "exploration=epsilon", "evaluation.decisions=true"
     training = training_of(*words)
     assert not training.learner.learns
-    training.run(no_checkpoint(), no_cache(), Display(progress_only=True))
+    checkpoint = Checkpoint(tmp_path / "checkpoint.pt", "none", seconds=float("inf"))
+    training.run(checkpoint, no_cache(), Display(progress_only=True))
     assert set(training.history.propensity.unique().tolist()) == {0.0, 1.0}
 
 

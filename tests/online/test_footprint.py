@@ -24,6 +24,7 @@ def test_it_grows_with_what_a_run_holds() -> None:
     )
 
 
+@pytest.mark.whole
 def test_a_run_that_may_not_fit_says_so_before_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

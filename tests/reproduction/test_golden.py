@@ -19,6 +19,8 @@ from reproduction.plan import LEADERBOARD, plan, with_runs
 from reproduction.report import contents
 from tests.reproduction.collection import results
 
+pytestmark = pytest.mark.whole
+
 GOLDEN = Path(__file__).parent / "golden"
 WORDS = ["dataset=credit,compas,synthetic", "model=fairall_I_II,fairall_II,fairlog,unfairlog,opt_fair"]
 BOARD = ["model=fairall_I_II,fairlog,greedy,adopt", "dataset=credit,compas", "initial_policy=harsh"]

@@ -81,6 +81,7 @@ def test_a_block_says_when_it_was_made() -> None:
     assert text.endswith("*Made 2026-01-01 00:00; Python 3; fairall 0.*\n")
 
 
+@pytest.mark.whole
 def test_blocks_of_the_documentation_can_be_made() -> None:
     of_page = {name: BEGIN.findall((DOCS / f"{name}.md").read_text()) for name in ("results", "leaderboard")}
     assert set(of_page["results"]) - {"setting"} <= {

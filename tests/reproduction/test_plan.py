@@ -7,6 +7,8 @@ from fairall import FairAllError
 from reproduction.plan import added, grid, missing_runs, plan, sweeps_of, with_runs
 from tests.reproduction.collection import planned, result
 
+pytestmark = pytest.mark.whole
+
 
 def test_every_run_of_the_paper_once() -> None:
     planned = plan(sweeps_of(["all"]), ["dataset=credit,synthetic", "model=fairall_I_II,opt_fair"])

@@ -10,6 +10,8 @@ from fairall.results import CAUTION
 from reproduction.__main__ import main
 from tests.made_up import lay_down
 
+pytestmark = pytest.mark.whole
+
 PICK = ["dataset=credit", "model=fairlog,unfairlog", "seeds=10"]
 PAGE = "# By hand\n\n<!-- begin: effective_harsh_corrected -->\n<!-- end: effective_harsh_corrected -->\n"
 MARKS = ("**", "F+", "F−", "R+", "R−", "ignificant")

@@ -7,6 +7,8 @@ from reproduction.plan import plan, with_runs
 from reproduction.worlds import LOST, STUDIES, study_table
 from tests.reproduction.collection import result
 
+pytestmark = pytest.mark.whole
+
 STUDY = {study.sweep: study for study in STUDIES}
 
 

@@ -233,6 +233,7 @@ def test_people_that_the_model_cannot_take_are_one_line(
     assert caught.value.__suppress_context__
 
 
+@pytest.mark.whole
 def test_two_different_runs_at_once_in_a_new_folder_are_both_recorded(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from fairall.config.compose import compose_config\n"
@@ -371,6 +372,7 @@ def test_a_database_that_nobody_finished_is_made_anew(
     assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock", "mlflow.db"}
 
 
+@pytest.mark.whole
 def test_folders_of_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)  # MLflow sets it; `decide` would look there
     folder = tmp_path / 'it\'s a "folder" :of 100%25 #1 ü'

@@ -49,6 +49,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return identities
 
 
+@pytest.mark.whole
 def test_a_sweep_started_again_makes_the_rest_and_selects(
     tmp_path: Path,
     made: list[str],
@@ -217,6 +218,7 @@ def test_failures_have_a_reason_and_end_nothing(tmp_path: Path) -> None:
     assert f"no point of bad succeeded; the first: {known.failed[0]}" in bad.stderr
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("no_runs")
 def test_other_samplers_try_points_of_the_grid(tmp_path: Path) -> None:
     words = ["hydra/sweeper/sampler=tpe", "hydra.sweeper.n_trials=14", "model.learning_rate=-1,1,2,3"]

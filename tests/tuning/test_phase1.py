@@ -35,6 +35,7 @@ class Untouchable(People):
         return super().__getattribute__(name)
 
 
+@pytest.mark.whole
 def test_a_phase1_trial_shares_the_cache_and_sees_no_test_people(
     tmp_path: Path, credit: PreparedData
 ) -> None:
