@@ -9,6 +9,7 @@ import pty
 import random
 import re
 import resource
+import select
 import shutil
 import signal
 import sqlite3
@@ -114,14 +115,20 @@ SAVED = "outputs/runs/*/*/*/checkpoint.pt"
 def at_work(words: list[str], cwd: Path, saved: str = SAVED) -> tuple[subprocess.Popen[str], int]:
     """A command on a terminal of its own that has kept its first state, and the terminal."""
     terminal, its = pty.openpty()
+    # reproduction/ is not installed.
     process = subprocess.Popen(
         [sys.executable, "-m", *words],
         cwd=cwd, stdin=its, stdout=its, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(its)
+    # Progress is shown on standard error alone: a command may be silent on its terminal.
     while not [*cwd.glob(saved)]:
-        os.read(terminal, 1 << 16)  # what it shows of its progress comes several times a second
+        assert process.poll() is None, process.communicate()
+        if select.select([terminal], [], [], 0.01)[0]:
+            with contextlib.suppress(OSError):  # it ends
+                os.read(terminal, 1 << 16)
     return process, terminal
 
 
@@ -250,18 +257,18 @@ def test_a_run_whose_folder_was_deleted_meanwhile_is_not_finished(
     tmp_path: Path, empty_store: Put, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = mlflow.MlflowClient(empty_store(tmp_path / "outputs"))
-    original = experiment.write_files
+    original = experiment.measure
 
-    def deleted_before(*arguments: Any) -> None:
+    def deleted_before(*arguments: Any) -> Any:
         shutil.rmtree(tmp_path / "outputs" / "runs")
-        original(*arguments)
+        return original(*arguments)
 
     words = [*TINY, "model=unfairlog"]
-    monkeypatch.setattr(experiment, "write_files", deleted_before)
+    monkeypatch.setattr(experiment, "measure", deleted_before)
     ended = typed(*words, cwd=tmp_path)
     monkeypatch.undo()
     assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
-    assert "was deleted or changed during the run; the same command goes on" in ended.stderr
+    assert "was deleted or changed during the run" in ended.stderr
     assert not [*(tmp_path / "outputs").rglob("DONE")]
     ended = typed(*words, cwd=tmp_path)
     folder = run_folder(tmp_path / "outputs")
