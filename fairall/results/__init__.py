@@ -1,7 +1,6 @@
 """Results of runs as numbers, tables, figures and pages; the names of `__all__` are public."""
 
-from importlib import import_module
-from typing import Any
+from fairall.runtime.lazy import imported_lazily
 
 _NAMES = {
     "figures": """
@@ -18,13 +17,6 @@ _NAMES = {
     """,
     "time_left": "in_words",
 }
-# Imported at their first use: pandas and matplotlib take a second.
-_MODULES = {name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()}
-
-__all__ = sorted(_MODULES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+__all__, __getattr__ = imported_lazily(
+    __name__, {f"{__name__}.{module}": names for module, names in _NAMES.items()}
+)

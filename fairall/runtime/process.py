@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import ctypes
-import difflib
 import gc
 import os
 import select
@@ -56,16 +55,6 @@ def run_command(command: Callable[[list[str]], int], words: Sequence[str] | None
         then = interruption.then if isinstance(interruption, signals.Stopped) else signals.RESUMES
         print(f"fairall: interrupted; the same command {then}", file=sys.stderr)
         return signals.exit_code(interruption)
-
-
-def refuse_unknown(words: Sequence[str], commands: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """End with a usage error and the nearest command if the first word, options aside, is not a command."""
-    first = next((word for word in words if not word.startswith("-")), None)
-    if first is None or first in commands:
-        return
-    near = difflib.get_close_matches(first, commands, n=1)
-    hint = f", did you mean {near[0]}?" if near else ""
-    parser.error(f"no command {first!r}{hint}; there are {', '.join(commands)}")
 
 
 def whole_number(word: str) -> int:

@@ -8,7 +8,7 @@ from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
 from fairall.errors import FairAllError
-from fairall.tuning.space import Value
+from fairall.tuning.space import Value, words_of
 from fairall.tuning.study import Study
 from fairall.tuning.sweep import read
 
@@ -35,7 +35,7 @@ def paper_point(study: Study) -> int | None:
         if not same:
             return None
         point[key] = same[0]
-    return next(number for number, one in enumerate(study.space.points()) if one == point)
+    return study.space.number(words_of(point))
 
 
 def _plain(value: Value | Any) -> Any:

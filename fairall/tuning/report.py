@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from rich.table import Table
+import pandas as pd
 
 from fairall.config.compose import places
 from fairall.results.interpretable import marked
+from fairall.results.table import print_frame
 from fairall.runtime.console import AnyConsole
 from fairall.tuning.export import write_hyperparameters
 from fairall.tuning.importance import importances
@@ -59,14 +60,13 @@ def show(name: str, overrides: Sequence[str]) -> None:
     of_paper = None if study.no_selection else paper_point(study)
     shares = {}
     if study.no_selection:
-        _print(_points("Points", study, study.finished, {}))
+        _print_points("Points", study, study.finished, {})
     else:
-        _print(_points("Pareto set", study, *_front(study, of_paper)))
+        _print_points("Pareto set", study, *_front(study, of_paper))
         shares = {measure: known for measure in study.objectives if (known := importances(study, measure))}
         if shares:
-            columns = {"": next(iter(shares.values()))} | shares
-            rows = [[key, *(f"{of[key]:.2f}" for of in shares.values())] for key in columns[""]]
-            _print(_table("Importance of parameters", columns, rows))
+            frame = pd.DataFrame(shares).reindex([*next(iter(shares.values()))])
+            print_frame(frame.map("{:.2f}".format), title="Importance of parameters")
     draw_study(study, shares, path, title=title, paper=of_paper)
     _say(f"Figure: {path}")
     if reason := study.no_selection:
@@ -93,16 +93,17 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
             lacking = "no selection of the paper" if of_paper is None else "no finished point"
             _say(f"{name}: nothing to compare, {study.no_selection or lacking}")
         else:
-            _print(_comparison(study, chosen, of_paper))
+            _print_comparison(study, chosen, of_paper)
 
 
-def _comparison(study: Study, ours: int, theirs: int) -> Table:
+def _print_comparison(study: Study, ours: int, theirs: int) -> None:
     points = [study.space.point(number) for number in (ours, theirs)]
-    rows = [[key, *(str(point[key]) for point in points)] for key in study.space.values]
+    rows = {key: [str(point[key]) for point in points] for key in study.space.values}
     for measure, heading in study.headings.items():
         printed = study.shown(theirs, measure) if theirs in study.means.index else "not tried"
-        rows.append([heading, study.shown(ours, measure), printed])
-    return _table(f"{study.name}: {study.standing}", ("", "ours", "the paper's"), rows)
+        rows[heading] = [study.shown(ours, measure), printed]
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=["ours", "the paper's"])
+    print_frame(frame, title=f"{study.name}: {study.standing}")
 
 
 def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str]]:
@@ -115,29 +116,18 @@ def _front(study: Study, of_paper: int | None) -> tuple[list[int], dict[int, str
     return [*front, *(number for number in marks if number not in front)], marks
 
 
-def _points(title: str, study: Study, numbers: Iterable[int], marks: Mapping[int, str]) -> Table:
+def _print_points(title: str, study: Study, numbers: Iterable[int], marks: Mapping[int, str]) -> None:
     """A row per point, with its run."""
-    keys = [key.removeprefix("model.") for key in study.space.values]
-    rows = [
-        [
-            str(number),
-            *([marks.get(number, "")] if marks else []),
-            *map(str, study.space.point(number).values()),
-            *(study.shown(number, measure) for measure in study.objectives),
-            study.outcomes[number].get("run", "").rpartition("/")[2],
-        ]
+    rows = {
+        number: {
+            "": marks.get(number, ""),
+            **{key.removeprefix("model."): str(value) for key, value in study.space.point(number).items()},
+            **{measure: study.shown(number, measure) for measure in study.objectives},
+            "run": study.outcomes[number].get("run", "").rpartition("/")[2],
+        }
         for number in numbers
-    ]
-    return _table(title, ["point", *([""] if marks else []), *keys, *study.objectives, "run"], rows)
-
-
-def _table(title: str, columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    }
+    print_frame(pd.DataFrame.from_dict(rows, orient="index"), title=title, first="point")
 
 
 def _outputs(overrides: Sequence[str]) -> Path:
@@ -146,7 +136,3 @@ def _outputs(overrides: Sequence[str]) -> Path:
 
 def _say(text: str) -> None:
     AnyConsole().print(text, soft_wrap=True)
-
-
-def _print(table: Table) -> None:
-    AnyConsole().print_table(table)
