@@ -252,6 +252,8 @@ class Result:
     def read(cls, folder: RunFolder) -> Result:
         """Read config.yaml, metrics.csv and summary.json of a finished run, unchecked (see `runs.load`).
 
+        Without a usable config.yaml `config` is empty.
+
         Raises:
             OSError: where a file is missing.
             ValueError, KeyError, TypeError: where a file is not as `save` writes it.

@@ -98,9 +98,9 @@ def load(path: Path) -> Result:
     if damage is not None:
         raise FairAllError(f"{damage}; the same command makes it again")
     try:
-        if folder.read_config() is None:
-            raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
         result = Result.read(folder)
+        if not result.config:
+            raise FairAllError("config.yaml is missing, damaged or of an earlier version of fairall")
         problem = _problem(result)
     except FileNotFoundError as error:
         raise FairAllError(f"{Path(error.filename).name} is missing; {anew}") from error
