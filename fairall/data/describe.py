@@ -24,7 +24,7 @@ from fairall.data.prepared import PreparedData
 from fairall.data.splits import ROLES
 from fairall.data.table import Table
 from fairall.errors import FairAllError
-from fairall.runtime.console import AnyConsole
+from fairall.runtime.console import AnyConsole, say
 
 NEEDED = ("label", "positive", "sensitive", "advantaged")  # keys without which a CSV cannot be run
 
@@ -208,4 +208,4 @@ def _print(what: Grid | str) -> None:
     if isinstance(what, Grid):
         AnyConsole().print_table(what)
     else:
-        AnyConsole().print(what, soft_wrap=True)
+        say(what)

@@ -75,6 +75,11 @@ class AnyConsole(Console):
         return [_without_frame(part, table) for part in _divided(fitted, self.width)]
 
 
+def say(text: str) -> None:
+    """Print one line of plain text on standard output."""
+    AnyConsole().print(text, soft_wrap=True)
+
+
 class _Fitted(NamedTuple):
     """A column of a table: its texts, styles, and the least and present width."""
 

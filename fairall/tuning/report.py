@@ -10,7 +10,7 @@ import pandas as pd
 from fairall.config.compose import places
 from fairall.results.interpretable import marked
 from fairall.results.table import print_frame
-from fairall.runtime.console import AnyConsole
+from fairall.runtime.console import say
 from fairall.tuning.export import write_hyperparameters
 from fairall.tuning.importance import importances
 from fairall.tuning.objectives import pareto_set
@@ -25,9 +25,9 @@ def listed(overrides: Sequence[str]) -> None:
     """Print every study and its progress."""
     place, found = standings(overrides)
     if not found:
-        _say(f"There are no studies in {place} yet: python -m fairall --multirun sweeps=NAME")
+        say(f"There are no studies in {place} yet: python -m fairall --multirun sweeps=NAME")
     for name, progress in found:
-        _say(f"{name}: {progress}")
+        say(f"{name}: {progress}")
 
 
 def standings(overrides: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
@@ -44,13 +44,13 @@ def show(name: str, overrides: Sequence[str]) -> None:
     """
     outputs = _outputs(overrides)
     study = Study.load(name, outputs)
-    _say(f"{name}: {study.standing}")
-    _say(f"Objectives: {', '.join(study.headings.values())}; mean ± standard deviation over seeds")
+    say(f"{name}: {study.standing}")
+    say(f"Objectives: {', '.join(study.headings.values())}; mean ± standard deviation over seeds")
     failed = list(study.failed)
     for number in failed[:FAILURES]:
-        _say(f"Failed: {study.line(number, study.outcomes[number])}")
+        say(f"Failed: {study.line(number, study.outcomes[number])}")
     if len(failed) > FAILURES:
-        _say(f"Failed: {len(failed) - FAILURES} more")
+        say(f"Failed: {len(failed) - FAILURES} more")
     if not study.finished:
         return
     from fairall.tuning.figures import draw_study  # imports matplotlib
@@ -68,19 +68,19 @@ def show(name: str, overrides: Sequence[str]) -> None:
             frame = pd.DataFrame(shares).reindex([*next(iter(shares.values()))])
             print_frame(frame.map("{:.2f}".format), title="Importance of parameters")
     draw_study(study, shares, path, title=title, paper=of_paper)
-    _say(f"Figure: {path}")
+    say(f"Figure: {path}")
     if reason := study.no_selection:
-        _say(NOTHING.format(reason))
+        say(NOTHING.format(reason))
     else:
         words = ["python -m fairall tune export", name, "FOLDER", *overrides]
-        _say("Use what is selected: " + " ".join(words))
+        say("Use what is selected: " + " ".join(words))
 
 
 def export(name: str, folder: str, overrides: Sequence[str]) -> None:
     """Write the selected hyperparameters as a file."""
     path, command = write_hyperparameters(Study.load(name, _outputs(overrides)), Path(folder))
-    _say(f"Written: {path}")
-    _say(f"Use it: {command}")
+    say(f"Written: {path}")
+    say(f"Use it: {command}")
 
 
 def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
@@ -91,7 +91,7 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
         chosen, of_paper = study.selected, paper_point(study)
         if chosen is None or of_paper is None:
             lacking = "no selection of the paper" if of_paper is None else "no finished point"
-            _say(f"{name}: nothing to compare, {study.no_selection or lacking}")
+            say(f"{name}: nothing to compare, {study.no_selection or lacking}")
         else:
             _print_comparison(study, chosen, of_paper)
 
@@ -132,7 +132,3 @@ def _print_points(title: str, study: Study, numbers: Iterable[int], marks: Mappi
 
 def _outputs(overrides: Sequence[str]) -> Path:
     return Path(places(overrides)["outputs_dir"])
-
-
-def _say(text: str) -> None:
-    AnyConsole().print(text, soft_wrap=True)

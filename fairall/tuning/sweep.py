@@ -18,7 +18,7 @@ from fairall.config.messages import USER_ERRORS, report_error
 from fairall.config.schema import objectives_of
 from fairall.errors import FairAllError
 from fairall.results.interpretable import own_name
-from fairall.runtime.console import AnyConsole
+from fairall.runtime.console import say
 from fairall.runtime.credentials import complete, hidden
 from fairall.tuning.objectives import DIRECTIONS, directions_of
 from fairall.tuning.space import Space
@@ -51,7 +51,7 @@ class StudyCallback(Callback):
                 if not sweeper.sampler._target_.endswith("GridSampler"):  # which counts by itself
                     sweeper.n_trials = min(sweeper.n_trials, space.size)
                 sweeper.storage = storage
-            _say(f"{study.name}: {study.standing}")
+            say(f"{study.name}: {study.standing}")
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Print the selected point, or why none is."""
@@ -60,16 +60,16 @@ class StudyCallback(Callback):
 
             (Path(config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
             study = Study.load(study_name(config, config.hydra.sweeper), Path(config.outputs_dir))
-            _say(f"{study.name}: {study.standing}")
+            say(f"{study.name}: {study.standing}")
             if study.failed and not study.finished:
                 reason = next(iter(study.failed.values()))
                 raise FairAllError(f"no point of {study.name} succeeded; the first: {reason}")
             if reason := study.no_selection:
-                _say(NOTHING.format(reason))
+                say(NOTHING.format(reason))
             elif (chosen := study.selected) is not None:
-                _say(f"Selected: {study.line(chosen, study.outcomes[chosen])}")
+                say(f"Selected: {study.line(chosen, study.outcomes[chosen])}")
             place = "" if config.outputs_dir == "outputs" else f" outputs_dir={config.outputs_dir}"
-            _say(f"More: python -m fairall tune show {study.name}{place}")
+            say(f"More: python -m fairall tune show {study.name}{place}")
 
 
 @contextmanager
@@ -197,7 +197,3 @@ def database(given: str) -> str:
 def read(value: Any) -> Any:
     """A value of a grid as YAML has it: lists are spelt as words there."""
     return OmegaConf.create(f"value: {value}").value if isinstance(value, str) else value
-
-
-def _say(text: str) -> None:
-    AnyConsole().print(text, soft_wrap=True)

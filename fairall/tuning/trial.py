@@ -14,7 +14,7 @@ from fairall.config.messages import USER_ERRORS, message
 from fairall.errors import count
 from fairall.experiment import run
 from fairall.results.terminal import Display
-from fairall.runtime.console import AnyConsole
+from fairall.runtime.console import say
 from fairall.tuning.objectives import worst
 from fairall.tuning.phase1 import phase1_outcome
 from fairall.tuning.study import Study
@@ -44,8 +44,7 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
                 outcome["reason"] = f"{measure} is not a number in {lacking} of {count(len(values), 'seed')}"
     if outcome != known:
         study.record(number, outcome)
-        text = f"{study.tried} of {study.space.size}  {study.line(number, outcome)}"
-        AnyConsole().print(text, soft_wrap=True)
+        say(f"{study.tried} of {study.space.size}  {study.line(number, outcome)}")
     if "reason" in outcome:
         return worst([*study.objectives.values()])
     means = [float(mean) for mean in values.mean()]
