@@ -52,12 +52,13 @@ torch.set_num_threads(1)
 
 @pytest.fixture(autouse=True)
 def _same_state_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reset what earlier tests leave in the process: draws, and how a run computes with subnormal numbers.
+    """Reset what earlier tests leave in the process: draws, threads, and how subnormal numbers are computed.
 
     Without the width of a terminal, which workers of pytest-xdist are given, tables are not narrowed.
     """
     monkeypatch.delenv("COLUMNS", raising=False)
     torch.manual_seed(0)
+    calls.use_threads(1)
     torch.set_flush_denormal(False)
 
 
