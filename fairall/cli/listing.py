@@ -32,7 +32,7 @@ def show_list(given: Namespace) -> Done:
         if name == "runs":
             document[word] = _runs(outputs / "runs", None if given.names else FEW)
         elif name == "studies":
-            document[word] = _studies(given.words, outputs)
+            document[word] = _studies(outputs)
         else:
             document[word] = {choice: description(path) for choice, path in found[name].items()}
             _print(f"{'--multirun ' * (name == 'sweeps')}{name}=", [*document[word].items()])
@@ -90,18 +90,16 @@ def _runs(folder: Path, most: int | None) -> list[dict[str, Any]]:
     ]
 
 
-def _studies(words: Sequence[str], outputs: Path) -> dict[str, str]:
+def _studies(outputs: Path) -> dict[str, str]:
     """Print the studies, and return the progress of each."""
-    place, rows = str(outputs), list[tuple[str, str]]()
-    if any(outputs.glob("sweeps/*/study.json")):
-        from fairall.tuning.report import standings  # slow
+    if not any(outputs.glob("sweeps/*/study.json")):
+        _say(f"studies\n  none in {outputs} yet; python -m fairall tune NAME begins one")
+        return {}
+    from fairall.tuning.study import progress_of_studies  # slow
 
-        place, rows = standings(words)
-    if rows:
-        _print(f"studies in {place}", rows)
-    else:
-        _say(f"studies\n  none in {place} yet; python -m fairall tune NAME begins one")
-    return dict(rows)
+    progress = progress_of_studies(outputs)
+    _print(f"studies in {outputs / 'sweeps'}", [*progress.items()])
+    return progress
 
 
 def _print(title: str, rows: Sequence[Sequence[str]], headings: Sequence[str] = ()) -> None:

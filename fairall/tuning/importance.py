@@ -25,6 +25,6 @@ def importances(study: Study, measure: str) -> dict[str, float]:
     grid = {key: optuna.distributions.CategoricalDistribution(of) for key, of in study.space.values.items()}
     points = optuna.create_study()
     for number, mean in means.items():
-        point = study.space.point(number)
+        point = study.space.points[number]
         points.add_trial(optuna.trial.create_trial(params=point, distributions=grid, value=mean))
     return get_param_importances(points, evaluator=MeanDecreaseImpurityImportanceEvaluator(seed=0))

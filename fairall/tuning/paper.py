@@ -7,8 +7,8 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from fairall.config.compose import compose_config
-from fairall.errors import FairAllError
-from fairall.tuning.space import Value, words_of
+from fairall.config.sources import hyperparameters
+from fairall.tuning.space import words_of
 from fairall.tuning.study import Study
 from fairall.tuning.sweep import read
 
@@ -21,13 +21,10 @@ def paper_point(study: Study) -> int | None:
     Returns:
         None where those values are not the paper's or not of the grid.
     """
-    words = [f"{group}={study.settings.get(f'{group}.name')}" for group in ("model", "dataset")]
-    try:
-        composed = compose_config(*words)
-    except FairAllError:
-        return None  # a method or data set that this package does not have, or that is itself swept
-    if composed.hyperparameters != PAPER:
+    model, dataset = (str(study.settings.get(f"{group}.name")) for group in ("model", "dataset"))
+    if hyperparameters(model, dataset).get("hyperparameters") != PAPER:
         return None
+    composed = compose_config(f"model={model}", f"dataset={dataset}")
     point = {}
     for key, values in study.space.values.items():
         selected = _plain(OmegaConf.select(composed, key))
@@ -38,5 +35,5 @@ def paper_point(study: Study) -> int | None:
     return study.space.number(words_of(point))
 
 
-def _plain(value: Value | Any) -> Any:
+def _plain(value: Any) -> Any:
     return OmegaConf.to_container(value) if OmegaConf.is_config(value) else value

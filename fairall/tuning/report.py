@@ -15,7 +15,7 @@ from fairall.tuning.export import write_hyperparameters
 from fairall.tuning.importance import importances
 from fairall.tuning.objectives import pareto_set
 from fairall.tuning.paper import paper_point
-from fairall.tuning.study import Study, study_names
+from fairall.tuning.study import Study, progress_of_studies, study_names
 from fairall.tuning.sweep import NOTHING
 
 FAILURES = 5  # printed with their reason
@@ -23,18 +23,11 @@ FAILURES = 5  # printed with their reason
 
 def listed(overrides: Sequence[str]) -> None:
     """Print every study and its progress."""
-    place, found = standings(overrides)
-    if not found:
-        say(f"There are no studies in {place} yet: python -m fairall --multirun sweeps=NAME")
-    for name, progress in found:
-        say(f"{name}: {progress}")
-
-
-def standings(overrides: Sequence[str]) -> tuple[str, list[tuple[str, str]]]:
-    """The folder of the studies, and the name and progress of each."""
     outputs = _outputs(overrides)
-    found = [(name, Study.load(name, outputs).standing) for name in study_names(outputs)]
-    return str(outputs / "sweeps"), found
+    if not (found := progress_of_studies(outputs)):
+        say(f"There are no studies in {outputs / 'sweeps'} yet: python -m fairall --multirun sweeps=NAME")
+    for name, progress in found.items():
+        say(f"{name}: {progress}")
 
 
 def show(name: str, overrides: Sequence[str]) -> None:
@@ -48,7 +41,7 @@ def show(name: str, overrides: Sequence[str]) -> None:
     say(f"Objectives: {', '.join(study.headings.values())}; mean ± standard deviation over seeds")
     failed = list(study.failed)
     for number in failed[:FAILURES]:
-        say(f"Failed: {study.line(number, study.outcomes[number])}")
+        say(f"Failed: {study.line(number, study.failed[number])}")
     if len(failed) > FAILURES:
         say(f"Failed: {len(failed) - FAILURES} more")
     if not study.finished:
@@ -97,7 +90,7 @@ def compare(names: Sequence[str], overrides: Sequence[str]) -> None:
 
 
 def _print_comparison(study: Study, ours: int, theirs: int) -> None:
-    points = [study.space.point(number) for number in (ours, theirs)]
+    points = [study.space.points[number] for number in (ours, theirs)]
     rows = {key: [str(point[key]) for point in points] for key in study.space.values}
     for measure, heading in study.headings.items():
         printed = study.shown(theirs, measure) if theirs in study.means.index else "not tried"
@@ -121,7 +114,7 @@ def _print_points(title: str, study: Study, numbers: Iterable[int], marks: Mappi
     rows = {
         number: {
             "": marks.get(number, ""),
-            **{key.removeprefix("model."): str(value) for key, value in study.space.point(number).items()},
+            **{key.removeprefix("model."): str(value) for key, value in study.space.points[number].items()},
             **{measure: study.shown(number, measure) for measure in study.objectives},
             "run": study.outcomes[number].get("run", "").rpartition("/")[2],
         }

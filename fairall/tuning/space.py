@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, Transformer
@@ -63,14 +64,10 @@ class Space:
         """The keys that define the problem, over which nothing is selected."""
         return [key for key in self.values if defines_problem(key.lstrip("+"))]
 
-    def points(self) -> Iterator[Point]:
-        """Every point, in the order of their numbers."""
-        for chosen in itertools.product(*self.values.values()):
-            yield dict(zip(self.values, chosen, strict=True))
-
-    def point(self, number: int) -> Point:
-        """The point of a number."""
-        return [*self.points()][number]
+    @cached_property
+    def points(self) -> list[Point]:
+        """Every point, by number."""
+        return [dict(zip(self.values, of, strict=True)) for of in itertools.product(*self.values.values())]
 
     def number(self, words: Sequence[str]) -> int:
         """Number of the point that words of a command line set, as Optuna's sweeper writes them."""

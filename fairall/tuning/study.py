@@ -203,13 +203,14 @@ class Study:
         """Mean ± standard deviation over seeds of a finished point."""
         return spread(self.means.loc[number, measure], self.stds.loc[number, measure])
 
-    def line(self, number: int, outcome: Mapping[str, Any]) -> str:
-        """One line about a point that was tried: its values and its result."""
-        result = outcome.get("reason")
-        if result is None:
-            values = self.values_of(outcome)
-            result = "  ".join(f"{name} {spread(own.mean(), own.std())}" for name, own in values.items())
-        return f"point {number}: {' '.join(words_of(self.space.point(number)))}  {result}"
+    def line(self, number: int, result: str) -> str:
+        """One line about a point that was tried: its values and its result, a reason or `summary`."""
+        return f"point {number}: {' '.join(words_of(self.space.points[number]))}  {result}"
+
+
+def summary(values: pd.DataFrame) -> str:
+    """The objectives of a point, a row per seed: mean ± standard deviation of each."""
+    return "  ".join(f"{name} {spread(own.mean(), own.std())}" for name, own in values.items())
 
 
 def spread(mean: float, std: float) -> str:
@@ -220,3 +221,8 @@ def spread(mean: float, std: float) -> str:
 def study_names(outputs: Path) -> list[str]:
     """Names of the studies in a folder of outputs."""
     return sorted(path.parent.name for path in (outputs / "sweeps").glob(f"*/{STUDY}"))
+
+
+def progress_of_studies(outputs: Path) -> dict[str, str]:
+    """`Study.standing` of every study in a folder of outputs, by name."""
+    return {name: Study.load(name, outputs).standing for name in study_names(outputs)}

@@ -22,6 +22,7 @@ from fairall.runtime.console import say
 from fairall.runtime.credentials import complete, hidden
 from fairall.tuning.objectives import DIRECTIONS, directions_of
 from fairall.tuning.space import Space
+from fairall.tuning.study import Study, summary
 
 BEST = "optimization_results.yaml"  # of the plugin: the best points by means alone
 NOTHING = "Nothing is selected: {}."
@@ -56,8 +57,6 @@ class StudyCallback(Callback):
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
         """Print the selected point, or why none is."""
         with _ending():
-            from fairall.tuning.study import Study
-
             (Path(config.hydra.sweep.dir) / BEST).unlink(missing_ok=True)
             study = Study.load(study_name(config, config.hydra.sweeper), Path(config.outputs_dir))
             say(f"{study.name}: {study.standing}")
@@ -67,7 +66,7 @@ class StudyCallback(Callback):
             if reason := study.no_selection:
                 say(NOTHING.format(reason))
             elif (chosen := study.selected) is not None:
-                say(f"Selected: {study.line(chosen, study.outcomes[chosen])}")
+                say(f"Selected: {study.line(chosen, summary(study.values.loc[[chosen]]))}")
             place = "" if config.outputs_dir == "outputs" else f" outputs_dir={config.outputs_dir}"
             say(f"More: python -m fairall tune show {study.name}{place}")
 
@@ -89,7 +88,7 @@ def study_name(config: DictConfig, sweeper: DictConfig) -> str:
     return own_name(sweeper.study_name, config)
 
 
-def begun(config: DictConfig, space: Space) -> Any:
+def begun(config: DictConfig, space: Space) -> Study:
     """The study of a sweep, begun.
 
     Args:
@@ -101,13 +100,12 @@ def begun(config: DictConfig, space: Space) -> Any:
     """
     from fairall.config.validation import typed
     from fairall.storage.identity import determining, flattened
-    from fairall.tuning.study import Study
 
     check("hydra.sweeper.study_name", config.hydra.sweeper.study_name, plain_name())
     first, sweeper = config.copy(), config.hydra.sweeper
     OmegaConf.set_struct(first, False)
     del first["hydra"]
-    for key, value in next(space.points()).items():
+    for key, value in space.points[0].items():
         if "." in key:
             OmegaConf.update(first, key.lstrip("+"), read(value), force_add=True)
     if "model" not in space.values:  # whose own keys depend on it

@@ -17,7 +17,7 @@ from fairall.results.terminal import Display
 from fairall.runtime.console import say
 from fairall.tuning.objectives import worst
 from fairall.tuning.phase1 import phase1_outcome
-from fairall.tuning.study import Study
+from fairall.tuning.study import Study, summary
 from fairall.tuning.sweep import study_name
 
 
@@ -44,7 +44,8 @@ def objectives_of_trial(composed: DictConfig, hydra: DictConfig, command: str) -
                 outcome["reason"] = f"{measure} is not a number in {lacking} of {count(len(values), 'seed')}"
     if outcome != known:
         study.record(number, outcome)
-        say(f"{study.tried} of {study.space.size}  {study.line(number, outcome)}")
+        result = outcome.get("reason") or summary(values)
+        say(f"{study.tried} of {study.space.size}  {study.line(number, result)}")
     if "reason" in outcome:
         return worst([*study.objectives.values()])
     means = [float(mean) for mean in values.mean()]
