@@ -100,7 +100,9 @@ def _run(arguments: argparse.Namespace) -> bool:
 def _evidence(arguments: argparse.Namespace) -> bool:
     from reproduction.evidence import Study
     from reproduction.evidence_page import write_pages
+    from reproduction.pages import refuse
 
+    refuse(arguments.into, {})
     folder = arguments.output or Path("outputs") / f"evidence_{datetime.now():%Y-%m-%d_%H-%M-%S}"
     print(f"Evaluations: {folder}", flush=True)
     study = Study(folder, arguments.logs)

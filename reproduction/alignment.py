@@ -60,7 +60,7 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
         counts = {"seeds": len(found)} | {name: int((found == name).sum()) for name in (SWITCHED, FLIPPED)}
         cells = [Cell(str(n)) for n in counts.values()]
         record: dict[str, Any] = {"dataset": one.dataset, "protocol": one.name("protocol")}
-        record |= {"run": one.run.path.name} | counts
+        record |= {"run": one.run.identity} | counts
         for measure in MEASURES:
             values = one.run.values(measure.name)
             judged = found[found.index.intersection(values.index)]
@@ -69,8 +69,7 @@ def alignment_table(planned: Sequence[Planned]) -> Table:
                 ("misaligned", judged.index[judged != ALIGNED]),
             )
             for group, some in ((name, values[seeds]) for name, seeds in groups):
-                std = some.std() if len(some) > 1 else None
-                cells.append(Cell(mean_std(some.mean(), std) if len(some) else ""))
+                cells.append(Cell(mean_std(some.mean(), some.std())))
                 record[f"{measure.name}_{group}"] = float(some.mean()) if len(some) else None
         rows.append(Row(dataset_label(one.dataset), one.name("protocol"), cells))
         records.append(record)

@@ -27,7 +27,6 @@ from reproduction.plan import PLACES, Planned, interpretable
 from reproduction.runs import read_durations
 
 BASELINE, RIVAL = "fairall_I_II", "adopt"
-SHOWN = ("accept_all", "oracle", "oracle_fair")  # references beside the methods
 ORACLE = "oracle"
 UTILITY, DPU, OPPORTUNITY, TEST_UTILITY = measures(
     "effective_utility", "effective_dpu_pooled", "mean_equal_opportunity", "mean_utility"
@@ -48,7 +47,7 @@ class Task:
         initial_policy: its name.
         planned: by method, finished or not.
         reasons: by method, why there is no run; empty where none failed.
-        cpu: seconds by method, of those that `reproduce` measured.
+        cpu: seconds by method, of those that `python -m reproduction` measured.
     """
 
     dataset: str
@@ -107,6 +106,7 @@ class Task:
         """Whether the methods are compared: not where their numbers may not be interpreted."""
         return all(interpretable(one.config) for one in self.planned.values())
 
+    @cached_property
     def front(self) -> set[str]:
         """Methods that no other beats in mean effective utility and in mean DPU; none if not `compared`."""
         if not self.compared:
@@ -166,7 +166,7 @@ class Board:
                 Standing(
                     name,
                     len(measured),
-                    sum(name in task.front() for task in measured),
+                    sum(name in task.front for task in measured),
                     _aggregate([task.shares() for task in measured], name),
                     _aggregate([task.shares(TEST_UTILITY) for task in measured], name),
                     _aggregate([task.values(DPU) for task in measured], name),

@@ -48,18 +48,21 @@ def _differences(_: Sequence[Evaluation], difference: Comparison | None) -> Iter
             yield f"difference: {measure}", name, difference.fairness[measure][name]._asdict()
 
 
+BOUNDED = (("value", "utility"), *((name, name) for name in GAPS[1:]))  # and their keys in an evaluation
+
+
 def _guarantee(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
     yield "value", "guarantee", evaluations[0].guarantee._asdict()
 
 
 def _bounds(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
-    for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
+    for name, key in BOUNDED:
         yield name, "bounds without assumption", evaluations[0].bounds[key].interval._asdict()
 
 
 def _sensitivity(evaluations: Sequence[Evaluation], _: Comparison | None) -> Iterator[Answer]:
     found = evaluations[0].sensitivity
-    for name, key in (("value", "utility"), *((name, name) for name in GAPS[1:])):
+    for name, key in BOUNDED:
         rows = None if found is None else found["bounds"].get(key)
         own = refused("refused")
         if rows is not None:
@@ -229,6 +232,11 @@ def revision() -> str:
     return ended.stdout.strip() or "unknown"
 
 
+def covers(found: pd.DataFrame) -> pd.Series:
+    """Whether each interval has the truth inside, to rounding."""
+    return (found["low"] <= found["truth"] + 1e-12) & (found["truth"] <= found["high"] + 1e-12)
+
+
 def summary(found: pd.DataFrame) -> pd.DataFrame:
     """One row per quantity and estimator.
 
@@ -242,10 +250,9 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
     """
     logs = found["log"].nunique()
     shown = found["low"].notna()
-    inside = (found["low"] <= found["truth"] + 1e-12) & (found["truth"] <= found["high"] + 1e-12)
     table = found.assign(
         error=found["estimate"] - found["truth"], shown=shown, told=shown | found["estimate"].notna(),
-        covered=inside.astype(float).where(shown),
+        covered=covers(found).astype(float).where(shown),
     )  # fmt: skip
     told = table.groupby(["quantity", "estimator"], sort=False).agg(
         truth=("truth", "first"), error=("error", "mean"), error_se=("error", "sem"),

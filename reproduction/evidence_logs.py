@@ -254,7 +254,7 @@ def with_amounts(n: int, random: Random) -> People:
 
 
 def labels_kept(log: pd.DataFrame, random: Random, chance: Any) -> pd.DataFrame:
-    """Labels that stay known by chance, (N,)."""
+    """The log, in which each label stays known with probability `chance`."""
     return log.assign(y=log["y"].where(random.random(len(log)) < chance))
 
 

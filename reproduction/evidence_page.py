@@ -25,9 +25,9 @@ from fairall.results import (
     number,
     records_of,
 )
-from reproduction.evidence import Study, summary
+from reproduction.evidence import Study, covers, summary
 from reproduction.evidence_logs import CASES
-from reproduction.pages import publish
+from reproduction.pages import config_of, publish
 
 LOWEST, HIGHEST = 0.92, 0.98  # coverage of a 95 % interval that can be trusted
 LEAST = 20  # intervals of which a coverage is computed
@@ -102,9 +102,10 @@ def results(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
             found.append(summary(rows).assign(**own, wrong=case.wrong))
             if not case.wrong:
                 shown = rows[rows["low"].notna() & _exact(rows)]
-                covered = (shown["low"] <= shown["truth"] + 1e-12) & (shown["truth"] <= shown["high"] + 1e-12)
                 kinds = shown["quantity"].map(_kind).rename("kind")
-                by_log.append(covered.groupby([shown["log"], kinds]).mean().rename("covered").reset_index())
+                by_log.append(
+                    covers(shown).groupby([shown["log"], kinds]).mean().rename("covered").reset_index()
+                )
                 by_log[-1] = by_log[-1].assign(**own)
     if not found:
         raise FairAllError(f"{study.folder}: nothing has been evaluated yet")
@@ -132,7 +133,8 @@ def write_pages(study: Study, folder: Path, into: Path | None = None) -> None:
         ],
     }
     title = "FairAll: can the intervals be trusted?"
-    publish("evidence", title, sections, [], folder=folder, into=into, known=lambda: map(_key, NOTES))
+    config, known = config_of([]), lambda: map(_key, NOTES)
+    publish("evidence", title, sections, config, folder=folder, into=into, known=known)
 
 
 def _judged(told: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from reproduction.figures import curve_figures
 from reproduction.leaderboard_figures import board_figures
 from reproduction.leaderboard_tables import care_table, standings_table, task_table, versus_table
 from reproduction.pages import publish, refuse
-from reproduction.plan import LEADERBOARD, interpretable, plan
+from reproduction.plan import LEADERBOARD, grid, interpretable, plan
 from reproduction.runs import make
 
 
@@ -65,10 +65,12 @@ def leaderboard(
         "leaderboard",
         "FairAll: the leaderboard",
         sections,
-        overrides,
+        config,
         folder=folder,
         into=into,
-        known=lambda: [f"leaderboard_{one.dataset}" for one in plan(LEADERBOARD)],
+        known=lambda: [
+            f"leaderboard_{name}" for sweep in LEADERBOARD for name in grid(sweep).dataset.split(",")
+        ],
         opening=opening,
     )
     return not failures

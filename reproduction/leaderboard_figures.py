@@ -12,10 +12,10 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from fairall.metrics import Quantity, Spread
-from fairall.report import dataset_label, look_of, method_label
+from fairall.report import WITH_ROW, dataset_label, look_of, method_label
 from fairall.results import COLUMN, GREY, LEVELS, REFERENCES, PageFigure, interval, legend_below
 from reproduction.aggregates import Estimate
-from reproduction.board import BASELINE, DPU, SHOWN, TEST_UTILITY, UTILITY, Board, Task
+from reproduction.board import BASELINE, DPU, TEST_UTILITY, UTILITY, Board, Task
 from reproduction.figures import ORACLES, pareto
 from reproduction.plan import missing_runs
 
@@ -141,7 +141,7 @@ def draw_planes(tasks: Sequence[Task]) -> Figure:
         axes.set_xlabel("DPU (×100), less is fairer")
     # In the order of the methods, whichever panel is the first to have one.
     methods = [name for task in tasks for name in task.planned]
-    order = [*map(method_label, (*methods, *SHOWN)), FRONT]
+    order = [*map(method_label, (*methods, *WITH_ROW)), FRONT]
     legend_below(figure, {name: handles[name] for name in order if name in handles}, 6)
     return figure
 

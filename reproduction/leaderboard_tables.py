@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from fairall.metrics import Quantity
-from fairall.report import LEVEL, UNTESTED, dataset_label, holm, method_label, paired_p
+from fairall.report import LEVEL, UNTESTED, WITH_ROW, dataset_label, holm, method_label, paired_p
 from fairall.results import REFERENCES, Cell, Row, Table, frame_of, mean_std, number, records_of
 from reproduction.aggregates import Estimate
 from reproduction.board import (
@@ -18,7 +18,6 @@ from reproduction.board import (
     OPPORTUNITY,
     ORACLE,
     RANKED,
-    SHOWN,
     TEST_UTILITY,
     UTILITY,
     Board,
@@ -54,7 +53,7 @@ def standings_table(own: Board) -> Table:
             value, low, high = estimate or (None, None, None)
             record |= {key: value, f"{key}_low": low, f"{key}_high": high}
         records.append(record)
-    for policy in SHOWN if rows else ():
+    for policy in WITH_ROW if rows else ():
         levels = {
             "share": own.reference_share(policy), "test_share": own.reference_share(policy, TEST_UTILITY),
             "dpu": own.reference_mean(policy, DPU),
@@ -100,7 +99,7 @@ def task_table(own: Board, dataset: str) -> Table:
             cells = [
                 _rank(ranks[UTILITY.name].get(name)), utility, lost, test,
                 _rank(ranks[DPU.name].get(name)), dpu, opportunity,
-                "yes" if name in task.front() else "", number(task.cpu.get(name), 1, 0),
+                "yes" if name in task.front else "", number(task.cpu.get(name), 1, 0),
             ]  # fmt: skip
             rows.append(Row(group, method_label(name), cells))
             where = {"dataset": dataset, "initial_policy": task.initial_policy, "method": name}
@@ -111,7 +110,7 @@ def task_table(own: Board, dataset: str) -> Table:
             if reason := task.reason(name):
                 cells = ["", Cell(MISSING, shorten(reason, SHORT, placeholder=" …")), *[""] * 7]
                 rows.append(Row(group, method_label(name), cells))
-        for policy in SHOWN if task.runs else ():
+        for policy in WITH_ROW if task.runs else ():
             levels = [task.reference(policy, one) for one in MEASURES]
             left = None if oracle is None or levels[0] is None else oracle - levels[0]
             utility, test, dpu, opportunity = map(number, levels)
@@ -232,4 +231,4 @@ def _percent(estimate: Estimate | None) -> str:
 
 
 def _spread(values: pd.Series | None) -> str:
-    return "" if values is None or not len(values) else mean_std(values.mean(), values.std())
+    return "" if values is None else mean_std(values.mean(), values.std())

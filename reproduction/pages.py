@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import platform
 import re
@@ -25,7 +24,7 @@ from fairall.results import (
     write,
     write_page,
 )
-from reproduction.plan import PLACES, interpretable
+from reproduction.plan import PLACES, interpretable, nearest
 from reproduction.runs import read_durations
 
 BLOCK = re.compile(r"^<!-- begin: (\S+) -->\n(.*?)^<!-- end: \1 -->", re.DOTALL | re.MULTILINE)
@@ -39,7 +38,7 @@ def publish(
     name: str,
     title: str,
     sections: Mapping[str, Sequence[Item]],
-    overrides: Sequence[str],
+    config: Mapping[str, Any],
     *,
     folder: Path | None = None,
     into: Path | None = None,
@@ -52,7 +51,7 @@ def publish(
         name: of the folder in `outputs_dir`.
         title: of the page.
         sections: tables and figures by heading; those without anything to show are left out.
-        overrides: the user's words.
+        config: with `outputs_dir` and `preset`, see `config_of`.
         folder: to write to instead.
         into: page of the documentation; see `fill`.
         known: keys of further tables and figures, which other runs have.
@@ -61,8 +60,6 @@ def publish(
     Raises:
         FairAllError: where a folder or page cannot be written, or has an unknown block.
     """
-    config = config_of(overrides)
-    refuse(into, config)
     outputs = Path(config["outputs_dir"])
     folder = folder or outputs / own_name(name, config)
     shown = {
@@ -131,7 +128,7 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
         known: further keys that a block may have.
 
     Raises:
-        FairAllError: where the page is not there, a key is unknown, or a block has no end.
+        FairAllError: where a key is unknown, or a block has no end.
     """
     text = page.read_text()
     keys = BEGIN.findall(text)
@@ -141,9 +138,7 @@ def fill(page: Path, blocks: Mapping[str, str], known: Callable[[], Iterable[str
     if set(keys) - set(blocks):
         names = {*blocks, *known()}
         if unknown := next((key for key in keys if key not in names), None):
-            near = difflib.get_close_matches(unknown, names, n=1)
-            hint = f", did you mean {near[0]}?" if near else ""
-            raise FairAllError(f"--into {page}: no table or figure {unknown}{hint}")
+            raise FairAllError(f"--into {page}: no table or figure {unknown}{nearest(unknown, [*names])}")
 
     def replaced(match: re.Match[str]) -> str:
         content = blocks.get(match[1], match[2])

@@ -127,14 +127,22 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
     """
     sweeps = list(sweeps)
     _refuse_unknown(sweeps, overrides)
-    planned: dict[Any, Planned] = {}
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
-    for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True):
-        one = Planned(sweep, words, composed, plain_config(composed))
-        planned.setdefault(one.key if once else len(planned), one)
-    if not planned:
+    if not points:
         raise FairAllError(f"no run is left by {' '.join(overrides)}")
-    return list(planned.values())
+    planned = [
+        Planned(sweep, words, composed, plain_config(composed))
+        for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True)
+    ]
+    return distinct(planned) if once else planned
+
+
+def distinct(planned: Iterable[Planned]) -> list[Planned]:
+    """The first run of each configuration."""
+    first: dict[str, Planned] = {}
+    for one in planned:
+        first.setdefault(one.key, one)
+    return list(first.values())
 
 
 def with_runs(planned: Iterable[Planned], runs: Iterable[Result]) -> list[Planned]:

@@ -128,7 +128,7 @@ def printed_tables(planned: Sequence[Planned], initial_policy: str, protocol: st
             share = "" if gone is None else f"{gone.sum()} of {len(gone)}"
             cells = [Cell(share), *(Cell() if value is None else _cell(value) for value in compared)]
             rows.append(Row(dataset_label(one.dataset), method_label(one.model), cells))
-            who = {"dataset": one.dataset, "model": one.model, "run": run.path.name}
+            who = {"dataset": one.dataset, "model": one.model, "run": run.identity}
             records += [who | value | {"command": one.command} for value in compared if value is not None]
         tables.append(
             Table(

@@ -86,7 +86,7 @@ def report(
         "report",
         "FairAll: the paper's tables and figures",
         sections,
-        overrides,
+        config,
         folder=folder,
         into=into,
         known=lambda: [item.key for item in contents([], []).items],

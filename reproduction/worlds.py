@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall import Result, load_results
-from fairall.report import look_of, method_label
+from fairall.report import WITH_ROW, look_of, method_label
 from fairall.results import (
     COLUMN,
     GREY,
@@ -29,10 +29,9 @@ from fairall.results import (
 )
 from reproduction.figures import LINES
 from reproduction.pages import config_of, publish, refuse
-from reproduction.plan import WORLDS, Planned, missing_runs, plan, with_runs
+from reproduction.plan import WORLDS, Planned, distinct, missing_runs, plan, with_runs
 from reproduction.runs import make
 
-SHOWN = ("accept_all", "oracle", "oracle_fair")  # references beside the methods
 SMOOTH = 10  # time steps of the moving average after a shift
 MEASURES = {  # headings of a table's columns
     "effective_utility": "effective utility ↑", "regret": "regret ↓", "effective_dpu_pooled": "DPU ↓",
@@ -95,18 +94,20 @@ def worlds(
     """Make the runs that are missing, and write a page of them; return whether all runs are there.
 
     Args:
-        overrides: words added to every command.
+        overrides: words that pick from the axes of the sweeps, or are added to every command.
         folder: of the page; None: `worlds` in outputs_dir.
         into: page of the documentation with blocks to fill.
         jobs: number of runs at once; None: one per core.
     """
     config = config_of(overrides)
     refuse(into, config)
-    failures = make(plan(WORLDS, overrides), overrides, jobs=jobs)
+    planned = plan(WORLDS, overrides, once=False)
+    failures = make(distinct(planned), overrides, jobs=jobs)
     runs = load_results(Path(config["outputs_dir"]) / "runs").results
-    found = {study.sweep: with_runs(plan([study.sweep], overrides, once=False), runs) for study in STUDIES}
+    finished = with_runs(planned, runs)
+    found = {study.sweep: [one for one in finished if one.sweep == study.sweep] for study in STUDIES}
     items = [_figure(found), *(study_table(study, found[study.sweep]) for study in STUDIES)]
-    publish("worlds", "FairAll: other worlds", {"": items}, overrides, folder=folder, into=into)
+    publish("worlds", "FairAll: other worlds", {"": items}, config, folder=folder, into=into)
     return not failures
 
 
@@ -125,7 +126,7 @@ def study_table(study: Study, planned: Sequence[Planned]) -> Table:
             for run in runs
         }
         if study.sweep != "worlds_feedback":  # where applicants depend on the decisions of the policy
-            policies |= {REFERENCES[name]: _of_reference(runs[0], name, measures) for name in SHOWN}
+            policies |= {REFERENCES[name]: _of_reference(runs[0], name, measures) for name in WITH_ROW}
         for name, values in policies.items():
             cells = [_shown(measure, values.get(measure)) for measure in measures]
             rows.append(Row(group, name, cells))
@@ -216,7 +217,7 @@ def _against(axes: Axes, study: Study, runs: Sequence[Result]) -> None:
             [study.value(run) for run in own], [one.mean() for one in values], [one.std() for one in values],
             capsize=1.5, marker=look_of(name)["marker"], ms=3, **_look(own[0]),
         )  # fmt: skip
-    for policy in SHOWN:
+    for policy in WITH_ROW:
         levels = {study.value(run): run.reference(policy, "effective_utility") for run in runs}
         known = {value: 100 * one.mean for value, one in sorted(levels.items()) if one}
         look: dict[str, Any] = {"color": GREY, "lw": 0.6, "ls": LEVELS[policy]}

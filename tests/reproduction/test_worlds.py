@@ -1,9 +1,14 @@
 """The study of other worlds, from made-up runs."""
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from fairall import Result
-from reproduction.plan import plan, with_runs
+from reproduction import worlds
+from reproduction.plan import Planned, plan, with_runs
 from reproduction.worlds import LOST, STUDIES, study_table
 from tests.reproduction.collection import result
 
@@ -52,3 +57,19 @@ def test_a_missing_run_is_named_with_its_command() -> None:
     ((_, command),) = table.lacking.commands
     assert "model=fairlog" in command
     assert "world=drift" in command
+
+
+def test_words_that_pick_runs_of_one_study_leave_a_page_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Planned] = []
+
+    def make(planned: Sequence[Planned], *_: Any, **__: Any) -> list[Any]:
+        made.extend(planned)
+        return []
+
+    monkeypatch.setattr(worlds, "make", make)
+    assert worlds.worlds(["dataset=credit", f"outputs_dir={tmp_path}"])
+    assert {one.dataset for one in made} == {"credit"}
+    assert len({one.key for one in made}) == len(made)
+    assert (tmp_path / "worlds" / "index.html").is_file()
