@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import requires
 from pathlib import Path
@@ -18,7 +17,7 @@ from fairall.runtime.credentials import hidden
 from fairall.storage.identity import flattened
 from fairall.storage.run_folder import CARD, DECISIONS, FILES
 from fairall.tracking.page import NOTE_TAG, PRESET_TAG, SWEEP_TAG, note_of_run
-from fairall.tracking.store import BATCH, RUN_TAG, Store, allowed, equal, run_tags
+from fairall.tracking.store import RUN_TAG, Store, equal, run_tags
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -62,8 +61,6 @@ class RunLogger:
             command: command line of the user.
             source: tags of the command's program and commit, see `source_tags`.
         """
-        from mlflow.entities import Param
-
         for run in list(self._search("attributes.status != 'FINISHED'")):
             if run.data.metrics and run.info.status != "RUNNING":
                 self._store.delete(run)
@@ -73,10 +70,7 @@ class RunLogger:
             "fairall.command": command,
         }
         parent = self._client.create_run(self.experiment, tags={**source, **tags, **self._tags}).info.run_id
-        values = flattened(self._config).items()
-        self._client.log_batch(
-            parent, params=[Param(allowed(name), str(value)[:500]) for name, value in values]
-        )
+        self._store.log(parent, parameters=flattened(self._config))
         return parent
 
     def end(self, parent: str, status: str) -> None:
@@ -159,12 +153,12 @@ class RunLogger:
             {(f"summary.{name}.{part}", 0): value for name, value in result.aggregate[part].items()}
             for part in ("mean", "std")
         )
-        self._log_metrics(parent, means | {("cpu_seconds", 0): cpu_seconds})
+        self._store.log(parent, means | {("cpu_seconds", 0): cpu_seconds})
         for seed in reversed(result.seeds):  # MLflow lists the newest first
             tags = run_tags(marked(f"seed {seed}", self._config), "seed") | {"mlflow.parentRunId": parent}
             nested = self._client.create_run(self.experiment, tags=tags | self._tags).info.run_id
             values = {(f"summary.{name}", 0): value for name, value in result.per_seed.loc[seed].items()}
-            self._log_metrics(nested, values, seed=seed)
+            self._store.log(nested, values, {"seed": seed})
             self._client.set_terminated(nested, "FINISHED")
         for name in (*FILES, DECISIONS):
             if (folder / name).exists():
@@ -176,23 +170,7 @@ class RunLogger:
         # After the policy, since MLflow reads the history of every metric to give the model its values.
         curves = result.steps.drop(columns="seed").groupby("time_step").mean()
         values = {(name, step): value for name in curves for step, value in curves[name].items()}
-        self._log_metrics(parent, stds | values)
-
-    def _log_metrics(
-        self, run: str, values: Mapping[tuple[str, int], float | None], **parameters: object
-    ) -> None:
-        """Log metrics by name and step, without those that are not a number, and parameters."""
-        from mlflow.entities import Metric, Param
-
-        now = int(1000 * time.time())
-        metrics = [
-            Metric(allowed(name), float(value), now, step)
-            for (name, step), value in values.items()
-            if value is not None and value == value
-        ]
-        params = [Param(name, str(value)) for name, value in parameters.items()]
-        for start in range(0, len(metrics) or 1, BATCH):
-            self._client.log_batch(run, metrics[start : start + BATCH], params if start == 0 else [])
+        self._store.log(parent, stds | values)
 
     def _log_data(self, run: str, fingerprint: str) -> None:
         """Log name, digest and source of the data as an input of the run; the people are not logged."""

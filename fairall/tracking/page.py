@@ -12,11 +12,11 @@ from fairall.results.table import address, escaped
 from fairall.storage.run_folder import CARD
 
 NOTE_TAG = "mlflow.note.content"  # description of an experiment or a run, Markdown
-KIND_TAG = "mlflow.experimentKind"
 TRAINING = "workflowType=machine_learning"  # without it MLflow's page opens on language models
 VIEW = "fairall"  # key of the saved view in addresses
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"  # where MLflow's page keeps a saved view, from version 3.15 on
 WIDTH = 180  # pixels, of columns whose names are long
+KIND_TAG = "fairall.kind"  # of a run: command, seed or report
 PRESET_TAG = "fairall.preset"  # of runs with a preset
 SWEEP_TAG = "fairall.sweep"  # of runs that were made for a study
 MAX_NOTE = 5000  # characters of a tag that all servers take
@@ -45,7 +45,7 @@ def experiment_tags(now: int) -> dict[str, str]:
     tags = [f"tags.`fairall.{name}`" for name in ("model", "dataset", "initial_policy", "protocol", "cost")]
     columns = [*tags[:2], f"tags.`{PRESET_TAG}`", *measures, *tags[2:]]
     state = {
-        "searchFilter": "tags.`fairall.kind` != 'seed'",
+        "searchFilter": f"tags.`{KIND_TAG}` != 'seed'",
         "selectedColumns": columns,
         "columnOrder": columns,
         "columnWidths": dict.fromkeys(measures, WIDTH),
@@ -53,7 +53,7 @@ def experiment_tags(now: int) -> dict[str, str]:
     view = {"name": VIEW, "createdAt": now, "updatedAt": now, "state": json.dumps(state)}
     return {
         NOTE_TAG: DESCRIPTION,
-        KIND_TAG: "custom_model_development",
+        "mlflow.experimentKind": "custom_model_development",
         VIEW_TAG: json.dumps(view),
     }
 

@@ -25,7 +25,7 @@ from fairall.runtime.credentials import complete, hidden, user_and_password
 from fairall.runtime.process import is_gone, this_process
 from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url, temporary_folder
 from fairall.storage.run_folder import FILES, RunFolder
-from fairall.tracking.page import NOTE_TAG, experiment_page, experiment_tags, note_of_report
+from fairall.tracking.page import KIND_TAG, NOTE_TAG, experiment_page, experiment_tags, note_of_report
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 LOCAL_PAGE = "http://127.0.0.1:5000"  # of `mlflow ui`
 MAX_NAME = 250  # characters of a metric or a parameter
 PROCESS_TAG = "fairall.process"  # writer of the run: host:pid
-KIND_TAG = "fairall.kind"  # of a run: command, seed or report
 RUN_TAG = "fairall.run_id"  # identity of the run that was logged
 BATCH = 1000  # the most metrics that MLflow takes in one call
 PATIENCE = 10.0  # seconds for git to answer
@@ -148,6 +147,25 @@ class Store:
             token = page.token
             if not token:
                 return
+
+    def log(
+        self,
+        run: str,
+        metrics: Mapping[tuple[str, int], float | None] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Log metrics by name and step, without those that are not a number, and parameters by name."""
+        from mlflow.entities import Metric, Param
+
+        now = int(1000 * time.time())
+        numbers = [
+            Metric(allowed(name), float(value), now, step)
+            for (name, step), value in (metrics or {}).items()
+            if value is not None and value == value
+        ]
+        words = [Param(allowed(name), str(value)[:500]) for name, value in (parameters or {}).items()]
+        for start in range(0, len(numbers) or 1, BATCH):
+            self.client.log_batch(run, numbers[start : start + BATCH], words if start == 0 else [])
 
     def log_folder(self, run: str, folder: Path, under: str = "") -> None:
         """Log the files of a folder, with its folders, but for temporary ones that a killed process left.
@@ -312,23 +330,18 @@ def log_report(
         folder: of the report.
         title: name of the run.
         command: command line of the user.
-        metrics: numbers by name, at most 1000.
-        parameters: further values by name, at most 100.
+        metrics: numbers by name.
+        parameters: further values by name.
 
     Raises:
         FairAllError: where MLflow cannot be reached.
     """
-    from mlflow.entities import Metric, Param
 
     def keep() -> None:
-        store, now = Store(config), int(1000 * time.time())
+        store = Store(config)
         tags = run_tags(title, "report") | source_tags() | {"fairall.command": command}
         run_id = store.client.create_run(store.experiment, tags=tags).info.run_id
-        store.client.log_batch(
-            run_id,
-            metrics=[Metric(allowed(name), value, now, 0) for name, value in (metrics or {}).items()],
-            params=[Param(allowed(name), str(value)[:500]) for name, value in (parameters or {}).items()],
-        )
+        store.log(run_id, {(name, 0): value for name, value in (metrics or {}).items()}, parameters)
         store.log_folder(run_id, folder)
         store.client.set_tag(run_id, NOTE_TAG, note_of_report(folder, store.experiment, run_id))
         store.client.set_terminated(run_id, "FINISHED")

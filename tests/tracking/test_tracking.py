@@ -24,7 +24,7 @@ from fairall.policy import Policy
 from fairall.results.runs import load
 from fairall.runtime.signals import Stopped
 from fairall.storage.run_folder import FILES, RunFolder
-from fairall.tracking import logger
+from fairall.tracking import store
 from fairall.tracking.outbox import Outbox, Sent
 from fairall.tracking.store import Store, fetch_runs, log_report, store_uri
 from tests.conftest import run_folder, typed
@@ -101,7 +101,7 @@ def test_metrics_come_in_batches_that_servers_take(
         sizes.append(len(metrics))
         return original(self, run_id, metrics, *rest, **named)
 
-    monkeypatch.setattr(logger, "BATCH", 50)
+    monkeypatch.setattr(store, "BATCH", 50)
     monkeypatch.setattr(mlflow.MlflowClient, "log_batch", counted)
     parent, _ = runs(client)
     client.update_run(parent.info.run_id, status="RUNNING")
