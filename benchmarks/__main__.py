@@ -172,9 +172,6 @@ def _parser() -> Parser:
     def command(name: str, function: Callable[[argparse.Namespace], int], help_: str) -> Parser:
         added = commands.add_parser(name, help=help_)
         added.set_defaults(run=function)
-        added.add_argument(
-            "--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/"
-        )
         return added
 
     one = command("run", _run, "CPU seconds, time and peak memory of whole commands")
@@ -197,6 +194,10 @@ def _parser() -> Parser:
     )
     wrong.add_argument("--seed", type=int, default=0, metavar="N", help="of the random numbers (0)")
     wrong.add_argument("--only", type=case, metavar="KIND:NUMBER", help="one case again")
+    for writing in (one, pair, wrong):
+        writing.add_argument(
+            "--out", type=Path, metavar="FOLDER", help="default: a new one in outputs/benchmarks/"
+        )
     return parser
 
 

@@ -1,7 +1,8 @@
 """Fair decision making under selective labels."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fairall.runtime.lazy import imported_lazily
 
 __version__ = "0.2.0"
 
@@ -19,27 +20,6 @@ if TYPE_CHECKING:
     from fairall.results.runs import load_result, load_results
     from fairall.storage.identity import configuration_key
     from fairall.tracking.store import load_logged_results
-
-# Imported at their first use: torch and Hydra take a second, and `--help` needs neither.
-_MODULES = {
-    "Dataset": "fairall.data.dataset",
-    "FairAllError": "fairall.errors",
-    "Learner": "fairall.models.learner",
-    "Result": "fairall.results.result",
-    "compose_all": "fairall.config.compose",
-    "compose_config": "fairall.config.compose",
-    "configuration_key": "fairall.storage.identity",
-    "hyperparameters": "fairall.config.sources",
-    "is_finished": "fairall.experiment",
-    "load_dataset": "fairall.data.load",
-    "load_initial_policy": "fairall.online.load",
-    "load_logged_results": "fairall.tracking.store",
-    "load_policy": "fairall.decide.load",
-    "load_result": "fairall.results.runs",
-    "load_results": "fairall.results.runs",
-    "plain_config": "fairall.config.compose",
-    "run": "fairall.experiment",
-}
 
 __all__ = [
     "Dataset",
@@ -61,12 +41,26 @@ __all__ = [
     "run",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_MODULES[name]), name)
+# Torch and Hydra take a second, and `--help` needs neither.
+_, __getattr__ = imported_lazily(
+    __name__,
+    {
+        "config.compose": "compose_all compose_config plain_config",
+        "config.sources": "hyperparameters",
+        "data.dataset": "Dataset",
+        "data.load": "load_dataset",
+        "decide.load": "load_policy",
+        "errors": "FairAllError",
+        "experiment": "is_finished run",
+        "models.learner": "Learner",
+        "online.load": "load_initial_policy",
+        "results.result": "Result",
+        "results.runs": "load_result load_results",
+        "storage.identity": "configuration_key",
+        "tracking.store": "load_logged_results",
+    },
+)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES])
+    return sorted([*globals(), *__all__])

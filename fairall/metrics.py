@@ -22,7 +22,7 @@ from torch import Tensor
 
 from fairall.errors import FairAllError
 
-__all__ = ["Measure", "Quantity", "Spread", "measure"]  # names that programs may use
+__all__ = ["Measure", "Quantity", "Spread", "measure"]  # for reproduction/; docs/api/metrics.md has more
 
 UNBOUNDED = (-math.inf, math.inf)
 SHARE = (0.0, 1.0)

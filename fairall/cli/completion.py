@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from fairall.cli.parser import COMMANDS, OPTIONS, PLACES, in_words
+from fairall.cli.parser import COMMANDS, OPTIONS, PLACES, in_words, second_words
 from fairall.cli.verbs import SHELLS
 from fairall.config.choices import LISTS, MAIN, VERBS, choices, configuration_keys, settings
 
@@ -29,7 +29,7 @@ def completions(words: Sequence[str]) -> list[str]:
     """
     *before, word = words or [""]
     verb = before[0] if before and before[0] in VERBS else ""
-    several = [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{verb} ")] if verb else []
+    several = second_words(verb) if verb else []
     if several and len(before) == 1:
         sweeps = [*choices()["sweeps"]] if verb == "tune" else []
         return _beginning(word, [*several, *sweeps])

@@ -9,12 +9,10 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from fairall.config.choices import VERBS
 from fairall.runtime.process import run_command
 from fairall.runtime.signals import Stopped
 
 USAGE = 2  # exit code
-SECOND = {"tune": "list", "data": "list"}  # second word of a verb that has none
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -32,21 +30,22 @@ def _main(words: list[str]) -> int:
 
         print("".join(f"{word}\n" for word in completions(words[3:])), end="")
         return 0
-    from fairall.cli.parser import COMMANDS, in_words, unknown
+    from fairall.cli.parser import COMMANDS, in_words, second_words, unknown
 
     verb, second, *_ = [*words, "", ""]
-    several = {name: of for name, of in COMMANDS.items() if name.startswith(f"{verb} ")}
+    several = second_words(verb)
     if several and second in ("-h", "--help"):
-        for name, of in several.items():
-            print(f"{f'python -m fairall {name} {of.takes}':<48} {of.does}")
+        for name in several:
+            of = COMMANDS[f"{verb} {name}"]
+            print(f"{f'python -m fairall {verb} {name} {of.takes}':<48} {of.does}")
         return 0
     if f"{verb} {second}" in COMMANDS:
         return _done(f"{verb} {second}", words[2:])
     if verb in COMMANDS:
         return _done(verb, words[1:])
-    if verb in SECOND and (not second or second.startswith("-") or "=" in second):
-        return _done(f"{verb} {SECOND[verb]}", words[1:])
-    if verb in VERBS and verb not in ("run", "tune"):
+    if "list" in several and (not second or second.startswith("-") or "=" in second):
+        return _done(f"{verb} list", words[1:])
+    if several and verb != "tune":
         print(f"fairall: {unknown(verb, words[1:])}", file=sys.stderr)
         return USAGE
     if verb == "tune":

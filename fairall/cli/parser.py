@@ -106,9 +106,14 @@ def in_words(words: Sequence[str]) -> list[str]:
     return found
 
 
+def second_words(verb: str) -> list[str]:
+    """The words that a verb takes next, where it takes any."""
+    return [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{verb} ")]
+
+
 def unknown(verb: str, words: Sequence[str]) -> str:
     """What is wrong with a verb that lacks its second word, or has another."""
-    known = [name.partition(" ")[2] for name in COMMANDS if name.startswith(f"{verb} ")]
+    known = second_words(verb)
     wrong = next((word for word in words if not word.startswith("-")), None)
     near = "" if wrong is None else f"no command {wrong!r}{nearest(wrong, known)}; "
     return f"{verb}: {near}there are {', '.join(known)}"

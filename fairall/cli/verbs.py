@@ -71,11 +71,14 @@ def explain(given: Namespace) -> Done:
     """Explain the decision on one person."""
     from fairall.decide.explain import explain_row, write_explanation
 
+    folder = Path(given.out)
+    if folder.exists() and not folder.is_dir():  # before the work
+        raise FairAllError(f"-o {folder}: is a file; give a folder")
     table, policy, _ = _table_and_policy(given)
     against = given.against and Path(given.against)
     options = {"by": given.policy, "threshold": given.threshold, "strict": given.strict}
     explanation, warnings = explain_row(policy, table, given.row, against=against, **options)
-    write_explanation(explanation, Path(given.out))
+    write_explanation(explanation, folder)
     for warning in warnings:
         print(f"Warning: {warning}")
     explanation.show()

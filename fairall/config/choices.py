@@ -49,12 +49,6 @@ def choices(own: str | None = None) -> dict[str, dict[str, Path]]:
     return found
 
 
-def choices_of_groups(own: str | None = None) -> dict[str, list[str]]:
-    """Names of the choices of the main groups; `own` as in `choices`."""
-    found = choices(own)
-    return {group: [*found[group]] for group in MAIN}
-
-
 def description(path: Path) -> str:
     """The comment in the first line of a YAML file, below `# @package`; empty without one."""
     with path.open(encoding="utf-8", errors="replace") as file:

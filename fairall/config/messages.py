@@ -6,7 +6,7 @@ import errno
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from hydra.errors import (
@@ -22,7 +22,7 @@ from omegaconf.errors import (
     OmegaConfBaseException,
 )
 
-from fairall.config.choices import MAIN, VERBS, choices_of_groups, configuration_keys
+from fairall.config.choices import MAIN, VERBS, choices, configuration_keys
 from fairall.config.words import closest, nearest, nearest_key, respelt
 from fairall.errors import FairAllError
 from fairall.runtime.credentials import hidden
@@ -35,14 +35,6 @@ IN_FILE = re.compile(r"In '([^']*)': \w+ raised while composing config")
 SEVERAL = re.compile(r"(?:Ambiguous value for argument|Sweep parameters) '([^']*)'")
 CHOICES = re.compile(r"expected one of \[(.*)\]")  # OmegaConf on a value that an Enum does not have
 NO_KEY = (ConfigKeyError, ConfigAttributeError)
-
-
-def exit_code(work: Callable[[], int], overrides: Sequence[str]) -> int:
-    """Exit code of `work`, or 1 after a user's error, which is reported in one line."""
-    try:
-        return work()
-    except USER_ERRORS as error:
-        return report_error(error, overrides)
 
 
 @contextmanager
@@ -133,7 +125,9 @@ def _meant(error: OverrideParseException) -> str:
     if "=" in word:
         return _first_line(error.message)
     known = {name.strip("-"): name for name in ("--help", "--version", "--multirun")}
-    for group, names in reversed(choices_of_groups().items()):
+    there = choices()
+    for group in reversed(MAIN):
+        names = there[group]
         word_of = "--multirun sweeps" if group == "sweeps" else group
         known |= {group: f"{word_of}=CHOICE"} | {name: f"{word_of}={name}" for name in names}
     known |= {verb: f"python -m fairall {verb}" for verb in VERBS}

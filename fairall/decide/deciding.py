@@ -31,8 +31,8 @@ class Decided:
     """What was decided.
 
     Attributes:
-        policy: that decided, and
-        which: of its seeds.
+        policy: makes the decisions.
+        which: of its seeds, `mean`, `median` or `seed:N`, see `Policy.combined`.
         rule: from probabilities to decisions.
         people: number of people by s.
         accepted: number of the accepted by s.

@@ -365,13 +365,7 @@ def _position(policy: Policy, own: np.ndarray, others: np.ndarray, by: str) -> P
 
 
 def write_explanation(explanation: Explanation, folder: Path) -> None:
-    """Write explanation.png and explanation.json to a folder, which is made where it is missing.
-
-    Raises:
-        FairAllError: where the folder is a file.
-    """
-    if folder.exists() and not folder.is_dir():
-        raise FairAllError(f"-o {folder}: is a file; give a folder")
+    """Write explanation.png and explanation.json to a folder, which is made where it is missing."""
     with tidied(folder, "explanation.*"):
         _draw(explanation, folder / "explanation.png")
         with atomic(folder / "explanation.json") as temporary:

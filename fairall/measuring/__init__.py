@@ -1,4 +1,4 @@
-"""Measures of a run: what its identity covers besides training."""
+"""Measures of a run; their code is part of its identity, that of `fairall.results` is not."""
 
 from fairall.measuring.diagnostics import APART, OPPOSED, READABLE
 from fairall.measuring.latent_quality import label_directions

@@ -2,14 +2,14 @@
 
 from fairall.runtime.lazy import imported_lazily
 
-_NAMES = {
-    "comparable": "UNTESTED",
-    "comparison": "STYLES chosen_runs compare draw_over_time made",
-    "labels": "dataset_label look_of measures method_label",
-    "latents": "Space latent_space",
-    "side_by_side": "WITH_ROW first_reference group_rows with_references",
-    "statistics": "LEVEL holm paired_p standings",
-}
 __all__, __getattr__ = imported_lazily(
-    __name__, {f"{__name__}.{module}": names for module, names in _NAMES.items()}
+    __name__,
+    {
+        "comparable": "UNTESTED",
+        "comparison": "STYLES chosen_runs compare draw_over_time made",
+        "labels": "dataset_label look_of measures method_label",
+        "latents": "Space latent_space",
+        "side_by_side": "WITH_ROW first_reference group_rows with_references",
+        "statistics": "LEVEL holm paired_p standings",
+    },
 )

@@ -1,4 +1,4 @@
-"""The old words of `python -m fairall compare`."""
+"""`python -m fairall.report` of version 0.1, in today's words."""
 
 import sys
 from collections.abc import Sequence

@@ -77,8 +77,8 @@ def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -
     unless their numbers may not be interpreted.
 
     Args:
-        runs: by number, and
-        left_out: of `chosen_runs`.
+        runs: by number, the first of `chosen_runs`.
+        left_out: its second.
         folder: to write to.
 
     Raises:
@@ -86,7 +86,7 @@ def compare(runs: Mapping[str, Result], left_out: Sequence[str], folder: Path) -
     """
     config = next(iter(runs.values())).config
     names = {
-        number: f"{number} {method_label(run.name('model'))}, {run.path.name}" for number, run in runs.items()
+        number: f"{number} {method_label(run.name('model'))}, {run.identity}" for number, run in runs.items()
     }
     groups = grouped(runs)
     # Temporal means of the policy's other measures.
@@ -154,7 +154,7 @@ def _configurations(runs: Mapping[str, Result], names: Mapping[str, str]) -> Tab
         if len({repr(value) for value in values}) > 1:
             shown = ["" if value is None else str(value) for value in values]
             rows.append(Row("", key, [Cell(text) for text in shown]))
-            ids = [run.path.name for run in runs.values()]
+            ids = [run.identity for run in runs.values()]
             records.append({"key": key} | dict(zip(ids, shown, strict=True)))
     return Table(
         key="configuration",

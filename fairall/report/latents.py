@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fairall.config.compose import compose_config
-from fairall.config.schema import ScalerRows
 from fairall.config.stored import undownloaded
 from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset
@@ -38,9 +35,8 @@ def latent_space(run: Result, seed: int | None = None) -> Space | None:
     try:
         policy = Policy.load(folder)
         require_trusted(run.config["dataset"], "dataset", ())
-        composed = compose_config(f"dataset={run.name('dataset')}")
-        composed.dataset = OmegaConf.merge(composed.dataset, undownloaded(run.config["dataset"]))
-        data = dataset(checked_dataset(composed)).prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]])
+        config = checked_dataset(run.config | {"dataset": undownloaded(run.config["dataset"])})
+        data = dataset(config).prepare(scaler=policy.learner.setting.protocol.scaler)
     except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
         return None
     people = getattr(data, run.config["evaluation"]["split"])

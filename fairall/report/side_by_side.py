@@ -1,14 +1,13 @@
-"""Rows of a table of comparable runs: a column per measure, the best marked, others tested against it."""
+"""Rows of a table of comparable runs: a column per measure, the best marked, with tests of differences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from fairall.metrics import Quantity
+from fairall.metrics import Quantity, Spread
 from fairall.report.statistics import LEVEL, standings
 from fairall.results.format import mean_std
-from fairall.results.interpretable import interpretable
 from fairall.results.result import REFERENCES, Result
 from fairall.results.table import Cell, Row
 
@@ -24,8 +23,6 @@ REFERENCE_NOTES = {
 
 Printed = Callable[[Result, Quantity, "float | None"], "tuple[str, dict[str, Any]]"]
 """What stands beside the mean of a run and a measure: as shown, and as fields of a record."""
-Filled = tuple[list[Row], list[dict[str, Any]]]
-"""Rows, and a record per value."""
 
 
 def group_rows(
@@ -38,8 +35,8 @@ def group_rows(
     printed: Printed = lambda run, measure, mean: ("", {}),
     untested: Sequence[str] = (),
     at_last: bool = False,
-) -> Filled:
-    """Rows and records of comparable runs; last, rows of the references that a run measured.
+) -> tuple[list[Row], list[dict[str, Any]]]:
+    """Rows of comparable runs and a record per value; last, rows of the references that a run measured.
 
     Args:
         group: title of the group.
@@ -52,7 +49,7 @@ def group_rows(
         at_last: whether values are those at the last time step, not of the whole run.
     """
     read = Result.last if at_last else Result.values
-    compared = all(interpretable(run.config) for run in runs.values())
+    compared = all(run.interpretable for run in runs.values())
     columns: dict[str, dict[str, dict[str, Any]]] = {}
     for measure in measures:
         values = {name: read(run, measure.name) for name, run in runs.items()}
@@ -67,7 +64,7 @@ def group_rows(
             beside, further = printed(run, measure, mean) if compared else ("", {})
             cells.append(_judged(standing, beside))
             if standing:
-                who = {"model": run.name("model"), "run": run.path.name, "measure": measure.name}
+                who = {"model": run.name("model"), "run": run.identity, "measure": measure.name}
                 records.append(who | standing | further)
         rows.append(Row(group, names[name], cells))
     for policy in WITH_ROW:
@@ -89,12 +86,12 @@ def with_references(note: str, rows: Iterable[Row]) -> str:
     return " ".join([note, *said])
 
 
-def first_reference(runs: Iterable[Result], policy: str, measure: str) -> Any:
-    """A measure of a reference policy from the first of some comparable runs that has it, as `Spread`."""
+def first_reference(runs: Iterable[Result], policy: str, measure: str) -> Spread | None:
+    """A measure of a reference policy from the first of some comparable runs that has it."""
     return next((found for run in runs if (found := run.reference(policy, measure)) is not None), None)
 
 
-def _judged(standing: Mapping[str, Any] | None, beside: str = "") -> Cell:
+def _judged(standing: Mapping[str, Any] | None, beside: str) -> Cell:
     """A cell with a standing, of `statistics.standings`, beside a printed value."""
     if standing is None:
         return Cell(beside=beside)

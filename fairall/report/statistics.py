@@ -49,7 +49,7 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
 
 
 def standings(
-    by_run: Mapping[str, pd.Series], measure: Quantity, baseline: str, references: Sequence[str] = ()
+    by_run: Mapping[str, pd.Series], measure: Quantity, baseline: str, untested: Sequence[str] = ()
 ) -> dict[str, dict[str, Any]]:
     """Compare every run of a column with a baseline and with the best of the others.
 
@@ -57,7 +57,7 @@ def standings(
         by_run: values by seed, plain units, not empty.
         measure: of the column; one without a better direction is not compared.
         baseline: name of a run, which may be absent.
-        references: names of runs that are not compared.
+        untested: names of runs that are not compared.
 
     Returns:
         By run `seeds`, `mean`, `std` (n − 1; None for one seed) and `best`; of a compared run also
@@ -69,7 +69,7 @@ def standings(
         std = float(values.std()) if len(values) > 1 else None
         found[run] = {"seeds": len(values), "mean": float(values.mean()), "std": std}
     score = {run: (1 if measure.higher_is_better else -1) * one["mean"] for run, one in found.items()}
-    competing = [run for run in by_run if measure.higher_is_better is not None and run not in references]
+    competing = [run for run in by_run if measure.higher_is_better is not None and run not in untested]
     best = max((score[run] for run in competing), default=None) if len(competing) > 1 else None
     for run, one in found.items():
         one["best"] = run in competing and score[run] == best

@@ -12,9 +12,9 @@ def imported_lazily(package: str, names: Mapping[str, str]) -> tuple[list[str], 
 
     Args:
         package: its `__name__`.
-        names: by module, its public names with spaces between them.
+        names: by module of the package, its public names with spaces between them.
     """
-    modules = {name: module for module, some in names.items() for name in some.split()}
+    modules = {name: f"{package}.{module}" for module, some in names.items() for name in some.split()}
 
     def attribute(name: str) -> Any:
         if name not in modules:

@@ -3,7 +3,6 @@
 import json
 import shlex
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from fairall.cli.old import translated
 from fairall.cli.parser import COMMANDS, Parser, in_words
 from fairall.config.choices import VERBS
-from tests.conftest import Ended, imported, run_folder, typed
+from tests.conftest import imported, run_folder, typed
 
 QUICK = ["model=fairlog", "preset=quick", "seeds=1", "schedule.warm_up_epochs=1", "tracking.enabled=false"]
 HEAVY = ("hydra", "omegaconf", "torch", "pandas", "numpy", "matplotlib", "optuna", "mlflow")
@@ -187,14 +186,10 @@ def test_old_words_in_todays(room: str, old: str, new: str) -> None:
     assert shlex.join(translated(room, old.split())) == new
 
 
-def forwarded(module: str, words: Sequence[str], cwd: Path) -> Ended:
-    return typed(*words, cwd=cwd, module=module)
-
-
 def test_old_commands_forward_and_say_the_new_words(tmp_path: Path) -> None:
-    ended = forwarded("fairall.data", ["list"], tmp_path)
+    ended = typed("list", cwd=tmp_path, module="fairall.data")
     assert (ended.returncode, ended.stdout) == (0, typed("data", cwd=tmp_path).stdout)
     assert ended.stderr == "fairall: python -m fairall.data is now: python -m fairall data list\n"
-    ended = forwarded("fairall.report", ["worlds", "--jobs", "2"], tmp_path)
+    ended = typed("worlds", "--jobs", "2", cwd=tmp_path, module="fairall.report")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
     assert "python -m reproduction worlds" in ended.stderr
