@@ -35,7 +35,7 @@ class SeedStreams:
     """
 
     def __init__(self, seeds: Sequence[int], purpose: str) -> None:
-        self.generators = [_generator(seed, purpose) for seed in seeds]
+        self.generators = [torch.Generator().manual_seed(key) for key in stream_keys(seeds, purpose)]
 
     def __len__(self) -> int:
         return len(self.generators)
@@ -137,6 +137,7 @@ def normal_points(size: int, n: int, seed: int) -> Tensor:
     return torch.special.ndtri(uniform).T.to(torch.float32).contiguous()
 
 
-def _generator(seed: int, purpose: str) -> torch.Generator:
-    entropy = np.random.SeedSequence([seed, zlib.crc32(purpose.encode())])
-    return torch.Generator().manual_seed(int(entropy.generate_state(1, np.uint64)[0] >> np.uint64(1)))
+def stream_keys(seeds: Sequence[int], purpose: str) -> list[int]:
+    """Numbers of 63 bits that tell the streams of seeds and purposes apart, one per seed."""
+    of_seeds = (np.random.SeedSequence([seed, zlib.crc32(purpose.encode())]) for seed in seeds)
+    return [int(one.generate_state(1, np.uint64)[0] >> np.uint64(1)) for one in of_seeds]

@@ -119,6 +119,7 @@ PolicyLoss = Enum("PolicyLoss", ["cost_sensitive", "plain"])
 FairLogPenalty = Enum("FairLogPenalty", ["squared", "absolute", "fairtorch"])
 FairLabWeight = Enum("FairLabWeight", ["inverse_propensity", "propensity"])
 FairLabClassifier = Enum("FairLabClassifier", ["trained", "untrained"])
+NoiseKind = Enum("NoiseKind", ["stratified", "independent"])
 ScalerRows = Enum("ScalerRows", ["training_rows", "each_file"])
 NetInputs = Enum("NetInputs", ["by_method", "codes", "centred", "standardised", "one_hot"])
 DecisionLuck = Enum("DecisionLuck", ["fresh", "fixed"])
@@ -153,6 +154,7 @@ class ProtocolConfig:
     weight_gain: WeightGain = MISSING
     vae_start: VaeStart = MISSING
     latent_frame: LatentFrame = MISSING
+    noise: NoiseKind = MISSING
     max_ips_weight: float | None = limited("at least 1, or null", lambda weight: weight >= 1)
 
 

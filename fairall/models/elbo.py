@@ -16,7 +16,6 @@ from torch import Tensor
 
 from fairall.config.schema import KL
 from fairall.models.vae import ConditionalVAE
-from fairall.nn import native
 
 
 class Terms(NamedTuple):
@@ -40,10 +39,11 @@ def elbo_terms(
     noise: Tensor,
     utility: Tensor | None = None,
     decision: Tensor | None = None,
-    *,
-    gradient: Tensor | None = None,
 ) -> Terms:
     """Encode rows, draw L samples z = loc + scale·ε of each, and decode them.
+
+    z is in the axes that the encoder has learnt: a signed permutation of them (`ConditionalVAE.frame`)
+    changes neither expectation nor KL.
 
     Args:
         vae: E conditional VAEs.
@@ -53,11 +53,10 @@ def elbo_terms(
         utility: ũ in {0, 1}, shape (E, B), exactly if the VAE models it.
         decision: d in {0, 1}, shape (E, B): whether ũ is a label, whose likelihood counts, or imputed; by
             default 1.
-        gradient: see `ConditionalVAE.log_likelihood`.
     """
-    loc, scale = vae.encode(x, s, utility)
+    loc, scale = vae.posterior(x, s, utility)
     z = reparameterize(loc, scale, noise)
-    return Terms(vae.log_likelihood(z, s, x, utility, decision, gradient=gradient), loc, scale)
+    return Terms(vae.log_likelihood(z, s, x, utility, decision), loc, scale)
 
 
 def phase1_elbo(vae: ConditionalVAE, x: Tensor, s: Tensor, noise: Tensor, *, beta: float) -> Tensor:
@@ -131,8 +130,6 @@ def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tens
     Returns:
         Shape (...), in nats; non-negative up to Monte-Carlo error.
     """
-    if logit.dim() == 2 and native.takes(logit, loc, scale, noise):
-        return native.mixture_kl(logit, loc, scale, noise)
     log_q = torch.stack([F.logsigmoid(-logit), F.logsigmoid(logit)], dim=-1)
     z = reparameterize(loc, scale, noise)
     # Without the (2π)^(−Z/2) of all densities. Dimensions are sample's component j, density's component i, k.

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fairall.config.checks import at_least
 from fairall.data.people import Decided, take
-from fairall.models.elbo import Terms, elbo_terms, imputation, labelled_elbo, unlabelled_elbo
+from fairall.models.elbo import Terms, elbo_terms, labelled_elbo, unlabelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk
 
@@ -33,15 +33,19 @@ class FairAll(LatentLearner):
     config: FairAllConfig
     config_type = FairAllConfig
 
+    @property
+    def compiled_loss(self):
+        return {"kl_samples": self.config.kl_samples, "unlabelled": True, "trains_classifier": True}
+
     def loss(self, batch: Decided) -> Tensor:
         """J = α·R − L − U (eq. 2), shape (E,): R and L averaged over labelled, U over unlabelled people."""
         config, protocol = self.config, self.setting.protocol
         labelled, unlabelled = PackedRows.of(batch.accepted), PackedRows.of(~batch.accepted)
-        classified = self.model.classify(batch.x, batch.s, self.streams)
+        classified = self.model.classify(batch.x, batch.s, self.noise)
         logit = take(classified, unlabelled.rows)
         if not protocol.classifier_in_unlabelled_elbo:
             logit = logit.detach()
-        known, imputed, kl_noise = self._terms(batch, labelled, unlabelled, imputation(logit))
+        known, imputed, kl_noise = self._terms(batch, labelled, unlabelled)
         return (
             config.alpha * classification_risk(classified, batch, self.setting)
             - labelled_elbo(known, labelled.mean, beta=config.beta)
@@ -49,14 +53,14 @@ class FairAll(LatentLearner):
         )
 
     def _terms(
-        self, batch: Decided, labelled: PackedRows, unlabelled: PackedRows, q: Tensor
+        self, batch: Decided, labelled: PackedRows, unlabelled: PackedRows
     ) -> tuple[Terms, Terms, Tensor]:
         """Terms of L and of U by one pass through the VAE, and the noise ε of the KL term of U.
 
-        The rows are the labelled with their ũ, and the unlabelled with ũ = 0 and with ũ = 1, whose
-        q(ũ | x, s) is `q`, shape (E, n, 2).
+        The rows are the labelled with their ũ, and the unlabelled with ũ = 0 and with ũ = 1. One set of
+        samples serves both expectations of U; sharing it biases neither.
         """
-        n_elbo, size = self.config.elbo_samples, self.config.latent_size
+        n_elbo, n_kl, size = self.config.elbo_samples, self.config.kl_samples, self.config.latent_size
         n_labelled, n_unlabelled = labelled.rows.shape[1], unlabelled.rows.shape[1]
         rows = torch.cat([labelled.rows, unlabelled.rows.repeat_interleave(2, dim=1)], dim=1)
         label = take(batch.label, labelled.rows)
@@ -64,23 +68,19 @@ class FairAll(LatentLearner):
         utility = torch.cat([label, both], dim=1)
         decision = torch.cat([torch.ones_like(label), torch.zeros_like(both)], dim=1)
 
-        labelled_noise = self.streams.normal(n_labelled, size, n_elbo, counts=labelled.counts)
-        # One set of samples serves both expectations of U; sharing it biases neither.
-        n_samples = max(n_elbo, self.config.kl_samples)
-        noise = self.streams.normal(n_unlabelled, 2, size, n_samples, counts=unlabelled.counts)
-
-        weights = labelled.mean_weight, (q * unlabelled.mean_weight.unsqueeze(-1)).flatten(1)
+        most = max(n_elbo, n_kl)
+        labelled_noise = self.noise.samples(n_labelled, size, most, counts=labelled.counts)
+        noise = self.noise.samples(n_unlabelled, 2, size, most, counts=unlabelled.counts)
         terms = elbo_terms(
             self.model.vae,
             take(batch.x, rows),
             take(batch.s, rows),
-            torch.cat([labelled_noise, noise.flatten(1, 2)[..., :n_elbo]], dim=1),
+            torch.cat([labelled_noise, noise.flatten(1, 2)], dim=1)[..., :n_elbo],
             utility,
             decision,
-            gradient=-torch.cat(weights, dim=1).detach(),
         )
         known, imputed = (
             Terms(*(values[:, rows] for values in terms))
             for rows in (slice(n_labelled), slice(n_labelled, None))
         )
-        return known, imputed, noise[..., : self.config.kl_samples]
+        return known, imputed, noise[..., :n_kl]

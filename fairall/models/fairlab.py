@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from fairall.config.schema import FairLabClassifier, FairLabWeight
@@ -20,21 +21,36 @@ class FairLab(LatentLearner):
 
     config_type = LatentConfig
 
+    @property
+    def compiled_loss(self):
+        return {"kl_samples": 0, "unlabelled": False, "trains_classifier": self.trains_classifier}
+
     def loss(self, batch: Decided) -> Tensor:
         """α·R − L, shape (E,), with L of the labelled people weighted by 1/π (eq. 20)."""
-        config, protocol = self.config, self.setting.protocol
+        config = self.config
+        risk = torch.zeros(())
+        if self.trains_classifier:
+            classified = self.model.classify(batch.x, batch.s, self.noise)
+            risk = classification_risk(classified, batch, self.setting)
         labelled = PackedRows.of(batch.accepted)
         x, s, label = (take(values, labelled.rows) for values in (batch.x, batch.s, batch.label))
-        weight = batch.propensity
-        if protocol.fairlab_weight is FairLabWeight.inverse_propensity:
-            weight = ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
-        weight = take(weight, labelled.rows) * labelled.mean_weight
-        noise = self.streams.normal(
+        weight = take(self.elbo_weight(batch), labelled.rows) * labelled.mean_weight
+        noise = self.noise.samples(
             labelled.rows.shape[1], config.latent_size, config.elbo_samples, counts=labelled.counts
         )
-        terms = elbo_terms(self.model.vae, x, s, noise, label, gradient=-weight)
-        loss = -labelled_elbo(terms, lambda values: (weight * values).sum(-1), beta=config.beta)
-        if protocol.fairlab_classifier is FairLabClassifier.untrained:
-            return loss
-        classified = self.model.classify(batch.x, batch.s, self.streams)
-        return config.alpha * classification_risk(classified, batch, self.setting) + loss
+        terms = elbo_terms(self.model.vae, x, s, noise, label)
+        return config.alpha * risk - labelled_elbo(
+            terms, lambda values: (weight * values).sum(-1), beta=config.beta
+        )
+
+    def elbo_weight(self, batch: Decided) -> Tensor:
+        """Weight of labelled people in L, shape (E, B)."""
+        protocol = self.setting.protocol
+        if protocol.fairlab_weight is FairLabWeight.propensity:
+            return batch.propensity
+        return ips_weight(batch.propensity, batch.accepted, protocol.max_ips_weight)
+
+    @property
+    def trains_classifier(self) -> bool:
+        """Whether R is part of the loss."""
+        return self.setting.protocol.fairlab_classifier is FairLabClassifier.trained

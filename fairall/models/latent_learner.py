@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.checks import at_least, below_one, even, hidden_sizes, not_negative, one_of, positive
-from fairall.config.schema import LatentFrame, ModelConfig
+from fairall.config.schema import LatentFrame, ModelConfig, NoiseKind
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.errors import count
@@ -23,12 +23,12 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
-from fairall.models.objectives import train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
-from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
+from fairall.models.phase2 import phase2_epochs
+from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, threshold
 from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
-from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
+from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
@@ -66,6 +66,8 @@ class LatentLearner(Learner):
     def __init__(self, config: LatentConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.streams = SeedStreams(setting.seeds, "phase2")
+        stratified = setting.protocol.noise is NoiseKind.stratified
+        self.noise = Noise(setting.seeds, "noise of phase2", stratified=stratified)
         vae = ConditionalVAE(
             setting.schema,
             config.latent_size,
@@ -84,11 +86,17 @@ class LatentLearner(Learner):
         self.model = SemiSupervisedVAE(vae, net(vae.inputs.size + 1))
         self.policy_net = net(config.latent_size) if config.policy in NET_POLICIES else None
         self.rule = DecisionRule(threshold(config.policy, setting), drawn=config.decision == "sample")
-        self._start_optimisers()
+        self.epochs = phase2_epochs(self)
+
+    compiled_loss: dict[str, Any] | None = None
 
     @abstractmethod
     def loss(self, batch: Decided) -> Tensor:
         """Loss of VAE and classifier on a minibatch, shape (E,)."""
+
+    def elbo_weight(self, batch: Decided) -> Tensor:
+        """Weight of labelled people in L, shape (E, B)."""
+        return torch.ones_like(batch.propensity)
 
     def pretrain_units(self, data: PreparedData) -> int:
         """Number of Phase I epochs, 0 without a Phase I."""
@@ -143,19 +151,19 @@ class LatentLearner(Learner):
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train VAE and classifier for one epoch; after the last one, the policy for as many epochs."""
-        epochs, loss = self.setting.schedule.warm_up_epochs, self._model_epoch(decided)
+        epochs, loss = self.setting.schedule.warm_up_epochs, self.epochs.model_epoch(self, decided)
         if epoch == epochs - 1:
             for _ in range(epochs):
-                self._policy_epoch(decided)
+                self.epochs.policy_epoch(self, decided)
             # Where the initial policy accepts only people with label 1, gradients end close to zero. With the
             # second moments of those, Adam's first steps in Phase II would be large enough to kill ReLUs.
-            self._start_optimisers()
+            self.epochs = phase2_epochs(self)
         return {"loss": loss}
 
     def update(self, decided: Decided) -> None:
         """Train VAE and classifier for one epoch, then the policy for one."""
-        self._model_epoch(decided)
-        self._policy_epoch(decided)
+        self.epochs.model_epoch(self, decided)
+        self.epochs.policy_epoch(self, decided)
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
@@ -174,21 +182,3 @@ class LatentLearner(Learner):
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor:
         """X (E, B, D) decoded from its latent mean."""
         return in_chunks(self.model.reconstruct, self.representation(x, s), s)
-
-    def _start_optimisers(self) -> None:
-        rate = self.config.learning_rate
-        self.model_optimiser = Adam(self.model.parameters(), rate)
-        self.policy_optimiser = None if self.policy_net is None else Adam(self.policy_net.parameters(), rate)
-
-    def _model_epoch(self, decided: Decided) -> float:
-        batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
-        return train_on(batches, self.loss, self.model_optimiser)
-
-    def _policy_epoch(self, decided: Decided) -> None:
-        if self.policy_optimiser is not None:
-            batches = decided.minibatches(self.setting.schedule.batches_per_epoch, self.streams)
-            train_on(batches, self._policy_loss, self.policy_optimiser)
-
-    def _policy_loss(self, batch: Decided) -> Tensor:
-        assert self.policy_net is not None
-        return net_loss(self.config.policy, self.model, self.policy_net, batch, self.streams, self.setting)

@@ -20,6 +20,7 @@ from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean
 from fairall.models.vae import SemiSupervisedVAE
 from fairall.nn import native
+from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 
@@ -85,14 +86,14 @@ def net_loss(
     model: SemiSupervisedVAE,
     net: StackedMLP,
     batch: Decided,
-    streams: SeedStreams,
+    noise: Noise,
     setting: Setting,
 ) -> Tensor:
     """Cross-entropy of π^Z with its targets, weighted, averaged over the rows to learn from, shape (E,)."""
     with torch.no_grad():
-        z = model.draw_latent(batch, streams)
-        target, weight, rows = net_targets(policy, model, batch, z, streams, setting)
-    logit = net(z, streams).squeeze(-1)
+        z = model.draw_latent(batch, noise)
+        target, weight, rows = net_targets(policy, model, batch, z, noise, setting)
+    logit = net(model.vae.framed(z, batch.s), noise).squeeze(-1)
     if setting.protocol.policy_loss is PolicyLoss.cost_sensitive:
         loss = cost_sensitive_cross_entropy(logit, target, setting.cost)
     else:
@@ -105,10 +106,10 @@ def net_targets(
     model: SemiSupervisedVAE,
     batch: Decided,
     z: Tensor,
-    streams: SeedStreams,
+    noise: Noise,
     setting: Setting,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Targets of π^Z for latents z (E, B, Z).
+    """Targets of π^Z for latents z (E, B, Z) in learnt axes.
 
     `z_label` learns the labels of the accepted, weighted by 1/π; `z_clf` and `z_dec` learn for all applicants
     from the classifier's or the decoder's estimate of p(ũ = 1), which is thresholded at c, or drawn from.
@@ -124,11 +125,11 @@ def net_targets(
         # The classifier's loss weighs labels by c and 1 − c; the shift of the logit undoes that.
         estimate = torch.sigmoid(model.classify(batch.x, batch.s) + math.log(cost / (1.0 - cost)))
     else:
-        estimate = model.decoded_utility(z.unsqueeze(-1), batch.s).squeeze(-1)
+        estimate = model.decoded_utility(z.unsqueeze(-1), batch.s, framed=False).squeeze(-1)
     if protocol.policy_target is PolicyTarget.hard:
         target = estimate >= cost
     else:
-        target = streams.uniform(*estimate.shape[1:]) < estimate
+        target = noise.uniform(*estimate.shape[1:]) < estimate
     return target.to(estimate.dtype), torch.ones_like(estimate), torch.ones_like(target)
 
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema
 from fairall.data.people import Decided
-from fairall.nn import native
 from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
+from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.randomness import SeedStreams
 
@@ -71,13 +71,21 @@ class ConditionalVAE(nn.Module):
 
     def encode(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Location and scale of q(z | x, s[, ũ]), shapes (E, B, Z); ũ (E, B) exactly if the VAE models it."""
-        given = self.encoder_input(x, s, utility)
-        loc, raw_scale = evaluated(self.encoder, given).mT.chunk(2, dim=-1)
-        scale = F.softplus(raw_scale) + MIN_SCALE
+        loc, scale = self.posterior(x, s, utility)
         if self._is_in_one_frame():
             return loc, scale
         other = s.unsqueeze(-1) < 0
-        return torch.where(other, loc @ self.frame, loc), torch.where(other, scale @ self.frame.abs(), scale)
+        return self.framed(loc, s), torch.where(other, scale @ self.frame.abs(), scale)
+
+    def posterior(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The same before `frame`, in the axes that encoder and decoder have learnt."""
+        given = self.encoder_input(x, s, utility)
+        loc, raw_scale = evaluated(self.encoder, given).mT.chunk(2, dim=-1)
+        return loc, F.softplus(raw_scale) + MIN_SCALE
+
+    def framed(self, z: Tensor, s: Tensor) -> Tensor:
+        """Apply `frame` to z (E, B, Z) in learnt axes."""
+        return torch.where(s.unsqueeze(-1) < 0, z @ self.frame, z)
 
     def encoder_input(self, x: Tensor, s: Tensor, utility: Tensor | None = None) -> Tensor:
         """Inputs of the encoder, people in columns, shape (E, inputs, B)."""
@@ -86,12 +94,17 @@ class ConditionalVAE(nn.Module):
             given.append(utility.unsqueeze(1))
         return torch.cat(given, dim=1)
 
-    def decode(self, z: Tensor, s: Tensor) -> Tensor:
+    def decode(self, z: Tensor, s: Tensor, *, framed: bool = True) -> Tensor:
         """Outputs of the decoder for L samples z (E, B, Z, L) per person, shape (E, P[+1], B, L).
 
-        First those that `MixedLikelihood.log_prob` takes, the logit of p(ũ = 1 | z, s, d = 1) last.
+        First those that `MixedLikelihood.log_prob` takes, the logit of p(ũ = 1 | z, s, d = 1) last. Where
+        z is `framed`, `frame` is undone.
         """
-        given = self.decoder_input(z, s)
+        z, s_row = z.transpose(1, 2), s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])
+        if framed and not self._is_in_one_frame():
+            back = (self.frame @ z.flatten(2)).view_as(z)
+            z = torch.where(s_row < 0, back, z)
+        given = torch.cat([z, s_row], dim=1)
         return evaluated(self.decoder, given.flatten(2)).unflatten(2, given.shape[2:])
 
     def log_likelihood(
@@ -101,23 +114,12 @@ class ConditionalVAE(nn.Module):
         x: Tensor,
         utility: Tensor | None = None,
         decision: Tensor | None = None,
-        *,
-        gradient: Tensor | None = None,
     ) -> Tensor:
-        """Log p(x | z, s) + d·log p(ũ | z, s, d = 1), averaged over samples z (E, B, Z, L).
+        """Log p(x | z, s) + d·log p(ũ | z, s, d = 1), averaged over samples z (E, B, Z, L) in learnt axes.
 
-        Other arguments are as for `elbo.elbo_terms`. `gradient` is that of the loss in the result, shape
-        (E, B), if it is known beforehand, which saves compiled code a pass of the decoder; with another one
-        the result is the same.
-
-        Returns:
-            Shape (E, B), in nats; compiled, it is differentiable once, in z and in the decoder's weights.
+        Other arguments are as for `elbo.elbo_terms`; shape (E, B), in nats.
         """
-        layers = self.decoder.weights_and_biases()
-        if native.takes(z, s, x, utility, decision, gradient, *layers):
-            given = self.decoder_input(z, s)
-            return native.log_likelihood(layers, self.likelihood, given, x, utility, decision, gradient)
-        outputs = self.decode(z, s)
+        outputs = self.decode(z, s, framed=False)
         log_x = self.likelihood.log_prob(outputs[:, : self.likelihood.n_outputs], x)
         if utility is None:
             return log_x
@@ -132,15 +134,6 @@ class ConditionalVAE(nn.Module):
     def apply_frame(self, frame: Tensor) -> None:
         """Apply `frame` (E, Z, Z) to the encodings of S = −1, after the frame that is in use."""
         self.frame.copy_(self.frame @ frame)
-
-    def decoder_input(self, z: Tensor, s: Tensor) -> Tensor:
-        """Inputs of the decoder: z (E, B, Z, L) with `frame` undone, and s; shape (E, Z + 1, B, L)."""
-        z = z.transpose(1, 2)
-        s_row = s[:, None, :, None].expand(-1, 1, -1, z.shape[-1])
-        if not self._is_in_one_frame():
-            back = (self.frame @ z.flatten(2)).view_as(z)
-            z = torch.where(s_row < 0, back, z)
-        return torch.cat([z, s_row], dim=1)
 
     def _is_in_one_frame(self) -> bool:
         return torch.equal(self.frame, self._no_frame)
@@ -163,7 +156,7 @@ class SemiSupervisedVAE(nn.Module):
         self.vae = vae
         self.classifier = classifier
 
-    def classify(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:
+    def classify(self, x: Tensor, s: Tensor, dropout_streams: Noise | None = None) -> Tensor:
         """Logit of q(ũ = 1 | x, s, d = 1), shape (E, B); dropout with `dropout_streams` only."""
         given = self.vae.inputs.columns_with_s(x, s)
         if dropout_streams is None:
@@ -182,16 +175,19 @@ class SemiSupervisedVAE(nn.Module):
         p_utility = torch.sigmoid(self.classify(x, s)).unsqueeze(-1)
         return (1.0 - p_utility) * loc[..., 0, :] + p_utility * loc[..., 1, :]
 
-    def draw_latent(self, batch: Decided, streams: SeedStreams) -> Tensor:
-        """One z ~ q(z | x, s, ũ) per applicant, shape (E, B, Z), with ũ ~ q(ũ | x, s) where it is unknown."""
-        estimated = torch.sigmoid(self.classify(batch.x, batch.s))
-        guessed = (streams.uniform(*estimated.shape[1:]) < estimated).to(batch.label.dtype)
-        loc, scale = self.vae.encode(batch.x, batch.s, torch.where(batch.accepted, batch.label, guessed))
-        return loc + scale * streams.normal(*loc.shape[1:])
+    def draw_latent(self, batch: Decided, noise: Noise) -> Tensor:
+        """One z ~ q(z | x, s, ũ) per applicant, with ũ ~ q(ũ | x, s) where it is unknown.
 
-    def decoded_utility(self, z: Tensor, s: Tensor) -> Tensor:
+        Shape (E, B, Z), in learnt axes.
+        """
+        estimated = torch.sigmoid(self.classify(batch.x, batch.s))
+        guessed = (noise.uniform(*estimated.shape[1:]) < estimated).to(batch.label.dtype)
+        loc, scale = self.vae.posterior(batch.x, batch.s, torch.where(batch.accepted, batch.label, guessed))
+        return loc + scale * noise.normal(*loc.shape[1:])
+
+    def decoded_utility(self, z: Tensor, s: Tensor, *, framed: bool = True) -> Tensor:
         """p(ũ = 1 | z, s, d = 1) for samples z (E, B, Z, L) and s (E, B), shape (E, B, L)."""
-        return torch.sigmoid(self.vae.utility_logit(self.vae.decode(z, s)))
+        return torch.sigmoid(self.vae.utility_logit(self.vae.decode(z, s, framed=framed)))
 
     def reconstruct(self, z: Tensor, s: Tensor) -> Tensor:
         """Point estimates of the features, shape (E, B, D), for z (E, B, Z) and s (E, B)."""

@@ -8,11 +8,20 @@
 
 from fairall.nn.native.calls import takes
 from fairall.nn.native.functions import (
+    Objective,
     Phase1Epochs,
+    Phase2Epochs,
     average_probability,
-    log_likelihood,
-    mixture_kl,
+    fill,
     outputs,
 )
 
-__all__ = ["Phase1Epochs", "average_probability", "log_likelihood", "mixture_kl", "outputs", "takes"]
+__all__ = [
+    "Objective",
+    "Phase1Epochs",
+    "Phase2Epochs",
+    "average_probability",
+    "fill",
+    "outputs",
+    "takes",
+]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fairall.nn.likelihoods import MixedLikelihood
 from fairall.nn.native.calls import kernels, over_replicates
@@ -48,120 +46,11 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
     return averages
 
 
-def log_likelihood(
-    layers: Sequence[Tensor],
-    likelihood: MixedLikelihood,
-    given: Tensor,
-    x: Tensor,
-    utility: Tensor | None,
-    decision: Tensor | None,
-    gradient: Tensor | None,
-) -> Tensor:
-    """`ConditionalVAE.log_likelihood` by a decoder's layers and inputs, in which it is differentiable once.
-
-    `given` are the decoder's inputs for L samples a person, shape (E, Z + 1, B, L). With the expected
-    gradient of the loss in the result, shape (E, B), the decoder goes forward and at once backward, while its
-    activations are in the cache; where the gradient turns out to be another one, or is not given, it goes
-    forward a second time.
-    """
-    if not torch.is_grad_enabled():
-        return _decoded(likelihood, given, x, utility, decision, layers, None)[0]
-    return _LogLikelihood.apply(likelihood, gradient, given, x, utility, decision, *layers)
-
-
-class _LogLikelihood(Function):
-    """`log_likelihood` for autograd."""
-
-    @staticmethod
-    def forward(ctx: Any, likelihood: MixedLikelihood, gradient: Tensor | None, *tensors: Tensor) -> Tensor:
-        given, x, utility, decision, *layers = tensors
-        ctx.likelihood, ctx.expected = likelihood, gradient
-        ctx.save_for_backward(*tensors)
-        value, *ctx.gradients = _decoded(likelihood, given, x, utility, decision, layers, gradient)
-        return value
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = ctx.gradients
-        expected = ctx.expected
-        if expected is None or not torch.allclose(upstream, expected, rtol=0.0, atol=0.0, equal_nan=True):
-            given, x, utility, decision, *layers = ctx.saved_tensors
-            _, *gradients = _decoded(ctx.likelihood, given, x, utility, decision, layers, upstream)
-        of_given, of_layers = gradients
-        return None, None, of_given, None, None, None, *of_layers
-
-
-@torch.no_grad()
-def _decoded(
-    likelihood: MixedLikelihood,
-    given: Tensor,
-    x: Tensor,
-    utility: Tensor | None,
-    decision: Tensor | None,
-    layers: Sequence[Tensor],
-    gradient: Tensor | None,
-) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """The log likelihood, and its gradients times `gradient` in `given` and in `layers`, if that is given."""
-    theta, sizes = _flat(layers)
-    n_seeds, n_people, n_samples = len(theta), *given.shape[2:]
-    _check("inputs of the decoder", given, (n_seeds, int(sizes[0]), n_people, n_samples))
-    _check("features", x, (n_seeds, n_people, likelihood.n_features))
-    n_utility = n_people if int(sizes[-1]) > likelihood.n_outputs else 0
-    weight = x.new_zeros(n_seeds, n_people) if gradient is None else gradient
-    utility = weight[:, :0] if utility is None else utility
-    decision = torch.ones_like(utility) if decision is None else decision
-    _check("gradients", weight, (n_seeds, n_people))
-    _check("utilities", utility, (n_seeds, n_utility))
-    _check("decisions", decision, (n_seeds, n_utility))
-    value, of_theta, of_given = (x.new_empty(one.shape) for one in (weight, theta, given))
-
-    def some(theta: np.ndarray, of_theta: np.ndarray, *arrays: np.ndarray) -> None:
-        kernels().decode(
-            theta,
-            of_theta,
-            sizes,
-            likelihood.layout,
-            *arrays,
-            n_samples,
-            columns_of(sizes),
-            gradient is not None,
-        )
-
-    x_by_kind = x.index_select(2, likelihood.columns)
-    people = given.flatten(2), of_given.flatten(2), x_by_kind, weight, utility, decision, value
-    _over_replicates(some, theta, of_theta, *people)
-    parts = of_theta.split([layer[0].numel() for layer in layers], dim=1)
-    # Contiguous, as the fused kernel of Adam takes them.
-    of_layers = [part.reshape(layer.shape).contiguous() for part, layer in zip(parts, layers, strict=True)]
-    return value + likelihood.log_base(x), of_given, of_layers
-
-
-def mixture_kl(logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """`fairall.models.elbo.mixture_kl` of tensors with dimensions E and B, differentiable once."""
-    for name, each in (("locations", loc), ("scales", scale)):
-        _check(name, each, (*logit.shape, 2, loc.shape[-1]))
-    return _MixtureKL.apply(logit, loc, scale, noise.expand(*loc.shape, -1))
-
-
-class _MixtureKL(Function):
-    """`mixture_kl` for autograd; the gradients are computed with the value."""
-
-    @staticmethod
-    def forward(ctx: Any, logit: Tensor, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-        value, of_logit = logit.new_empty(2, *logit.shape)
-        of_loc, of_scale = loc.new_empty(2, *loc.shape)
-        given = logit, loc, scale, noise
-        _over_replicates(kernels().mixture_kl, *given, value, of_logit, of_loc, of_scale)
-        ctx.gradients = of_logit, of_loc, of_scale
-        return value
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        of_logit, of_loc, of_scale = ctx.gradients
-        per_person = upstream[..., None, None]
-        return upstream * of_logit, per_person * of_loc, per_person * of_scale, None
+def fill(kind: str, out: Tensor, state: Tensor) -> None:
+    """Fill `out` (rows, n) with numbers of a kind by a seed's key and counter; see `fairall.nn.noise`."""
+    draw = {"uniform": kernels().uniforms, "normal": kernels().normals, "stratified": kernels().stratified}[kind]
+    own = out.numpy()
+    draw(_streams(state), own if kind == "stratified" else own.reshape(-1))
 
 
 class Phase1Epochs:
@@ -191,29 +80,23 @@ class Phase1Epochs:
         beta: float,
         min_scale: float,
     ) -> None:
-        parameters = [*encoder, *decoder]
         (_, of_encoder), (_, of_decoder) = _flat(encoder), _flat(decoder)
-        self.theta, _ = _flat(parameters)
-        parts = self.theta.split([parameter[0].numel() for parameter in parameters], dim=1)
-        for parameter, values in zip(parameters, parts, strict=True):
-            parameter.data = values.view(parameter.shape)
+        self.theta = _joined([*encoder, *decoder])
         self.batch_size = batch_size
         self.mean, self.square = torch.zeros_like(self.theta), torch.zeros_like(self.theta)
         self.steps = torch.zeros((), dtype=torch.long)
         self.loss = torch.full((len(self.theta),), torch.nan)
         self.people = (
-            given[0].T.contiguous().numpy(),
-            x[:, likelihood.columns].contiguous().numpy(),
+            (given[0].contiguous().numpy(), x[:, likelihood.columns].T.contiguous().numpy()),
             likelihood.log_base(x.unsqueeze(0))[0].contiguous().numpy(),
             likelihood.layout,
             of_encoder,
             of_decoder,
         )
-        # A minibatch is computed in equal parts, of which the products are small (see `columns_of`).
-        most = min(columns_of(of_encoder), columns_of(of_decoder))
-        n_parts = -(-min(batch_size, len(x)) * n_samples // most)
-        at_once = -(-min(batch_size, len(x)) // n_parts // 16) * 16
-        self.training = at_once, batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
+        # A minibatch is decoded in equal parts, of which the products are small (see `columns_of`).
+        n_parts = -(-min(batch_size, len(x)) * n_samples // columns_of(of_decoder))
+        columns = -(-min(batch_size, len(x)) // n_parts // 16) * 16 * n_samples
+        self.training = columns, batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
 
     def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
         """Like `TorchEpochs.epoch`, but a finished seed keeps its weights and its loss."""
@@ -221,7 +104,9 @@ class Phase1Epochs:
 
         def some(theta: np.ndarray, mean: np.ndarray, square: np.ndarray, *arrays: np.ndarray) -> None:
             order, noise, loss = arrays
-            kernels().epochs(theta, mean, square, steps, order, noise, *self.people, *self.training, loss)
+            kernels().phase1_epoch(
+                theta, mean, square, steps, order, noise, *self.people, *self.training, loss
+            )
 
         _over_replicates(
             some, self.theta, self.mean, self.square, order, noise, self.loss, left_out=done.tolist()
@@ -232,6 +117,119 @@ class Phase1Epochs:
     def state_dict(self) -> dict[str, Any]:
         """Adam's moments and number of updates, and the losses of the last epoch."""
         return {"mean": self.mean, "square": self.square, "steps": self.steps, "loss": self.loss}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned."""
+        for name, own in self.state_dict().items():
+            own.copy_(state[name])
+
+
+class Objective(NamedTuple):
+    """The loss of Phase II and of the policy net, as compiled functions take it.
+
+    Attributes:
+        n_elbo: samples L of an ELBO.
+        n_kl: samples K of the KL term of U.
+        unlabelled: whether U is part of the loss.
+        trains_classifier: whether R is.
+        through_classifier: whether U sends a gradient into the classifier.
+        density: whether the KL term is `mixture_kl`, and not `cdf_mixture_kl`.
+        hard: whether targets of the policy net are thresholded, and not drawn.
+    """
+
+    n_batches: int
+    n_elbo: int
+    n_kl: int
+    stratified: bool
+    dropout: np.float32
+    learning_rate: float
+    alpha: np.float32
+    beta: np.float32
+    cost: np.float32
+    min_scale: np.float32
+    unlabelled: bool
+    trains_classifier: bool
+    through_classifier: bool
+    density: bool
+    hard: bool
+    cost_sensitive: bool
+
+
+class Phase2Epochs:
+    """Epochs of Phase II of E models and policy nets by Adam, `TorchPhase2` in `fairall.models` compiled.
+
+    The nets' parameters become views of one vector per replicate, which the compiled functions update.
+
+    Args:
+        encoder: weights and biases of E encoders.
+        decoder: of E decoders.
+        classifier: of E classifiers.
+        policy: of E policy nets; empty without one.
+        head: number of the policy's targets, see `policy_epoch`.
+        frame: signed permutations of the latent axes, shape (E, Z, Z).
+    """
+
+    def __init__(
+        self,
+        nets: Sequence[Sequence[Tensor]],
+        policy: Sequence[Tensor],
+        likelihood: MixedLikelihood,
+        frame: Tensor,
+        noise: Tensor,
+        objective: Objective,
+        head: int,
+    ) -> None:
+        self.likelihood, self.frame, self.noise, self.objective = likelihood, frame, noise, objective
+        self.head = head
+        self.sizes = tuple(_flat(net)[1] for net in nets)
+        self.theta = _joined([parameter for net in nets for parameter in net])
+        self.policy_sizes = _flat(policy)[1] if policy else None
+        self.policy_theta = _joined(policy) if policy else None
+        self.start()
+
+    def start(self) -> None:
+        """Forget Adam's moments."""
+        self.moments = torch.zeros(2, *self.theta.shape)
+        policy = self.theta[:, :0] if self.policy_theta is None else self.policy_theta
+        self.policy_moments = torch.zeros(2, *policy.shape)
+        self.steps = torch.zeros(2, dtype=torch.long)
+
+    def model_epoch(self, order: Tensor, people: Sequence[Tensor]) -> Tensor:
+        """Update VAE and classifier on every minibatch; returns the loss of the last, shape (E,)."""
+        loss = torch.empty(len(order))
+        steps, o = int(self.steps[0]), self.objective
+        columns = columns_of(self.sizes[1])
+
+        def some(*arrays: np.ndarray) -> None:
+            theta, mean, square, noise, *rest, loss = arrays
+            kernels().model_epoch(
+                theta, mean, square, steps, noise.view(np.uint64), *rest, self.likelihood.layout, self.sizes,
+                columns, o, loss,
+            )  # fmt: skip
+
+        _over_replicates(some, self.theta, *self.moments, self.noise, order, *people, loss)
+        self.steps[0] += o.n_batches
+        return loss
+
+    def policy_epoch(self, order: Tensor, people: Sequence[Tensor]) -> None:
+        """Update the policy net on every minibatch."""
+        steps, o = int(self.steps[1]), self.objective
+
+        def some(*arrays: np.ndarray) -> None:
+            theta, mean, square, noise, *rest = arrays
+            kernels().policy_epoch(
+                theta, mean, square, steps, noise.view(np.uint64), *rest, self.sizes, self.policy_sizes, o,
+                self.head,
+            )  # fmt: skip
+
+        _over_replicates(
+            some, self.policy_theta, *self.policy_moments, self.noise, order, *people, self.theta, self.frame
+        )
+        self.steps[1] += o.n_batches
+
+    def state_dict(self) -> dict[str, Any]:
+        """Adam's moments and numbers of updates."""
+        return {"moments": self.moments, "policy_moments": self.policy_moments, "steps": self.steps}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore what `state_dict` returned."""
@@ -257,6 +255,20 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
     """Check shapes, since compiled functions do not check indices."""
     if tensor.shape != shape:
         raise ValueError(f"{name} have shape {tuple(tensor.shape)} in place of {shape}")
+
+
+def _streams(state: Tensor) -> np.ndarray:
+    """Keys and counters of seeds as compiled functions take them."""
+    return state.numpy().view(np.uint64)
+
+
+def _joined(parameters: Sequence[Tensor]) -> Tensor:
+    """Make parameters views of one vector per replicate, shape (E, n), and return it."""
+    theta, _ = _flat(parameters)
+    parts = theta.split([parameter[0].numel() for parameter in parameters], dim=1)
+    for parameter, values in zip(parameters, parts, strict=True):
+        parameter.data = values.view(parameter.shape)
+    return theta
 
 
 def _flat(layers: Sequence[Tensor]) -> tuple[Tensor, np.ndarray]:

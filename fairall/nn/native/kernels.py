@@ -29,8 +29,14 @@ OVER_3, OVER_4, OVER_5, OVER_6, OVER_7 = F(1 / 3), F(1 / 4), F(1 / 5), F(1 / 6),
 OVER_9, OVER_11, OVER_13 = F(1 / 9), F(1 / 11), F(1 / 13)
 LOG2_E = F(1.4426950408889634)
 LN_2_HIGH, LN_2_LOW = F(0.693359375), F(-2.1219444e-4)  # their sum is log 2; the first has few digits
+HALF_LOG_2_PI, SQRT_HALF, PER_SQRT_2_PI = F(0.9189385332), F(0.7071067812), F(0.3989422804)
 LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
+# Of Philox, as `philox` in `fairall.nn.noise`.
+MULTIPLY_0, MULTIPLY_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+INCREASE_0, INCREASE_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+LOW_BITS, BITS_32, BITS_9 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(9)
+UNIT, BELOW_ONE, SQRT_2 = F(2.0**-23), F(1.0 - 2.0**-24), F(2.0**0.5)
 
 
 def compiled(function: Callable[..., Any]) -> Any:
@@ -114,9 +120,12 @@ def total(values):
 
 
 @compiled
-def forward(theta, sizes, values, n):
-    """Fill `values` behind the input, which is there; returns the offset of the output."""
-    weights, units = 0, 0
+def forward(theta, sizes, values, n, dropout, masks):
+    """Fill `values` behind the input, which is there; returns the offset of the output.
+
+    Hidden units whose uniform number in `masks`, in the order of their values, is below `dropout` are zero.
+    """
+    weights, units, used = 0, 0, 0
     for layer in range(len(sizes) - 1):
         n_in, n_out = sizes[layer], sizes[layer + 1]
         weight = theta[weights : weights + n_in * n_out].reshape(n_in, n_out)
@@ -131,7 +140,18 @@ def forward(theta, sizes, values, n):
             else:
                 add(y[j], theta[weights + j])
         weights += n_out
+        if layer < len(sizes) - 2 and dropout > ZERO:
+            drop(values[units : units + n_out * n], masks[used : used + n_out * n], dropout)
+            used += n_out * n
     return units
+
+
+@compiled
+def drop(values, masks, dropout):
+    """Set values to zero where a uniform number is below `dropout`, and scale the others."""
+    factor = ONE / (ONE - dropout)
+    for i in range(len(values)):
+        values[i] *= F(masks[i] >= dropout) * factor
 
 
 @compiled
@@ -143,7 +163,7 @@ def apply(theta, sizes, x, out, columns):
         for first in range(0, x.shape[2], columns):
             n = min(columns, x.shape[2] - first)
             values[: sizes[0] * n].reshape(sizes[0], n)[:] = x[e, :, first : first + n]
-            end = forward(theta[e], sizes, values, n)
+            end = forward(theta[e], sizes, values, n, ZERO, values)
             out[e, :, first : first + n] = values[end : end + sizes[-1] * n].reshape(sizes[-1], n)
 
 
@@ -171,7 +191,7 @@ def average(theta, sizes, loc, scale, noise, out, columns):
                         centre, width = loc[e, first + i, branch, k], scale[e, first + i, branch, k]
                         for j in range(n_samples):
                             z[k, i, branch, j] = centre + width * epsilon[j]
-            end = forward(theta[e], sizes, values, n * of_person)
+            end = forward(theta[e], sizes, values, n * of_person, ZERO, values)
             logit = values[end : end + n * of_person]
             for j in range(n * of_person):
                 _, logit[j] = softplus(logit[j])
@@ -182,20 +202,20 @@ def average(theta, sizes, loc, scale, noise, out, columns):
 
 
 @compiled
-def through_relu(gradient, hidden):
-    """Set the gradient of units that are not active to zero."""
+def through_relu(gradient, hidden, factor):
+    """Set the gradient of units that are not active to zero, and scale the others."""
     for i in range(len(gradient)):
-        g = gradient[i]
+        g = factor * gradient[i]
         gradient[i] = g if hidden[i] > ZERO else ZERO
 
 
 @compiled
-def backward(theta, sizes, values, n, gradient, spare, of_theta, of_input):
-    """Gradient of the net's parameters, and of its input if `of_input`.
+def backward(theta, sizes, values, n, dropout, gradient, of_theta, of_input):
+    """Add the gradient of the net's parameters to `of_theta`, and return that of its input if `of_input`.
 
-    `gradient` has that of the output; it and `spare` are used in turn, and returned with the gradient of the
-    input in the first.
+    `gradient` begins with that of the output and has room for the widest layer; it is written over.
     """
+    spare = np.empty(sizes.max() * n, F)
     weights, units = len(theta), 0
     for size in sizes[:-1]:
         units += size * n
@@ -206,16 +226,16 @@ def backward(theta, sizes, values, n, gradient, spare, of_theta, of_input):
         biases = weights + n_in * n_out
         x = values[units : units + n_in * n].reshape(n_in, n)
         g = gradient[: n_out * n].reshape(n_out, n)
-        np.dot(x, g.T, of_theta[weights:biases].reshape(n_in, n_out))
+        add_all(of_theta[weights:biases], np.dot(x, g.T).ravel())
         for j in range(n_out):
-            of_theta[biases + j] = total(g[j])
+            of_theta[biases + j] += total(g[j])
         if layer > 0 or of_input:
             into = spare[: n_in * n]
             np.dot(theta[weights:biases].reshape(n_in, n_out), g, into.reshape(n_in, n))
             if layer > 0:
-                through_relu(into, values[units : units + n_in * n])
+                through_relu(into, values[units : units + n_in * n], ONE / (ONE - dropout))
             gradient, spare = spare, gradient
-    return gradient, spare
+    return gradient
 
 
 @compiled
@@ -329,250 +349,240 @@ def adam(theta, mean, square, gradient, step, learning_rate):
 
 
 @compiled
-def epochs(
-    theta, mean, square, step, order, noise, given, x, log_base, layout, encoder, decoder, at_once,
-    batch_size, learning_rate, beta, min_scale, losses,
-):  # fmt: skip
-    """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
-
-    Parameters `theta` of encoder and decoder, and Adam's moments `mean` and `square`, shapes (E, n), are
-    updated after `step` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `given`
-    (N, inputs) are inputs of the encoder, s the last, x (N, D) features by kind as in the `Layout`, and
-    `log_base` (N,) is log h(x). `encoder` and `decoder` are the sizes of their layers; `at_once` people of a
-    minibatch are computed at once. The loss averaged over the epoch goes to `losses` (E,).
-    """
-    n_people, n_latent, n_samples = noise.shape[1:]
-    columns = at_once * n_samples
-    widest = max(encoder.max() * at_once, decoder.max() * columns)
-    inner = np.empty(encoder.sum() * at_once, F), np.empty(decoder.sum() * columns, F)
-    buffers = np.empty(widest, F), np.empty(widest, F)
-    slopes = np.empty(n_latent * at_once, F)
-    target = np.empty(x.shape[1] * columns, F)
-    per_column = np.empty((3, columns), F)
-    of_theta, part = np.empty(theta.shape[1], F), np.empty(theta.shape[1], F)
-    for e in range(len(theta)):
-        loss = 0.0
-        for first in range(0, n_people, batch_size):
-            end = min(first + batch_size, n_people)
-            share = ONE / F(end - first)
-            for start in range(first, end, at_once):
-                stop = min(start + at_once, end)
-                loss += (end - first) * loss_and_gradient(
-                    theta[e], order[e, start:stop], noise[e, start:stop], share, given, x, log_base, layout,
-                    encoder, decoder, beta, min_scale, inner, buffers, slopes, target, per_column,
-                    of_theta if start == first else part,
-                )  # fmt: skip
-                if start > first:
-                    add_all(of_theta, part)
-            update = step + first // batch_size + 1
-            adam(theta[e], mean[e], square[e], of_theta, update, learning_rate)
-        losses[e] = loss / n_people
+def gathered(into, values, who, n_samples):
+    """Fill `into` with the values of people `who`, `n_samples` times each."""
+    if n_samples == 1:
+        for r in range(len(who)):
+            into[r] = values[who[r]]
+    else:
+        for r in range(len(who)):
+            repeated(into[r * n_samples : (r + 1) * n_samples], values[who[r]])
 
 
 @compiled
-def loss_and_gradient(
-    theta, rows, noise, share, given, x, log_base, layout, encoder, decoder, beta, min_scale, inner, buffers,
-    slopes, target, per_column, of_theta,
-):  # fmt: skip
-    """Loss of Phase I, summed over people with weight `share`, and its gradient, −K.
-
-    `inner`, `buffers`, `slopes`, `target` and `per_column` are working space.
-    """
-    n, n_latent, n_samples = noise.shape
-    m = n * n_samples
-    n_encoder = 0
-    for layer in range(len(encoder) - 1):
-        n_encoder += (encoder[layer] + 1) * encoder[layer + 1]
-    into_encoder, into_decoder = inner
-    weight, space, each = per_column[0, :m], per_column[1, :m], per_column[2, :m]
-    weight[:] = -share / F(n_samples)
-    n_inputs = given.shape[1]
-    entered = into_encoder[: n_inputs * n].reshape(n_inputs, n)
-    latent = into_decoder[: (n_latent + 1) * m].reshape(n_latent + 1, m)
-    features = target[: x.shape[1] * m].reshape(x.shape[1], m)
-    loss = ZERO
-    for i in range(n):
-        row = rows[i]
-        loss -= share * log_base[row]
-        for k in range(n_inputs):
-            entered[k, i] = given[row, k]
-        for j in range(i * n_samples, (i + 1) * n_samples):
-            latent[n_latent, j] = given[row, n_inputs - 1]
-            for k in range(x.shape[1]):
-                features[k, j] = x[row, k]
-
-    end = forward(theta[:n_encoder], encoder, into_encoder, n)
-    encoded = into_encoder[end : end + 2 * n_latent * n].reshape(2 * n_latent, n)
-    slope = slopes[: n_latent * n].reshape(n_latent, n)
-    for k in range(n_latent):
-        loss += beta * share * gaussian_kl(encoded[k], encoded[n_latent + k], slope[k], min_scale)
-        for i in range(n):
-            for j in range(n_samples):
-                z = encoded[k, i] + encoded[n_latent + k, i] * noise[i, k, j]
-                latent[k, i * n_samples + j] = z
-
-    n_outputs = decoder[-1]
-    end = forward(theta[n_encoder:], decoder, into_decoder, m)
-    outputs = into_decoder[end : end + n_outputs * m].reshape(n_outputs, m)
-    gradient, spare = buffers
-    score = gradient[: n_outputs * m].reshape(n_outputs, m)
-    log_prob(outputs, features, layout, weight, score, space, each)
-    for j in range(m):
-        loss += weight[j] * each[j]
-
-    gradient, spare = backward(
-        theta[n_encoder:], decoder, into_decoder, m, gradient, spare, of_theta[n_encoder:], True
-    )
-    of_latent = gradient[: (n_latent + 1) * m].reshape(n_latent + 1, m)
-    of_encoded = spare[: 2 * n_latent * n].reshape(2 * n_latent, n)
-    for k in range(n_latent):
-        loc, scale = encoded[k], encoded[n_latent + k]
-        for i in range(n):
-            of_loc, of_scale = ZERO, ZERO
-            for j in range(n_samples):
-                of_z = of_latent[k, i * n_samples + j]
-                of_loc += of_z
-                of_scale += of_z * noise[i, k, j]
-            of_encoded[k, i] = of_loc + beta * share * loc[i]
-            of_scale += beta * share * (scale[i] - ONE / scale[i])
-            of_encoded[n_latent + k, i] = of_scale * slope[k, i]
-    backward(theta[:n_encoder], encoder, into_encoder, n, spare, gradient, of_theta[:n_encoder], False)
-    return loss
+def repeated(into, value):
+    """Fill an array with a value."""
+    for j in range(len(into)):
+        into[j] = value
 
 
 @compiled
-def gaussian_kl(loc, scale, slope, min_scale):
-    """KL to N(0, 1), summed over people; `scale` has the argument of the softplus, and gets the scale.
+def sampled(into, loc, scale, eps, k):
+    """Fill `into` with samples loc + scale·ε of coordinate k of each row; ε is (rows, Z, at least as many)."""
+    n_samples = len(into) // len(loc)
+    if n_samples == 1:
+        for r in range(len(loc)):
+            into[r] = loc[r] + scale[r] * eps[r, k, 0]
+    else:
+        for r in range(len(loc)):
+            shifted(into[r * n_samples : (r + 1) * n_samples], loc[r], scale[r], eps[r, k])
 
-    The derivative of the scale in it goes to `slope`.
+
+@compiled
+def shifted(into, loc, scale, eps):
+    """Fill `into` with samples loc + scale·ε of one row."""
+    for j in range(len(into)):
+        into[j] = loc + scale * eps[j]
+
+
+@compiled
+def add_moments(gradient, eps, k, of_loc, of_scale):
+    """Add the gradients in location and scale of each row, given that in its samples of coordinate k."""
+    n_samples = len(gradient) // len(of_loc)
+    if n_samples == 1:
+        for r in range(len(of_loc)):
+            of_loc[r] += gradient[r]
+            of_scale[r] += gradient[r] * eps[r, k, 0]
+    else:
+        for r in range(len(of_loc)):
+            own = gradient[r * n_samples : (r + 1) * n_samples]
+            of_loc[r] += total(own)
+            of_scale[r] += product(own, eps[r, k])
+
+
+@compiled
+def product(a, b):
+    """Inner product with as many of b."""
+    result = ZERO
+    for j in range(len(a)):
+        result += a[j] * b[j]
+    return result
+
+
+@compiled
+def add_means(values, into):
+    """Add to each row the mean over its samples."""
+    n_samples = len(values) // len(into)
+    for r in range(len(into)):
+        into[r] += total(values[r * n_samples : (r + 1) * n_samples]) / F(n_samples)
+
+
+@compiled
+def encode(theta, sizes, given, who, utility, min_scale):
+    """Units of the encoder for people `who`, and location, scale and the scale's slope, each (Z, rows).
+
+    `given` (inputs, N) are its inputs, s the last, and then ũ of the rows if it is modelled.
     """
-    for i in range(len(loc)):
+    n, n_inputs, n_latent = len(who), len(given), sizes[-1] // 2
+    values = np.empty(sizes.sum() * n, F)
+    entered = values[: sizes[0] * n].reshape(sizes[0], n)
+    for k in range(n_inputs):
+        gathered(entered[k], given[k], who, 1)
+    if sizes[0] > n_inputs:
+        entered[n_inputs] = utility
+    end = forward(theta, sizes, values, n, ZERO, values)
+    encoded = values[end : end + 2 * n_latent * n].reshape(2 * n_latent, n)
+    loc, scale, slope = encoded[:n_latent], encoded[n_latent:], np.empty((n_latent, n), F)
+    for k in range(n_latent):
+        positive_scale(scale[k], slope[k], min_scale)
+    return values, loc, scale, slope
+
+
+@compiled
+def positive_scale(scale, slope, min_scale):
+    """Apply the softplus to raw scales, and keep its derivative."""
+    for i in range(len(scale)):
         positive, slope[i] = softplus(scale[i])
         scale[i] = positive + min_scale
-    kl = ZERO
-    for i in range(len(loc)):
-        kl += HALF * (loc[i] * loc[i] + scale[i] * scale[i] - ONE) - log(scale[i])
-    return kl
+
+
+@compiled
+def through_encoder(theta, sizes, values, slope, of_loc, of_scale, of_theta):
+    """Add the gradient of the encoder's parameters, given that of location and scale."""
+    n_latent, n = of_loc.shape
+    gradient = np.empty(sizes.max() * n, F)
+    of_encoded = gradient[: 2 * n_latent * n].reshape(2 * n_latent, n)
+    of_encoded[:n_latent] = of_loc
+    for k in range(n_latent):
+        multiplied(of_encoded[n_latent + k], of_scale[k], slope[k])
+    backward(theta, sizes, values, n, ZERO, gradient, of_theta, False)
+
+
+@compiled
+def multiplied(into, a, b):
+    """Fill `into` with products."""
+    for i in range(len(into)):
+        into[i] = a[i] * b[i]
 
 
 @compiled
 def decode(
-    theta, of_theta, sizes, layout, given, of_given, x, weight, utility, decision, value,
-    n_samples, columns, learning,
+    theta, sizes, layout, columns, n_samples, s, x, who, loc, scale, eps, weight, utility, weight_utility,
+    of_theta, of_loc, of_scale,
 ):  # fmt: skip
-    """Log likelihood of people and its gradients; see `fairall.nn.native.functions.log_likelihood`.
+    """Log likelihood of rows, averaged over their samples, and its gradients.
 
-    Parameters `theta` (E, n) of a decoder with layers of these sizes; its inputs `given` (E, Z + 1, B·L), of
-    which `columns` are computed at once; features x (E, B, D) by kind as in the `Layout`; ũ and d (E, B), or
-    (E, 0) where ũ is not modelled. log p(x | z, s) + d·log p(ũ | z, s, d = 1) without log h(x), averaged over
-    samples, goes to `value` (E, B), and where `learning` its gradients, in which people have weights (E, B),
-    to `of_theta` and `of_given`.
+    Rows are of people `who`, with s (N,), features x by kind as in the `Layout` (D, N), location and scale
+    (Z, rows) and ε (rows, Z, at least `n_samples`). Returns log p(x | z, s) without log h(x) and, if the
+    decoder models ũ, log p(ũ | z, s, d = 1), each (rows,). The gradients of both, times `weight` and
+    `weight_utility` (rows,), are added to those of parameters, location and scale. `columns` samples are
+    computed at once.
     """
-    n_inputs, n_outputs = sizes[0], sizes[-1]
-    n_features = x.shape[2]
-    models_utility = utility.shape[1] > 0
+    n_rows, n_latent, n_features, n_outputs = len(who), len(loc), len(x), sizes[-1]
+    models_utility = len(utility) > 0
     n_x = n_outputs - 1 if models_utility else n_outputs
-    columns = max(1, min(columns, given.shape[2]))
-    values = np.empty(sizes.sum() * columns, F)
-    widest = sizes.max() * columns
-    gradient, spare = np.empty(widest, F), np.empty(widest, F)
-    part = np.empty(theta.shape[1], F)
-    target = np.empty(n_features * columns, F)
-    per_column = np.empty((6, columns), F)
-    second = ONE
-    of_theta[:] = ZERO
-    value[:] = ZERO
+    log_x, log_utility = np.zeros(n_rows, F), np.zeros(n_rows, F)
+    at_once = max(1, min(columns // n_samples, n_rows))
+    most = at_once * n_samples
+    values, gradient = np.empty(sizes.sum() * most, F), np.empty(sizes.max() * most, F)
+    target, per_column = np.empty((n_features, most), F), np.empty((5, most), F)
     per_sample = ONE / F(n_samples)
-    for e in range(len(theta)):
-        for first in range(0, given.shape[2], columns):
-            n = min(columns, given.shape[2] - first)
-            own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
-            u, of_u, each_u = per_column[3, :n], per_column[4, :n], per_column[5, :n]
-            features = target[: n_features * n].reshape(n_features, n)
-            i = 0
-            while i < n:
-                person = (first + i) // n_samples
-                end = min(n, (person + 1) * n_samples - first)
-                own[i:end] = weight[e, person] * per_sample
-                for k in range(n_features):
-                    features[k, i:end] = x[e, person, k]
-                if models_utility:
-                    of_u[i:end] = decision[e, person] * weight[e, person] * per_sample
-                    u[i:end] = utility[e, person]
-                i = end
-            values[: n_inputs * n].reshape(n_inputs, n)[:] = given[e, :, first : first + n]
-            end = forward(theta[e], sizes, values, n)
-            outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
-            score = gradient[: n_outputs * n].reshape(n_outputs, n)
-            log_prob(outputs[:n_x], features, layout, own, score[:n_x], space, each)
-            each_u[:] = ZERO
-            if models_utility:
-                bernoulli(u, second, outputs[n_x], of_u, score[n_x], each_u)
-            i = 0
-            while i < n:
-                person = (first + i) // n_samples
-                end = min(n, (person + 1) * n_samples - first)
-                value[e, person] += total(each[i:end]) * per_sample
-                if models_utility:
-                    value[e, person] += decision[e, person] * total(each_u[i:end]) * per_sample
-                i = end
-            if learning:
-                of_input, _ = backward(theta[e], sizes, values, n, gradient, spare, part, True)
-                of_given[e, :, first : first + n] = of_input[: n_inputs * n].reshape(n_inputs, n)
-                add_all(of_theta[e], part)
+    for first in range(0, n_rows, at_once):
+        some = slice(first, min(first + at_once, n_rows))
+        people = who[some]
+        every = np.arange(some.start, some.stop)
+        n = len(people) * n_samples
+        given = values[: sizes[0] * n].reshape(sizes[0], n)
+        for k in range(n_latent):
+            sampled(given[k], loc[k, some], scale[k, some], eps[some], k)
+        gathered(given[n_latent], s, people, n_samples)
+        for k in range(n_features):
+            gathered(target[k, :n], x[k], people, n_samples)
+        own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
+        gathered(own, weight, every, n_samples)
+        scaled(own, per_sample)
+        end = forward(theta, sizes, values, n, ZERO, values)
+        outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
+        score = gradient[: n_outputs * n].reshape(n_outputs, n)
+        log_prob(outputs[:n_x], target[:, :n], layout, own, score[:n_x], space, each)
+        add_means(each, log_x[some])
+        if models_utility:
+            u, of_u = per_column[3, :n], per_column[4, :n]
+            gathered(u, utility, every, n_samples)
+            gathered(of_u, weight_utility, every, n_samples)
+            scaled(of_u, per_sample)
+            each[:] = ZERO
+            bernoulli(u, ONE, outputs[n_x], of_u, score[n_x], each)
+            add_means(each, log_utility[some])
+        if len(of_theta) > 0:
+            of_given = backward(theta, sizes, values, n, ZERO, gradient, of_theta, True)
+            for k in range(n_latent):
+                add_moments(of_given[k * n : (k + 1) * n], eps[some], k, of_loc[k, some], of_scale[k, some])
+    return log_x, log_utility
 
 
 @compiled
-def mixture_kl(logit, loc, scale, noise, value, of_logit, of_loc, of_scale):
-    """KL of mixtures of two Gaussians to N(0, I) and its gradients, as `mixture_kl` of `fairall.models.elbo`.
+def scaled(values, factor):
+    """Multiply all values."""
+    for i in range(len(values)):
+        values[i] *= factor
 
-    With the densities p₀ and p₁ of the components times their weights w, a sample of component c adds
+
+@compiled
+def gaussian_kl(loc, scale, weight, of_loc, of_scale):
+    """Sum of weighted KL terms to N(0, 1); its gradients are added to the last two."""
+    kl = ZERO
+    for i in range(len(loc)):
+        kl += weight[i] * (HALF * (loc[i] * loc[i] + scale[i] * scale[i] - ONE) - log(scale[i]))
+    for i in range(len(loc)):
+        of_loc[i] += weight[i] * loc[i]
+        of_scale[i] += weight[i] * (scale[i] - ONE / scale[i])
+    return kl
+
+
+@compiled
+def mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
+    """KL of a mixture of two Gaussians to N(0, I), `mixture_kl` of `fairall.models.elbo`, and its gradients.
+
+    The components, of which the second has this logit, are in rows r and r + 1 of location and scale
+    (Z, rows) and ε (rows, Z, samples), of which the first `n_samples` count. With the densities p₀ and p₁ of
+    the components times their weights w, a sample of component c adds
     log p_c + softplus(log p_o − log p_c) − log N(0, I), o the other component.
 
-    The logit (E, B) is that of the second component's weight; locations and scales (E, B, 2, Z) and ε of
-    samples (E, B, 2, Z, K) are of both. The KL goes to `value` (E, B), its gradients to the last three.
+    Returns the KL and its derivative in the logit; the other gradients, times `weight`, are added.
     """
-    n_people, n_latent, n_samples = noise.shape[1], noise.shape[3], noise.shape[4]
+    n_latent = len(loc)
     per_sample = np.empty((4, n_samples), F)
     own, other, prior, share = per_sample[0], per_sample[1], per_sample[2], per_sample[3]
-    weight, log_scaled, of_log_weight = np.empty(2, F), np.empty(2, F), np.empty(2, F)
-    of_loc[:], of_scale[:] = ZERO, ZERO
-    for e in range(len(logit)):
-        for i in range(n_people):
-            positive, weight[1] = softplus(logit[e, i])
-            weight[0] = ONE - weight[1]
-            log_scaled[0], log_scaled[1] = -positive, logit[e, i] - positive
-            for c in range(2):
-                for k in range(n_latent):
-                    log_scaled[c] -= log(scale[e, i, c, k])
-            of_log_weight[:] = ZERO
-            kl = ZERO
-            for c in range(2):
-                o = 1 - c
-                each = weight[c] / F(n_samples)
-                per_sample[:] = ZERO
-                for k in range(n_latent):
-                    m, sigma = loc[e, i, c, k], scale[e, i, c, k]
-                    m_other, per_other = loc[e, i, o, k], ONE / scale[e, i, o, k]
-                    add_squares(noise[e, i, c, k], m, sigma, m_other, per_other, own, other, prior)
-                ratio = log_ratio(own, other, prior, log_scaled[o] - log_scaled[c], share)
-                term = each * ratio + weight[c] * log_scaled[c]
-                of_other = each * total(share)
-                kl += term
-                of_log_weight[c] += term + weight[c] - of_other
-                of_log_weight[o] += of_other
-                for k in range(n_latent):
-                    m, sigma = loc[e, i, c, k], scale[e, i, c, k]
-                    m_other, per_other = loc[e, i, o, k], ONE / scale[e, i, o, k]
-                    z, z_eps, t, t_eps, t_t = moments(noise[e, i, c, k], m, sigma, m_other, per_other, share)
-                    of_loc[e, i, c, k] += each * (z - t * per_other)
-                    of_loc[e, i, o, k] += each * t * per_other
-                    of_scale[e, i, c, k] += (
-                        each * (z_eps - t_eps * per_other) - (weight[c] - of_other) / sigma
-                    )
-                    of_scale[e, i, o, k] += (each * t_t - of_other) * per_other
-            value[e, i] = kl
-            of_logit[e, i] = weight[0] * of_log_weight[1] - weight[1] * of_log_weight[0]
+    q, log_scaled, of_log_q = np.empty(2, F), np.empty(2, F), np.zeros(2, F)
+    positive, q[1] = softplus(logit)
+    q[0] = ONE - q[1]
+    log_scaled[0], log_scaled[1] = -positive, logit - positive
+    for c in range(2):
+        for k in range(n_latent):
+            log_scaled[c] -= log(scale[k, r + c])
+    kl = ZERO
+    for c in range(2):
+        i, o = r + c, r + 1 - c
+        each = q[c] / F(n_samples)
+        per_sample[:3] = ZERO
+        for k in range(n_latent):
+            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            add_squares(eps[i, k, :n_samples], m, sigma, m_other, per_other, own, other, prior)
+        ratio = log_ratio(own, other, prior, log_scaled[1 - c] - log_scaled[c], share)
+        term = each * ratio + q[c] * log_scaled[c]
+        of_other = each * total(share)
+        kl += term
+        of_log_q[c] += term + q[c] - of_other
+        of_log_q[1 - c] += of_other
+        for k in range(n_latent):
+            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            z, z_eps, t, t_eps, t_t = moments(eps[i, k, :n_samples], m, sigma, m_other, per_other, share)
+            of_loc[k, i] += weight * each * (z - t * per_other)
+            of_loc[k, o] += weight * each * t * per_other
+            of_scale[k, i] += weight * (each * (z_eps - t_eps * per_other) - (q[c] - of_other) / sigma)
+            of_scale[k, o] += weight * (each * t_t - of_other) * per_other
+    return kl, q[0] * of_log_q[1] - q[1] * of_log_q[0]
 
 
 @compiled
@@ -610,3 +620,453 @@ def moments(eps, m, sigma, m_other, per_other, share):
         of_t_eps += shared * eps[j]
         of_t_t += shared * t
     return of_z, of_z_eps, of_t, of_t_eps, of_t_t
+
+
+@compiled
+def cdf_mixture_kl(logit, r, n_samples, loc, scale, eps, weight, of_loc, of_scale):
+    """`cdf_mixture_kl` of `fairall.models.elbo`, in place of `mixture_kl`, with its arguments and results."""
+    n_latent = len(loc)
+    q, of_q = np.empty(2, F), np.zeros(2, F)
+    _, q[1] = softplus(logit)
+    q[0] = ONE - q[1]
+    value = ZERO
+    for c in range(2):
+        i, o = r + c, r + 1 - c
+        each = q[c] / F(n_samples)
+        for k in range(n_latent):
+            m, sigma, m_other, per_other = loc[k, i], scale[k, i], loc[k, o], ONE / scale[k, o]
+            ratio, of_own, of_other, z, z_eps, g, g_eps, g_t = cdf_moments(
+                eps[i, k, :n_samples], m, sigma, m_other, per_other, q[c], q[1 - c]
+            )
+            value += each * ratio
+            of_q[c] += ratio / F(n_samples) + each * of_own
+            of_q[1 - c] += each * of_other
+            of_loc[k, i] += weight * each * (z + g)
+            of_scale[k, i] += weight * each * (z_eps + g_eps)
+            of_loc[k, o] -= weight * each * g
+            of_scale[k, o] -= weight * each * g_t
+    return value, q[0] * q[1] * (of_q[1] - of_q[0])
+
+
+@compiled
+def cdf_moments(eps, m, sigma, m_other, per_other, q, q_other):
+    """Sums over samples of one coordinate: log ratio, its derivatives in q and q_other, and moments.
+
+    The moments are z, z·ε, g, g·ε and g·t with t, z standardised by the other component, and g, the
+    derivative of the log-sum-exp in z.
+    """
+    ratio, of_own, of_other, of_z, of_z_eps = ZERO, ZERO, ZERO, ZERO, ZERO
+    of_g, of_g_eps, of_g_t = ZERO, ZERO, ZERO
+    for j in range(len(eps)):
+        z = m + sigma * eps[j]
+        t = (z - m_other) * per_other
+        own, _ = normal_cdf(eps[j])
+        other, density = normal_cdf(t)
+        positive, share = softplus(q_other * other - q * own)
+        ratio += q * own + positive + HALF * z * z + HALF_LOG_2_PI
+        of_own += (ONE - share) * own
+        of_other += share * other
+        g = share * q_other * density * per_other
+        of_z += z
+        of_z_eps += z * eps[j]
+        of_g += g
+        of_g_eps += g * eps[j]
+        of_g_t += g * t
+    return ratio, of_own, of_other, of_z, of_z_eps, of_g, of_g_eps, of_g_t
+
+
+@compiled
+def normal_cdf(x):
+    """Φ(x) to 1e-7 (Abramowitz and Stegun 1964, 7.1.26), and the density."""
+    a = abs(x) * SQRT_HALF
+    t = ONE / (ONE + F(0.3275911) * a)
+    series = F(1.421413741) + t * (F(-1.453152027) + t * F(1.061405429))
+    series = t * (F(0.254829592) + t * (F(-0.284496736) + t * series))
+    e = exp(-a * a)
+    upper = HALF * series * e
+    return (upper if x < ZERO else ONE - upper), PER_SQRT_2_PI * e
+
+
+@compiled
+def uniforms(stream, out):
+    """Fill `out` with uniform numbers in (0, 1) of a stream, its key and counter, and advance the counter."""
+    whole = len(out) // 4 * 4
+    philox(stream[0], stream[1], out[:whole])
+    stream[1] += np.uint64(whole // 4)
+    if whole < len(out):
+        last = np.empty(4, F)
+        philox(stream[0], stream[1], last)
+        stream[1] += np.uint64(1)
+        out[whole:] = last[: len(out) - whole]
+
+
+@compiled
+def philox(key, counter, out):
+    """Uniform numbers of blocks of four from `counter` on: first the first one of all blocks, and so on."""
+    n = len(out) // 4
+    for i in range(n):
+        at = counter + np.uint64(i)
+        a, b, c, d = at & LOW_BITS, at >> BITS_32, np.uint64(0), np.uint64(0)
+        key_0, key_1 = key & LOW_BITS, key >> BITS_32
+        for _ in range(10):
+            first, second = MULTIPLY_0 * a, MULTIPLY_1 * c
+            a, b = (second >> BITS_32) ^ b ^ key_0, second & LOW_BITS
+            c, d = (first >> BITS_32) ^ d ^ key_1, first & LOW_BITS
+            key_0, key_1 = (key_0 + INCREASE_0) & LOW_BITS, (key_1 + INCREASE_1) & LOW_BITS
+        out[i] = (F(np.int32(a >> BITS_9)) + HALF) * UNIT
+        out[n + i] = (F(np.int32(b >> BITS_9)) + HALF) * UNIT
+        out[2 * n + i] = (F(np.int32(c >> BITS_9)) + HALF) * UNIT
+        out[3 * n + i] = (F(np.int32(d >> BITS_9)) + HALF) * UNIT
+
+
+@compiled
+def quantiles(values):
+    """√2·erf⁻¹(x) in place of each x in (−1, 1) (Giles, in GPU Computing Gems 2012, single precision)."""
+    for i in range(len(values)):
+        x = values[i]
+        w = -log((ONE - x) * (ONE + x))
+        v = w - F(2.5)
+        p = F(3.43273939e-07) + v * F(2.81022636e-08)
+        p = F(-4.39150654e-06) + v * (F(-3.5233877e-06) + v * p)
+        p = F(-0.00125372503) + v * (F(0.00021858087) + v * p)
+        p = F(0.246640727) + v * (F(-0.00417768164) + v * p)
+        p = F(1.50140941) + v * p
+        v = np.sqrt(w) - F(3.0)
+        t = F(0.000100950558) + v * F(-0.000200214257)
+        t = F(-0.00367342844) + v * (F(0.00134934322) + v * t)
+        t = F(-0.0076224613) + v * (F(0.00573950773) + v * t)
+        t = F(1.00167406) + v * (F(0.00943887047) + v * t)
+        t = F(2.83297682) + v * t
+        values[i] = SQRT_2 * x * (p if w < F(5.0) else t)
+
+
+@compiled
+def normals(stream, out):
+    """Fill `out` with standard normal numbers."""
+    uniforms(stream, out)
+    for i in range(len(out)):
+        out[i] = TWO * out[i] - ONE
+    quantiles(out)
+
+
+@compiled
+def stratified(stream, out):
+    """Fill `out` (rows, n) with pairs ±ε, |ε| in a stratum each; see `Noise.samples` in `fairall.nn.noise`."""
+    rows, n = out.shape
+    half = (n + 1) // 2
+    drawn = np.empty(2 * rows * half, F)
+    uniforms(stream, drawn)
+    within = drawn[: rows * half]
+    for i in range(rows):
+        own, place = within[i * half : (i + 1) * half], drawn[(rows + i) * half : (rows + i + 1) * half]
+        for j in range(half):
+            v = (F(j) + own[j]) / F(half)
+            own[j] = BELOW_ONE if v > BELOW_ONE else v
+        for j in range(half - 1, 0, -1):
+            place[j] *= F(j + 1)
+            other = min(int(place[j]), j)
+            place[j] -= F(other)
+            own[j], own[other] = own[other], own[j]
+        for j in range(half):
+            own[j] = own[j] if place[j] < HALF else -own[j]
+    quantiles(within)
+    for i in range(rows):
+        for j in range(n):
+            epsilon = within[i * half + j // 2]
+            out[i, j] = epsilon if j % 2 == 0 else -epsilon
+
+
+@compiled
+def n_parameters(sizes):
+    """Number of weights and biases of a net."""
+    return int(((sizes[:-1] + 1) * sizes[1:]).sum())
+
+
+@compiled
+def vae_loss(
+    theta, encoder, decoder, layout, columns, n_samples, people, who, eps, weight, utility, weight_utility,
+    min_scale, of_theta,
+):  # fmt: skip
+    """The log-likelihood terms of a loss, and what its KL terms need.
+
+    Arguments are those of `encode` and `decode`; `theta` and `of_theta` have the encoder's parameters, then
+    the decoder's.
+
+    Returns:
+        The two of `decode`, then the encoder's values, location, scale and its slope, and the gradients of
+        location and scale, to which those of the KL terms are to be added.
+    """
+    given, x = people
+    n = n_parameters(encoder)
+    values, loc, scale, slope = encode(theta[:n], encoder, given, who, utility, min_scale)
+    of_loc, of_scale = np.zeros(loc.shape, F), np.zeros(loc.shape, F)
+    log_x, log_utility = decode(
+        theta[n:], decoder, layout, columns, n_samples, given[len(given) - 1], x, who, loc, scale, eps, weight,
+        utility, weight_utility, of_theta[n:], of_loc, of_scale,
+    )  # fmt: skip
+    return log_x, log_utility, values, loc, scale, slope, of_loc, of_scale
+
+
+@compiled
+def phase1_epoch(
+    theta, mean, square, step, order, noise, people, log_base, layout, encoder, decoder, columns, batch_size,
+    learning_rate, beta, min_scale, losses,
+):  # fmt: skip
+    """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
+
+    Parameters `theta` of encoder and decoder, and Adam's moments `mean` and `square`, shapes (E, n), are
+    updated after `step` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `people` are
+    inputs of the encoder (inputs, N), s the last, and features by kind as in the `Layout` (D, N), and
+    `log_base` (N,) is log h(x). `encoder` and `decoder` are the sizes of their layers; `columns` samples are
+    computed at once. The loss averaged over the epoch goes to `losses` (E,).
+    """
+    n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
+    for e in range(len(theta)):
+        loss = 0.0
+        for first in range(0, n_people, batch_size):
+            batch = slice(first, min(first + batch_size, n_people))
+            n = batch.stop - first
+            of_theta[:] = ZERO
+            loss += n * phase1_loss(
+                theta[e], order[e, batch], noise[e, batch], people, log_base, layout, encoder, decoder, columns,
+                beta, min_scale, of_theta,
+            )  # fmt: skip
+            adam(theta[e], mean[e], square[e], of_theta, step + first // batch_size + 1, learning_rate)
+        losses[e] = loss / n_people
+
+
+@compiled
+def phase1_loss(
+    theta, who, eps, people, log_base, layout, encoder, decoder, columns, beta, min_scale, of_theta
+):  # fmt: skip
+    """−K, averaged over people `who`; adds its gradient, unless `of_theta` is empty."""
+    n, none = n_parameters(encoder), np.empty(0, F)
+    weight = np.full(len(who), ONE / F(len(who)))
+    log_x, _, values, loc, scale, slope, of_loc, of_scale = vae_loss(
+        theta, encoder, decoder, layout, columns, eps.shape[2], people, who, eps, -weight, none, none, min_scale,
+        of_theta,
+    )  # fmt: skip
+    loss = ZERO
+    for i in range(len(who)):
+        loss -= weight[i] * (log_x[i] + log_base[who[i]])
+    for k in range(len(loc)):
+        loss += gaussian_kl(loc[k], scale[k], beta * weight, of_loc[k], of_scale[k])
+    if len(of_theta) > 0:
+        through_encoder(theta[:n], encoder, values, slope, of_loc, of_scale, of_theta[:n])
+    return loss
+
+
+@compiled
+def model_epoch(
+    theta, mean, square, step, streams, order, given, x, log_base, accepted, label, risk_weight, elbo_weight,
+    layout, nets, columns, o, losses,
+):  # fmt: skip
+    """One epoch of Phase II of VAEs and classifiers of a few replicates, one after the other.
+
+    Parameters `theta` of encoder, decoder and classifier, and Adam's moments, shapes (E, n), are updated after
+    `step` updates before; people come in `order` (E, N). Inputs of the nets `given` (E, inputs, N), s the
+    last, and features by kind as in the `Layout` (E, D, N) have people in columns; the others are (E, N):
+    log h(x), d, ỹ, and the weights of labelled people in the risk and in their ELBO. `nets` are the sizes of
+    the layers, `o` is an `Objective`. The loss of the last minibatch goes to `losses` (E,).
+    """
+    n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
+    for e in range(len(theta)):
+        for batch in range(o.n_batches):
+            rows = order[e, part(n_people, o.n_batches, batch)]
+            of_theta[:] = ZERO
+            losses[e] = model_loss(
+                theta[e], streams[e], rows, (given[e], x[e]), log_base[e], accepted[e], label[e], risk_weight[e],
+                elbo_weight[e], layout, nets, columns, o, of_theta,
+            )  # fmt: skip
+            adam(theta[e], mean[e], square[e], of_theta, step + batch + 1, o.learning_rate)
+
+
+@compiled
+def part(n, n_parts, i):
+    """Part number i of n things in parts of nearly equal size, the larger ones first."""
+    start = i * (n // n_parts) + min(i, n % n_parts)
+    return slice(start, start + n // n_parts + (1 if i < n % n_parts else 0))
+
+
+@compiled
+def model_loss(
+    theta, stream, rows, people, log_base, accepted, label, risk_weight, elbo_weight, layout, nets, columns, o,
+    of_theta,
+):  # fmt: skip
+    """J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`; adds its gradient."""
+    encoder, decoder, classifier = nets
+    n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
+    n, loss = len(rows), ZERO
+    known, unknown = np.flatnonzero(accepted[rows]), np.flatnonzero(~accepted[rows])
+    per_known, per_unknown = ONE / F(max(len(known), 1)), ONE / F(max(len(unknown), 1))
+
+    logit, of_logit, classified = np.zeros(n, F), np.zeros(n, F), np.empty(classifier.sum() * n, F)
+    if o.trains_classifier:
+        logit[:] = classify(theta[n_vae:], classifier, people[0], rows, o.dropout, stream, classified)
+        for i in known:
+            positive, q = softplus(logit[i])
+            y, w = label[rows[i]], o.alpha * per_known * risk_weight[rows[i]]
+            loss += w * (o.cost * (ONE - y) * positive + (ONE - o.cost) * y * (positive - logit[i]))
+            of_logit[i] = w * (o.cost * (ONE - y) * q - (ONE - o.cost) * y * (ONE - q))
+
+    # Rows of the VAE: the labelled, and the unlabelled with ũ = 0 and with ũ = 1.
+    n_known = len(known)
+    n_rows = n_known + (2 * len(unknown) if o.unlabelled else 0)
+    who = np.empty(n_rows, np.int64)
+    utility, weight, weight_utility = np.empty(n_rows, F), np.empty(n_rows, F), np.zeros(n_rows, F)
+    for r in range(n_known):
+        who[r] = rows[known[r]]
+        utility[r], weight[r] = label[who[r]], -per_known * elbo_weight[who[r]]
+        weight_utility[r] = weight[r]
+    for r in range(n_known, n_rows):
+        i, imputed = unknown[(r - n_known) // 2], F((r - n_known) % 2)
+        _, q = softplus(logit[i])
+        who[r], utility[r] = rows[i], imputed
+        weight[r] = -per_unknown * (q if imputed > ZERO else ONE - q)
+    if n_rows > 0:
+        n_latent = decoder[0] - 1
+        eps = np.empty((n_rows, n_latent, max(o.n_elbo, o.n_kl)), F)
+        samples(stream, o.stratified, eps[:n_known])
+        samples(stream, o.stratified, eps[n_known:])
+        log_x, log_utility, values, loc, scale, slope, of_loc, of_scale = vae_loss(
+            theta[:n_vae], encoder, decoder, layout, columns, o.n_elbo, people, who, eps, weight, utility,
+            weight_utility, o.min_scale, of_theta[:n_vae],
+        )  # fmt: skip
+        for r in range(n_rows):
+            loss += weight[r] * (log_x[r] + log_base[who[r]]) + weight_utility[r] * log_utility[r]
+        for k in range(n_latent):
+            loss += gaussian_kl(
+                loc[k, :n_known], scale[k, :n_known], -o.beta * weight[:n_known], of_loc[k], of_scale[k]
+            )
+        for r in range(n_known, n_rows, 2):
+            i, w = unknown[(r - n_known) // 2], o.beta * per_unknown
+            if o.density:
+                kl, slope_of_kl = mixture_kl(logit[i], r, o.n_kl, loc, scale, eps, w, of_loc, of_scale)
+            else:
+                kl, slope_of_kl = cdf_mixture_kl(logit[i], r, o.n_kl, loc, scale, eps, w, of_loc, of_scale)
+            loss += w * kl
+            if o.through_classifier:
+                _, q = softplus(logit[i])
+                of_logit[i] = w * slope_of_kl - per_unknown * q * (ONE - q) * (log_x[r + 1] - log_x[r])
+        through_encoder(theta[:n_encoder], encoder, values, slope, of_loc, of_scale, of_theta[:n_encoder])
+    if o.trains_classifier:
+        gradient = np.empty(classifier.max() * n, F)
+        gradient[:n] = of_logit
+        backward(theta[n_vae:], classifier, classified, n, o.dropout, gradient, of_theta[n_vae:], False)
+    return loss
+
+
+@compiled
+def classify(theta, sizes, given, rows, dropout, stream, values):
+    """Output of a net with one for people `rows`, whose inputs and units are left in `values`."""
+    n = len(rows)
+    entered = values[: sizes[0] * n].reshape(sizes[0], n)
+    for k in range(sizes[0]):
+        gathered(entered[k], given[k], rows, 1)
+    end = forward(theta, sizes, values, n, dropout, masks_of(stream, sizes, n, dropout))
+    return values[end : end + n]
+
+
+@compiled
+def masks_of(stream, sizes, n, dropout):
+    """Uniform numbers for the dropout of n people's hidden units; none without dropout."""
+    masks = np.empty((sizes[1:-1].sum() * n) if dropout > ZERO else 0, F)
+    if dropout > ZERO:
+        start = 0
+        for size in sizes[1:-1]:
+            uniforms(stream, masks[start : start + size * n])
+            start += size * n
+    return masks
+
+
+@compiled
+def samples(stream, stratify, out):
+    """Fill `out` (rows, Z, n) with normal numbers."""
+    rows, n_latent, n = out.shape
+    if stratify:
+        stratified(stream, out.reshape(rows * n_latent, n))
+    else:
+        normals(stream, out.reshape(rows * n_latent * n))
+
+
+@compiled
+def policy_epoch(
+    theta, mean, square, step, streams, order, given, accepted, label, risk_weight, model, frame, nets, sizes, o,
+    head,
+):  # fmt: skip
+    """One epoch of policy nets π^Z of a few replicates, `policy_heads.net_loss`; arguments as `model_epoch`.
+
+    `theta` are the parameters of nets with layers of these `sizes`, `model` those of encoder, decoder and
+    classifier, `frame` is that of the VAE, (E, Z, Z), and `head` is 0 for `z_dec`, 1 for `z_clf`, 2 for
+    `z_label`.
+    """
+    n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
+    for e in range(len(theta)):
+        for batch in range(o.n_batches):
+            rows = order[e, part(n_people, o.n_batches, batch)]
+            of_theta[:] = ZERO
+            policy_loss(
+                theta[e], streams[e], rows, given[e], accepted[e], label[e], risk_weight[e], model[e], frame[e],
+                nets, sizes, o, head, of_theta,
+            )  # fmt: skip
+            adam(theta[e], mean[e], square[e], of_theta, step + batch + 1, o.learning_rate)
+
+
+@compiled
+def policy_loss(
+    theta, stream, rows, given, accepted, label, risk_weight, model, frame, nets, sizes, o, head, of_theta
+):  # fmt: skip
+    """Add the gradient of the loss of π^Z on a minibatch of people `rows`."""
+    encoder, decoder, classifier = nets
+    n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
+    n, n_latent, s = len(rows), decoder[0] - 1, given[len(given) - 1]
+    values = np.empty(max(classifier.sum(), decoder.sum()) * n, F)
+    logit = classify(model[n_vae:], classifier, given, rows, ZERO, stream, values).copy()
+    utility = np.empty(n, F)
+    uniforms(stream, utility)
+    for i in range(n):
+        _, q = softplus(logit[i])
+        utility[i] = label[rows[i]] if accepted[rows[i]] else F(utility[i] < q)
+    _, loc, scale, _ = encode(model[:n_encoder], encoder, given, rows, utility, o.min_scale)
+    eps = np.empty((n, n_latent, 1), F)
+    normals(stream, eps.reshape(n * n_latent))
+    inputs = values[: decoder[0] * n].reshape(decoder[0], n)
+    for k in range(n_latent):
+        sampled(inputs[k], loc[k], scale[k], eps, k)
+    gathered(inputs[n_latent], s, rows, 1)
+    of_policy = np.empty(sizes.sum() * n, F)
+    z = of_policy[: n_latent * n].reshape(n_latent, n)
+    z[:] = inputs[:n_latent]
+    turned = np.dot(frame.T, z)
+    for i in range(n):
+        if s[rows[i]] < ZERO:
+            z[:, i] = turned[:, i]
+
+    target, weight = np.empty(n, F), np.full(n, ONE / F(n))
+    if head == 2:
+        per_known = ONE / F(max(accepted[rows].sum(), 1))
+        for i in range(n):
+            target[i] = label[rows[i]]
+            weight[i] = per_known * risk_weight[rows[i]] if accepted[rows[i]] else ZERO
+    else:
+        if head == 0:
+            end = forward(model[n_encoder:n_vae], decoder, values, n, ZERO, values)
+            logit = values[end + (decoder[-1] - 1) * n : end + decoder[-1] * n]
+        else:
+            logit += F(np.log(o.cost / (ONE - o.cost)))
+        if not o.hard:
+            uniforms(stream, target)
+        for i in range(n):
+            _, p = softplus(logit[i])
+            target[i] = F(p >= o.cost) if o.hard else F(target[i] < p)
+
+    end = forward(theta, sizes, of_policy, n, o.dropout, masks_of(stream, sizes, n, o.dropout))
+    gradient = np.empty(sizes.max() * n, F)
+    for i in range(n):
+        _, p = softplus(of_policy[end + i])
+        y = target[i]
+        if o.cost_sensitive:
+            gradient[i] = weight[i] * (o.cost * (ONE - y) * p - (ONE - o.cost) * y * (ONE - p))
+        else:
+            gradient[i] = weight[i] * (p - y)
+    backward(theta, sizes, of_policy, n, o.dropout, gradient, of_theta, False)
