@@ -18,6 +18,7 @@ from fairall.data.people import Decided, take
 from fairall.models.elbo import Terms, elbo_terms, labelled_elbo, unlabelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk
+from fairall.nn.twins import Objective
 
 
 @dataclass
@@ -33,10 +34,6 @@ class FairAll(LatentLearner):
     config: FairAllConfig
     config_type = FairAllConfig
 
-    @property
-    def compiled_loss(self):
-        return {"kl_samples": self.config.kl_samples, "unlabelled": True, "trains_classifier": True}
-
     def loss(self, batch: Decided) -> Tensor:
         """J = α·R − L − U (eq. 2), shape (E,): R and L averaged over labelled, U over unlabelled people."""
         config, protocol = self.config, self.setting.protocol
@@ -51,6 +48,10 @@ class FairAll(LatentLearner):
             - labelled_elbo(known, labelled.mean, beta=config.beta)
             - unlabelled_elbo(imputed, logit, kl_noise, unlabelled.mean, beta=config.beta, kl=protocol.kl)
         )
+
+    def objective(self) -> Objective:
+        """J in numbers."""
+        return self._objective(unlabelled=True, trains_classifier=True, n_kl=self.config.kl_samples)
 
     def _terms(
         self, batch: Decided, labelled: PackedRows, unlabelled: PackedRows

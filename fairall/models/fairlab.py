@@ -10,6 +10,7 @@ from fairall.data.people import Decided, take
 from fairall.models.elbo import elbo_terms, labelled_elbo
 from fairall.models.latent_learner import LatentConfig, LatentLearner
 from fairall.models.objectives import PackedRows, classification_risk, ips_weight
+from fairall.nn.twins import Objective
 
 
 class FairLab(LatentLearner):
@@ -20,10 +21,6 @@ class FairLab(LatentLearner):
     """
 
     config_type = LatentConfig
-
-    @property
-    def compiled_loss(self):
-        return {"kl_samples": 0, "unlabelled": False, "trains_classifier": self.trains_classifier}
 
     def loss(self, batch: Decided) -> Tensor:
         """α·R − L, shape (E,), with L of the labelled people weighted by 1/π (eq. 20)."""
@@ -42,6 +39,10 @@ class FairLab(LatentLearner):
         return config.alpha * risk - labelled_elbo(
             terms, lambda values: (weight * values).sum(-1), beta=config.beta
         )
+
+    def objective(self) -> Objective:
+        """The loss in numbers."""
+        return self._objective(unlabelled=False, trains_classifier=self.trains_classifier, n_kl=0)
 
     def elbo_weight(self, batch: Decided) -> Tensor:
         """Weight of labelled people in L, shape (E, B)."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.checks import at_least, below_one, even, hidden_sizes, not_negative, one_of, positive
-from fairall.config.schema import LatentFrame, ModelConfig, NoiseKind
+from fairall.config.schema import KL, LatentFrame, ModelConfig, NoiseKind, PolicyLoss, PolicyTarget
 from fairall.data.people import Decided
 from fairall.data.prepared import PreparedData
 from fairall.errors import count
@@ -23,13 +23,15 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
+from fairall.models.objectives import ips_weight
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
-from fairall.models.phase2 import phase2_epochs
+from fairall.models.phase2 import Phase2Epochs
 from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, threshold
 from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
 from fairall.nn.chunks import in_chunks
 from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP
+from fairall.nn.twins import Objective, fastest
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
@@ -86,13 +88,63 @@ class LatentLearner(Learner):
         self.model = SemiSupervisedVAE(vae, net(vae.inputs.size + 1))
         self.policy_net = net(config.latent_size) if config.policy in NET_POLICIES else None
         self.rule = DecisionRule(threshold(config.policy, setting), drawn=config.decision == "sample")
-        self.epochs = phase2_epochs(self)
+        self.epochs = fastest(Phase2Epochs, self)
 
-    compiled_loss: dict[str, Any] | None = None
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "loss" in vars(cls) and "objective" not in vars(cls):
+            cls.objective = LatentLearner.objective  # type: ignore[method-assign]
 
     @abstractmethod
     def loss(self, batch: Decided) -> Tensor:
         """Loss of VAE and classifier on a minibatch, shape (E,)."""
+
+    def objective(self) -> Objective | None:
+        """What `loss` computes, so that a compiled twin can, see `_objective`; None where there is no twin.
+
+        A subclass with a `loss` and without an `objective` of its own has none.
+        """
+        return None
+
+    def _objective(self, *, unlabelled: bool, trains_classifier: bool, n_kl: int) -> Objective:
+        """The loss with or without U and R, and K samples for the KL term of U."""
+        config, setting, protocol = self.config, self.setting, self.setting.protocol
+        return Objective(
+            n_batches=setting.schedule.batches_per_epoch,
+            n_elbo=config.elbo_samples,
+            n_kl=n_kl,
+            alpha=float(config.alpha),
+            beta=float(config.beta),
+            cost=setting.cost,
+            dropout=float(config.clf_dropout),
+            min_scale=self.model.vae.min_scale,
+            unlabelled=unlabelled,
+            trains_classifier=trains_classifier,
+            through_classifier=protocol.classifier_in_unlabelled_elbo,
+            density=protocol.kl is KL.density,
+            stratified=self.noise.stratified,
+            head=NET_POLICIES.index(config.policy) if config.policy in NET_POLICIES else 0,
+            hard=protocol.policy_target is PolicyTarget.hard,
+            cost_sensitive=protocol.policy_loss is PolicyLoss.cost_sensitive,
+        )
+
+    def tables(self, decided: Decided) -> tuple[Tensor, ...]:
+        """What an `objective` is a function of, for each person.
+
+        Returns:
+            Inputs of the nets (E, B, inputs), s the last; features by kind, (E, B, D); and, all of shape
+            (E, B), log h(x), d, ỹ, and the weights of labelled people in R and in L.
+        """
+        vae, most = self.model.vae, self.setting.protocol.max_ips_weight
+        return (
+            vae.encoder_input(decided.x, decided.s).mT,
+            decided.x[..., vae.likelihood.columns],
+            vae.likelihood.log_base(decided.x),
+            decided.accepted,
+            decided.label,
+            ips_weight(decided.propensity, decided.accepted, most),
+            self.elbo_weight(decided),
+        )
 
     def elbo_weight(self, batch: Decided) -> Tensor:
         """Weight of labelled people in L, shape (E, B)."""
@@ -157,7 +209,7 @@ class LatentLearner(Learner):
                 self.epochs.policy_epoch(self, decided)
             # Where the initial policy accepts only people with label 1, gradients end close to zero. With the
             # second moments of those, Adam's first steps in Phase II would be large enough to kill ReLUs.
-            self.epochs = phase2_epochs(self)
+            self.epochs = fastest(Phase2Epochs, self)
         return {"loss": loss}
 
     def update(self, decided: Decided) -> None:

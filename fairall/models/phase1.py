@@ -17,10 +17,9 @@ from fairall.data.people import People
 from fairall.errors import FairAllError
 from fairall.models.elbo import phase1_elbo
 from fairall.models.learner import PretrainCurves, ProgressCallback
-from fairall.models.vae import MIN_SCALE, ConditionalVAE
-from fairall.nn import native
+from fairall.models.vae import ConditionalVAE
 from fairall.nn.adam import Adam
-from fairall.nn.native.calls import processor
+from fairall.nn.twins import fastest, processor
 from fairall.randomness import SeedStreams
 from fairall.runtime import signals
 from fairall.storage.checkpoint import Checkpoint
@@ -152,12 +151,10 @@ def train_phase1(
     """
     streams, config, pool, validation = task.streams(), task.config, task.pool, task.validation
     vae = task.untrained_vae(streams)
-    training = phase1_epochs(vae, pool, config)
+    training: Phase1Epochs = fastest(Phase1Epochs, vae, pool, config)
     best = BestWeights(vae.parameters())
-    n_seeds = len(best.loss)
     # The same noise at every validation: epochs are compared with common random numbers.
     validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
-    held_out_people = (validation.x.expand(n_seeds, -1, -1), validation.s.expand(n_seeds, -1))
     curves: dict[str, list[Any]] = {"epochs": [], "train": [], "validation": []}
     parts: dict[str, Any] = {"vae": vae, "optimiser": training, "streams": streams, "best": best}
 
@@ -179,8 +176,7 @@ def train_phase1(
             noise = streams.normal(len(pool), vae.latent_size, config.elbo_samples)
             loss = training.epoch(order, noise, best.done)
             if epoch % config.validate_every == 0 or epoch == task.epochs:
-                with torch.no_grad():
-                    held_out = -phase1_elbo(vae, *held_out_people, validation_noise, beta=config.beta)
+                held_out = training.loss(validation, validation_noise)
                 best.update(epoch, held_out, patience=config.patience, margin=config.margin)
                 curves["epochs"].append(epoch)
                 curves["train"].append(loss)
@@ -198,28 +194,12 @@ def train_phase1(
     return vae, PretrainCurves(torch.tensor(curves["epochs"]), *measured, best.epoch)
 
 
-def phase1_epochs(
-    vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config
-) -> TorchEpochs | native.Phase1Epochs:
-    """Training of `vae` on `pool`, compiled if possible."""
-    if not native.takes(pool.x):
-        return TorchEpochs(vae, pool, config)
-    return native.Phase1Epochs(
-        vae.encoder.weights_and_biases(),
-        vae.decoder.weights_and_biases(),
-        vae.likelihood,
-        vae.encoder_input(pool.x.unsqueeze(0), pool.s.unsqueeze(0)),
-        pool.x,
-        batch_size=config.batch_size,
-        n_samples=config.elbo_samples,
-        learning_rate=config.learning_rate,
-        beta=config.beta,
-        min_scale=MIN_SCALE,
-    )
+class Phase1Epochs(Stateful):
+    """Training of E VAEs without ũ by Adam on minibatches.
 
-
-class TorchEpochs:
-    """Training of E VAEs without ũ by Adam on minibatches."""
+    `fairall.nn.twins.fastest` has the same compiled, which takes a replicate after the other and leaves the
+    same weights to rounding.
+    """
 
     def __init__(self, vae: ConditionalVAE, pool: Unlabelled, config: Phase1Config) -> None:
         self.vae, self.pool, self.config = vae, pool, config
@@ -245,13 +225,11 @@ class TorchEpochs:
             total += loss.detach() * rows.shape[1]
         return total / order.shape[1]
 
-    def state_dict(self) -> dict[str, Any]:
-        """State of the optimiser."""
-        return self.optimiser.state_dict()
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        self.optimiser.load_state_dict(state)
+    @torch.no_grad()
+    def loss(self, people: Unlabelled, noise: Tensor) -> Tensor:
+        """−K of N other people, shape (E,), in nats per person, with L samples for each, (E, N, Z, L)."""
+        x, s = (values.expand(len(noise), *values.shape) for values in (people.x, people.s))
+        return -phase1_elbo(self.vae, x, s, noise, beta=self.config.beta)
 
 
 class BestWeights(Stateful):

@@ -19,9 +19,8 @@ from fairall.models.elbo import imputation, reparameterize
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_weight, masked_mean
 from fairall.models.vae import SemiSupervisedVAE
-from fairall.nn import native
 from fairall.nn.noise import Noise
-from fairall.nn.stacked import StackedMLP
+from fairall.nn.stacked import StackedMLP, average_probability
 from fairall.randomness import SeedStreams
 
 NET_POLICIES = ("z_dec", "z_clf", "z_label")
@@ -50,24 +49,12 @@ def acceptance(
     loc, scale = model.posteriors(x, s)
     noise = streams.normal_samples(x.shape[1], loc.shape[-1], n_samples)
     if net is None:
-        accepts = model.decoded_utility(_samples(loc, scale, noise), s).unflatten(-1, (2, -1)).mean(-1)
+        z = torch.cat([reparameterize(loc[:, :, j], scale[:, :, j], noise) for j in (0, 1)], dim=-1)
+        accepts = model.decoded_utility(z, s).unflatten(-1, (2, -1)).mean(-1)
     else:
-        accepts = average_acceptance(net, loc, scale, noise)
+        accepts = average_probability(net, loc, scale, noise)
     q = imputation(logit)
     return q[..., 0] * accepts[..., 0] + q[..., 1] * accepts[..., 1]
-
-
-def average_acceptance(net: StackedMLP, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """E_{z ~ q(z | x, s, ũ)}[π^Z(z)] by samples z = loc + scale·ε, shape (E, B, 2), in [0, 1].
-
-    Locations and scales are of ũ = 0 and ũ = 1, shape (E, B, 2, Z), and ε is for both, shape (E, B, Z, L).
-    """
-    layers = net.weights_and_biases()
-    if not torch.is_grad_enabled() and native.takes(loc, *layers):
-        return native.average_probability(layers, loc, scale, noise)
-    z = _samples(loc, scale, noise)
-    logit = net.forward_transposed(z.transpose(1, 2).flatten(2)).view(len(z), z.shape[1], 2, -1)
-    return torch.sigmoid(logit).mean(-1)
 
 
 def threshold(policy: str, setting: Setting) -> float:
@@ -131,9 +118,3 @@ def net_targets(
     else:
         target = noise.uniform(*estimate.shape[1:]) < estimate
     return target.to(estimate.dtype), torch.ones_like(estimate), torch.ones_like(target)
-
-
-def _samples(loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """L samples of z for ũ = 0, then for ũ = 1, shape (E, B, Z, 2·L); arguments of `average_acceptance`."""
-    both = zip(loc.unbind(2), scale.unbind(2), strict=True)
-    return torch.cat([reparameterize(m, sigma, noise) for m, sigma in both], dim=-1)

@@ -7,6 +7,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -19,8 +20,6 @@ from fairall.nn.likelihoods import MixedLikelihood, bernoulli_log_prob
 from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.randomness import SeedStreams
-
-MIN_SCALE = 1e-4  # a posterior of zero width has no density
 
 
 class ConditionalVAE(nn.Module):
@@ -41,6 +40,7 @@ class ConditionalVAE(nn.Module):
             S = −1, see `fairall.models.alignment`. It changes neither ELBO nor prior; initially the identity.
     """
 
+    min_scale: ClassVar[float] = 1e-4  # a posterior of zero width has no density
     frame: Tensor
     _no_frame: Tensor
 
@@ -81,7 +81,7 @@ class ConditionalVAE(nn.Module):
         """The same before `frame`, in the axes that encoder and decoder have learnt."""
         given = self.encoder_input(x, s, utility)
         loc, raw_scale = evaluated(self.encoder, given).mT.chunk(2, dim=-1)
-        return loc, F.softplus(raw_scale) + MIN_SCALE
+        return loc, F.softplus(raw_scale) + self.min_scale
 
     def framed(self, z: Tensor, s: Tensor) -> Tensor:
         """Apply `frame` to z (E, B, Z) in learnt axes."""

@@ -61,7 +61,7 @@ class Noise(Stateful):
         return self._filled("normal", shape, counts)
 
     def samples(self, *shape: int, counts: Sequence[int] | None = None) -> Tensor:
-        """Standard normal ε to average over the last dimension, shape (E, *shape); arguments as for `uniform`.
+        """Standard normal ε to average over in the last dimension, shape (E, *shape); see `uniform`.
 
         Where `stratified`, samples are pairs of ε and −ε, whose absolute values are a Latin hypercube: every
         coordinate has one in each of n/2 strata of equal probability, in an order of its own, and with a sign
@@ -128,10 +128,11 @@ def philox(key: int, counter: int, n: int) -> np.ndarray:
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']
     """
     low, high = np.uint64(0xFFFFFFFF), np.uint64(32)
-    multipliers, increments = np.uint64([0xD2511F53, 0xCD9E8D57]), np.uint64([0x9E3779B9, 0xBB67AE85])
+    multipliers = np.array([0xD2511F53, 0xCD9E8D57], np.uint64)
+    increments = np.array([0x9E3779B9, 0xBB67AE85], np.uint64)
     at = np.uint64(counter) + np.arange(n, dtype=np.uint64)
     a, b, c, d = at & low, at >> high, np.zeros_like(at), np.zeros_like(at)
-    keys = np.uint64([key & 0xFFFFFFFF, key >> 32])
+    keys = np.array([key & 0xFFFFFFFF, key >> 32], np.uint64)
     for _ in range(10):
         first, second = multipliers[0] * a, multipliers[1] * c
         a, b = (second >> high) ^ b ^ keys[0], second & low

@@ -120,3 +120,25 @@ def evaluated(net: StackedMLP, x: Tensor) -> Tensor:
     if torch.is_grad_enabled() or not native.takes(x, *layers):
         return net.forward_transposed(x)
     return native.outputs(layers, x)
+
+
+def average_probability(net: StackedMLP, loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
+    """Average of the logistic function of a net's only output over normal inputs z = loc + scale·ε.
+
+    It is estimated by samples, and compiled where no gradient is needed.
+
+    Args:
+        net: E nets of Z inputs.
+        loc: locations of M distributions of each person, shape (E, B, M, Z).
+        scale: their scales, same shape.
+        noise: ε, L samples for all M distributions, shape (E, B, Z, L).
+
+    Returns:
+        Shape (E, B, M), in [0, 1].
+    """
+    layers = net.weights_and_biases()
+    if not torch.is_grad_enabled() and native.takes(loc, *layers):
+        return native.average_probability(layers, loc, scale, noise)
+    z = torch.addcmul(loc.unsqueeze(-1), scale.unsqueeze(-1), noise.unsqueeze(2))
+    logit = net.forward_transposed(z.movedim(3, 1).flatten(2)).view(*loc.shape[:3], -1)
+    return torch.sigmoid(logit).mean(-1)

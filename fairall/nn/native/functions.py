@@ -1,20 +1,16 @@
-"""Compiled functions of tensors of E replicates, two of them differentiable."""
+"""Compiled functions of tensors of E replicates, and the compiled twins of trainings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairall.nn.likelihoods import MixedLikelihood
-from fairall.nn.native.calls import kernels, over_replicates
-
-# Samples of people at once: few enough for a layer's values, its gradient and the next one's to stay in the
-# cache. OpenBLAS has faster code for products of up to SMALL multiply-adds.
-COLUMNS, FEWEST, SMALL = 240, 80, 1_000_000
+from fairall.nn.native.calls import kernels, over_replicates, takes
+from fairall.storage.state import Stateful
 
 
 def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:
@@ -22,16 +18,17 @@ def outputs(layers: Sequence[Tensor], x: Tensor) -> Tensor:
 
     `layers` are weights (E, in, out) and biases (E, 1, out) in turn.
     """
-    _check("inputs of the nets", x, (*layers[0].shape[:2], x.shape[-1]))
+    expected = (*layers[0].shape[:2], x.shape[-1])
+    if x.shape != expected:  # compiled functions do not check indices
+        raise ValueError(f"inputs of the nets have shape {tuple(x.shape)} in place of {expected}")
     theta, sizes = _flat(layers)
     computed = x.new_empty(len(x), int(sizes[-1]), x.shape[2])
-    columns = columns_of(sizes)
-    _over_replicates(lambda *some: kernels().apply(some[0], sizes, *some[1:], columns), theta, x, computed)
+    _over_replicates(lambda theta, *some: kernels().apply(theta, sizes, *some), theta, x, computed)
     return computed
 
 
 def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, noise: Tensor) -> Tensor:
-    """`fairall.models.policy_heads.average_acceptance`, without autograd, for a net's weights and biases.
+    """`fairall.nn.stacked.average_probability`, without autograd, for a net's weights and biases.
 
     Noise that people share (`Tensor.expand`) is not copied for each.
     """
@@ -40,207 +37,150 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
     if noise.stride(1) == 0:
         noise = noise[:, :1]
     _over_replicates(
-        lambda theta, *some: kernels().average(theta, sizes, *some, columns_of(sizes)),
-        *(theta, loc, scale, noise, averages),
+        lambda theta, *some: kernels().average(theta, sizes, *some), theta, loc, scale, noise, averages
     )
     return averages
 
 
 def fill(kind: str, out: Tensor, state: Tensor) -> None:
     """Fill `out` (rows, n) with numbers of a kind by a seed's key and counter; see `fairall.nn.noise`."""
-    draw = {"uniform": kernels().uniforms, "normal": kernels().normals, "stratified": kernels().stratified}[kind]
+    draw = {"uniform": kernels().uniforms, "normal": kernels().normals, "stratified": kernels().stratified}[
+        kind
+    ]
     own = out.numpy()
-    draw(_streams(state), own if kind == "stratified" else own.reshape(-1))
+    draw(state.numpy().view(np.uint64), own if kind == "stratified" else own.reshape(-1))
 
 
-class Phase1Epochs:
-    """Training of E VAEs by Adam on minibatches, `TorchEpochs` in `fairall.models.phase1` compiled.
+class Updated(Stateful):
+    """Parameters of E replicates and Adam's moments, a vector per replicate.
 
-    The nets' parameters become views of one vector per replicate, which the compiled functions update.
-
-    Args:
-        encoder: weights and biases of E encoders of inputs, s the last, to location and scale before the
-            softplus.
-        decoder: those of E decoders of z and s.
-        given: inputs of the encoder, shape (1, inputs, N).
-        x: features, shape (N, D).
-    """
-
-    def __init__(
-        self,
-        encoder: Sequence[Tensor],
-        decoder: Sequence[Tensor],
-        likelihood: MixedLikelihood,
-        given: Tensor,
-        x: Tensor,
-        *,
-        batch_size: int,
-        n_samples: int,
-        learning_rate: float,
-        beta: float,
-        min_scale: float,
-    ) -> None:
-        (_, of_encoder), (_, of_decoder) = _flat(encoder), _flat(decoder)
-        self.theta = _joined([*encoder, *decoder])
-        self.batch_size = batch_size
-        self.mean, self.square = torch.zeros_like(self.theta), torch.zeros_like(self.theta)
-        self.steps = torch.zeros((), dtype=torch.long)
-        self.loss = torch.full((len(self.theta),), torch.nan)
-        self.people = (
-            (given[0].contiguous().numpy(), x[:, likelihood.columns].T.contiguous().numpy()),
-            likelihood.log_base(x.unsqueeze(0))[0].contiguous().numpy(),
-            likelihood.layout,
-            of_encoder,
-            of_decoder,
-        )
-        # A minibatch is decoded in equal parts, of which the products are small (see `columns_of`).
-        n_parts = -(-min(batch_size, len(x)) * n_samples // columns_of(of_decoder))
-        columns = -(-min(batch_size, len(x)) // n_parts // 16) * 16 * n_samples
-        self.training = columns, batch_size, learning_rate, np.float32(beta), np.float32(min_scale)
-
-    def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
-        """Like `TorchEpochs.epoch`, but a finished seed keeps its weights and its loss."""
-        steps = int(self.steps)
-
-        def some(theta: np.ndarray, mean: np.ndarray, square: np.ndarray, *arrays: np.ndarray) -> None:
-            order, noise, loss = arrays
-            kernels().phase1_epoch(
-                theta, mean, square, steps, order, noise, *self.people, *self.training, loss
-            )
-
-        _over_replicates(
-            some, self.theta, self.mean, self.square, order, noise, self.loss, left_out=done.tolist()
-        )
-        self.steps += -(-order.shape[1] // self.batch_size)
-        return self.loss.clone()
-
-    def state_dict(self) -> dict[str, Any]:
-        """Adam's moments and number of updates, and the losses of the last epoch."""
-        return {"mean": self.mean, "square": self.square, "steps": self.steps, "loss": self.loss}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        for name, own in self.state_dict().items():
-            own.copy_(state[name])
-
-
-class Objective(NamedTuple):
-    """The loss of Phase II and of the policy net, as compiled functions take it.
+    The parameters become views of the vectors, which the compiled functions update.
 
     Attributes:
-        n_elbo: samples L of an ELBO.
-        n_kl: samples K of the KL term of U.
-        unlabelled: whether U is part of the loss.
-        trains_classifier: whether R is.
-        through_classifier: whether U sends a gradient into the classifier.
-        density: whether the KL term is `mixture_kl`, and not `cdf_mixture_kl`.
-        hard: whether targets of the policy net are thresholded, and not drawn.
+        theta: the parameters, shape (E, n).
+        moments: Adam's first and second ones, shape (2, E, n).
+        steps: number of updates.
     """
 
-    n_batches: int
-    n_elbo: int
-    n_kl: int
-    stratified: bool
-    dropout: np.float32
-    learning_rate: float
-    alpha: np.float32
-    beta: np.float32
-    cost: np.float32
-    min_scale: np.float32
-    unlabelled: bool
-    trains_classifier: bool
-    through_classifier: bool
-    density: bool
-    hard: bool
-    cost_sensitive: bool
+    kept = ("moments", "steps")
 
-
-class Phase2Epochs:
-    """Epochs of Phase II of E models and policy nets by Adam, `TorchPhase2` in `fairall.models` compiled.
-
-    The nets' parameters become views of one vector per replicate, which the compiled functions update.
-
-    Args:
-        encoder: weights and biases of E encoders.
-        decoder: of E decoders.
-        classifier: of E classifiers.
-        policy: of E policy nets; empty without one.
-        head: number of the policy's targets, see `policy_epoch`.
-        frame: signed permutations of the latent axes, shape (E, Z, Z).
-    """
-
-    def __init__(
-        self,
-        nets: Sequence[Sequence[Tensor]],
-        policy: Sequence[Tensor],
-        likelihood: MixedLikelihood,
-        frame: Tensor,
-        noise: Tensor,
-        objective: Objective,
-        head: int,
-    ) -> None:
-        self.likelihood, self.frame, self.noise, self.objective = likelihood, frame, noise, objective
-        self.head = head
-        self.sizes = tuple(_flat(net)[1] for net in nets)
-        self.theta = _joined([parameter for net in nets for parameter in net])
-        self.policy_sizes = _flat(policy)[1] if policy else None
-        self.policy_theta = _joined(policy) if policy else None
-        self.start()
-
-    def start(self) -> None:
-        """Forget Adam's moments."""
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self.theta, _ = _flat(parameters)
+        parts = self.theta.split([parameter[0].numel() for parameter in parameters], dim=1)
+        for parameter, values in zip(parameters, parts, strict=True):
+            parameter.data = values.view(parameter.shape)
         self.moments = torch.zeros(2, *self.theta.shape)
-        policy = self.theta[:, :0] if self.policy_theta is None else self.policy_theta
-        self.policy_moments = torch.zeros(2, *policy.shape)
-        self.steps = torch.zeros(2, dtype=torch.long)
+        self.steps = torch.zeros((), dtype=torch.long)
 
-    def model_epoch(self, order: Tensor, people: Sequence[Tensor]) -> Tensor:
-        """Update VAE and classifier on every minibatch; returns the loss of the last, shape (E,)."""
-        loss = torch.empty(len(order))
-        steps, o = int(self.steps[0]), self.objective
-        columns = columns_of(self.sizes[1])
+    @property
+    def vectors(self) -> tuple[Tensor, ...]:
+        """Parameters, first and second moments, each of shape (E, n)."""
+        return self.theta, *self.moments
+
+
+class Phase1Epochs(Stateful):
+    """`fairall.models.phase1.Phase1Epochs` compiled; a seed that is done keeps its weights and its loss."""
+
+    kept = ("losses",)
+
+    def __init__(self, vae: Any, pool: Any, config: Any) -> None:
+        nets = vae.encoder.weights_and_biases(), vae.decoder.weights_and_biases()
+        self.model = Updated([*nets[0], *nets[1]])
+        self.losses = torch.full((len(self.model.theta),), torch.nan)
+        self._vae, self._config, self._pool = vae, config, _tables(vae, pool)
+        sizes = tuple(_flat(net)[1] for net in nets)
+        self._objective = vae.likelihood.layout, sizes, np.float32(config.beta), np.float32(vae.min_scale)
+
+    @staticmethod
+    def fits(vae: Any, pool: Any, config: Any) -> bool:
+        """Whether these are of float32 on the CPU."""
+        return takes(pool.x, *vae.parameters())
+
+    def epoch(self, order: Tensor, noise: Tensor, done: Tensor) -> Tensor:
+        """Update the VAE on every minibatch of an epoch; see the definition."""
+        steps, size, rate = int(self.model.steps), self._config.batch_size, self._config.learning_rate
 
         def some(*arrays: np.ndarray) -> None:
-            theta, mean, square, noise, *rest, loss = arrays
-            kernels().model_epoch(
-                theta, mean, square, steps, noise.view(np.uint64), *rest, self.likelihood.layout, self.sizes,
-                columns, o, loss,
-            )  # fmt: skip
+            *vectors, order, noise, losses = arrays
+            kernels().phase1_epoch(
+                tuple(vectors), steps, rate, order, noise, losses, size, self._pool, *self._objective
+            )
 
-        _over_replicates(some, self.theta, *self.moments, self.noise, order, *people, loss)
-        self.steps[0] += o.n_batches
-        return loss
+        left_out = done.tolist()
+        _over_replicates(some, *self.model.vectors, order, noise, self.losses, left_out=left_out)
+        self.model.steps += -(-order.shape[1] // size)
+        return self.losses.clone()
 
-    def policy_epoch(self, order: Tensor, people: Sequence[Tensor]) -> None:
-        """Update the policy net on every minibatch."""
-        steps, o = int(self.steps[1]), self.objective
+    def loss(self, people: Any, noise: Tensor) -> Tensor:
+        """−K of other people, shape (E,)."""
+        losses, tables = torch.empty(len(noise)), _tables(self._vae, people)
+
+        def some(theta: np.ndarray, noise: np.ndarray, losses: np.ndarray) -> None:
+            kernels().phase1_losses(theta, noise, losses, tables, *self._objective)
+
+        _over_replicates(some, self.model.theta, noise, losses)
+        return losses
+
+
+class Phase2Epochs(Stateful):
+    """`fairall.models.phase2.Phase2Epochs` compiled, from the same random numbers."""
+
+    def __init__(self, learner: Any) -> None:
+        model, policy = learner.model, learner.policy_net
+        nets = [net.weights_and_biases() for net in (model.vae.encoder, model.vae.decoder, model.classifier)]
+        self.model = Updated([parameter for net in nets for parameter in net])
+        self.policy = None if policy is None else Updated(policy.weights_and_biases())
+        self._nets = tuple(_flat(net)[1] for net in nets)
+        self._policy = None if policy is None else _flat(policy.weights_and_biases())[1]
+        self._rate = learner.config.learning_rate
+        plain = (np.float32(v) if isinstance(v, float) else v for v in learner.objective())
+        self._objective = type(learner.objective())(*plain)
+
+    @staticmethod
+    def fits(learner: Any) -> bool:
+        """Whether the loss is described, and the nets are of float32 on the CPU."""
+        return learner.objective() is not None and takes(*learner.parameters())
+
+    def model_epoch(self, learner: Any, decided: Any) -> float:
+        """Update VAE and classifier on every minibatch; see the definition."""
+        losses, shared = torch.empty(len(decided.s)), (learner.model.vae.likelihood.layout, self._nets)
+        self._epoch(kernels().model_epoch, self.model, learner, decided, (losses,), shared)
+        return losses.mean().item()
+
+    def policy_epoch(self, learner: Any, decided: Any) -> None:
+        """Update the policy net, if there is one, on every minibatch."""
+        if self.policy is not None:
+            own, shared = (self.model.theta, learner.model.vae.frame), (self._nets, self._policy)
+            self._epoch(kernels().policy_epoch, self.policy, learner, decided, own, shared)
+
+    def _epoch(
+        self,
+        compute: Callable[..., None],
+        updated: Updated,
+        learner: Any,
+        decided: Any,
+        of_replicates: tuple[Tensor, ...],
+        shared: tuple[Any, ...],
+    ) -> None:
+        """Call a compiled epoch with what all have in common, and with more arrays and other arguments."""
+        steps, order = int(updated.steps), learner.streams.permutations(decided.s.shape[1])
 
         def some(*arrays: np.ndarray) -> None:
-            theta, mean, square, noise, *rest = arrays
-            kernels().policy_epoch(
-                theta, mean, square, steps, noise.view(np.uint64), *rest, self.sizes, self.policy_sizes, o,
-                self.head,
-            )  # fmt: skip
+            vectors, (state, order), rest = arrays[:3], arrays[3:5], arrays[5:]
+            people, own = rest[: -len(of_replicates)], rest[-len(of_replicates) :]
+            streams, rate = state.view(np.uint64), self._rate
+            compute(vectors, steps, rate, streams, order, people, *own, *shared, self._objective)
 
-        _over_replicates(
-            some, self.policy_theta, *self.policy_moments, self.noise, order, *people, self.theta, self.frame
-        )
-        self.steps[1] += o.n_batches
-
-    def state_dict(self) -> dict[str, Any]:
-        """Adam's moments and numbers of updates."""
-        return {"moments": self.moments, "policy_moments": self.policy_moments, "steps": self.steps}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
-        for name, own in self.state_dict().items():
-            own.copy_(state[name])
+        tables = learner.tables(decided)
+        _over_replicates(some, *updated.vectors, learner.noise.state, order, *tables, *of_replicates)
+        updated.steps += self._objective.n_batches
 
 
-def columns_of(sizes: np.ndarray) -> int:
-    """Samples of people that nets with these layers take at once."""
-    small = SMALL // int((sizes[:-1] * sizes[1:]).max()) // 16 * 16
-    return min(COLUMNS, small) if small >= FEWEST else COLUMNS
+def _tables(vae: Any, people: Any) -> tuple[np.ndarray, ...]:
+    """Inputs of the encoder, features by kind, and log h(x), of people without replicates."""
+    x, s = people.x.unsqueeze(0), people.s.unsqueeze(0)
+    tables = vae.encoder_input(x, s).mT, x[..., vae.likelihood.columns], vae.likelihood.log_base(x)
+    return tuple(table[0].contiguous().numpy() for table in tables)
 
 
 def _over_replicates(
@@ -249,26 +189,6 @@ def _over_replicates(
     """`over_replicates` of a call with the arrays of some replicates; contiguous tensors are written to."""
     arrays = [tensor.detach().contiguous().numpy() for tensor in stacked]
     over_replicates(lambda some: call(*(array[some] for array in arrays)), len(arrays[0]), left_out)
-
-
-def _check(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
-    """Check shapes, since compiled functions do not check indices."""
-    if tensor.shape != shape:
-        raise ValueError(f"{name} have shape {tuple(tensor.shape)} in place of {shape}")
-
-
-def _streams(state: Tensor) -> np.ndarray:
-    """Keys and counters of seeds as compiled functions take them."""
-    return state.numpy().view(np.uint64)
-
-
-def _joined(parameters: Sequence[Tensor]) -> Tensor:
-    """Make parameters views of one vector per replicate, shape (E, n), and return it."""
-    theta, _ = _flat(parameters)
-    parts = theta.split([parameter[0].numel() for parameter in parameters], dim=1)
-    for parameter, values in zip(parameters, parts, strict=True):
-        parameter.data = values.view(parameter.shape)
-    return theta
 
 
 def _flat(layers: Sequence[Tensor]) -> tuple[Tensor, np.ndarray]:

@@ -32,6 +32,9 @@ LN_2_HIGH, LN_2_LOW = F(0.693359375), F(-2.1219444e-4)  # their sum is log 2; th
 HALF_LOG_2_PI, SQRT_HALF, PER_SQRT_2_PI = F(0.9189385332), F(0.7071067812), F(0.3989422804)
 LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
+# Samples of people at once: few enough for a layer's values, its gradient and the next one's to stay in the
+# cache, and a minibatch of 128 is one piece. From about 200 on, OpenBLAS's gradients of weights are slower.
+COLUMNS = 136
 # Of Philox, as `philox` in `fairall.nn.noise`.
 MULTIPLY_0, MULTIPLY_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 INCREASE_0, INCREASE_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
@@ -97,13 +100,6 @@ def relu(values, bias):
 
 
 @compiled
-def add(values, bias):
-    """Add the bias of a unit."""
-    for i in range(len(values)):
-        values[i] += bias
-
-
-@compiled
 def add_all(into, values):
     """Add one array to another."""
     for i in range(len(into)):
@@ -138,7 +134,7 @@ def forward(theta, sizes, values, n, dropout, masks):
             if layer < len(sizes) - 2:
                 relu(y[j], theta[weights + j])
             else:
-                add(y[j], theta[weights + j])
+                y[j] += theta[weights + j]
         weights += n_out
         if layer < len(sizes) - 2 and dropout > ZERO:
             drop(values[units : units + n_out * n], masks[used : used + n_out * n], dropout)
@@ -155,9 +151,9 @@ def drop(values, masks, dropout):
 
 
 @compiled
-def apply(theta, sizes, x, out, columns):
-    """Outputs of nets for x (E, in, n), `columns` at once, to out (E, out, n)."""
-    columns = max(1, min(columns, x.shape[2]))
+def apply(theta, sizes, x, out):
+    """Outputs of nets for x (E, in, n) to out (E, out, n)."""
+    columns = max(1, min(COLUMNS, x.shape[2]))
     values = np.empty(sizes.sum() * columns, F)
     for e in range(len(theta)):
         for first in range(0, x.shape[2], columns):
@@ -168,17 +164,17 @@ def apply(theta, sizes, x, out, columns):
 
 
 @compiled
-def average(theta, sizes, loc, scale, noise, out, columns):
+def average(theta, sizes, loc, scale, noise, out):
     """Average over samples z = loc + scale·ε of the logistic function of a net's only output.
 
     Parameters `theta` (E, n) of nets with layers of these sizes; locations and scales (E, B, M, Z) of M
     distributions of each person; ε (E, B, Z, L), or (E, 1, Z, L) for the same of all people. The averages go
-    to `out` (E, B, M), `columns` samples at once, if there is room for one person's.
+    to `out` (E, B, M).
     """
     n_people, n_branches, n_latent = loc.shape[1:]
     n_noises, n_samples = noise.shape[1], noise.shape[3]
     of_person = n_branches * n_samples
-    at_once = max(1, min(n_people, columns // of_person))
+    at_once = max(1, min(n_people, COLUMNS // of_person))
     values = np.empty(sizes.sum() * at_once * of_person, F)
     for e in range(len(theta)):
         for first in range(0, n_people, at_once):
@@ -210,6 +206,18 @@ def through_relu(gradient, hidden, factor):
 
 
 @compiled
+def add_product(into, x, g):
+    """Add x·gᵀ; OpenBLAS is up to twice as fast with the larger factor first."""
+    if len(x) >= len(g):
+        add_all(into.ravel(), np.dot(x, g.T).ravel())
+    else:
+        product = np.dot(g, x.T)
+        for i in range(len(into)):
+            for j in range(len(product)):
+                into[i, j] += product[j, i]
+
+
+@compiled
 def backward(theta, sizes, values, n, dropout, gradient, of_theta, of_input):
     """Add the gradient of the net's parameters to `of_theta`, and return that of its input if `of_input`.
 
@@ -226,7 +234,7 @@ def backward(theta, sizes, values, n, dropout, gradient, of_theta, of_input):
         biases = weights + n_in * n_out
         x = values[units : units + n_in * n].reshape(n_in, n)
         g = gradient[: n_out * n].reshape(n_out, n)
-        add_all(of_theta[weights:biases], np.dot(x, g.T).ravel())
+        add_product(of_theta[weights:biases].reshape(n_in, n_out), x, g)
         for j in range(n_out):
             of_theta[biases + j] += total(g[j])
         if layer > 0 or of_input:
@@ -349,21 +357,26 @@ def adam(theta, mean, square, gradient, step, learning_rate):
 
 
 @compiled
-def gathered(into, values, who, n_samples):
-    """Fill `into` with the values of people `who`, `n_samples` times each."""
+def repeated(into, values, n_samples):
+    """Fill `into` with `n_samples` of each value in turn."""
     if n_samples == 1:
-        for r in range(len(who)):
-            into[r] = values[who[r]]
+        into[:] = values
     else:
-        for r in range(len(who)):
-            repeated(into[r * n_samples : (r + 1) * n_samples], values[who[r]])
+        for r in range(len(values)):
+            into[r * n_samples : (r + 1) * n_samples] = values[r]
 
 
 @compiled
-def repeated(into, value):
-    """Fill an array with a value."""
-    for j in range(len(into)):
-        into[j] = value
+def looked_up(into, table, who, n_samples):
+    """Fill `into` (columns, rows) with the values of people `who` in a table, `n_samples` times each."""
+    for r in range(len(who)):
+        own = table[who[r]]
+        if n_samples == 1:
+            for k in range(len(into)):
+                into[k, r] = own[k]
+        else:
+            for k in range(len(into)):
+                into[k, r * n_samples : (r + 1) * n_samples] = own[k]
 
 
 @compiled
@@ -397,16 +410,7 @@ def add_moments(gradient, eps, k, of_loc, of_scale):
         for r in range(len(of_loc)):
             own = gradient[r * n_samples : (r + 1) * n_samples]
             of_loc[r] += total(own)
-            of_scale[r] += product(own, eps[r, k])
-
-
-@compiled
-def product(a, b):
-    """Inner product with as many of b."""
-    result = ZERO
-    for j in range(len(a)):
-        result += a[j] * b[j]
-    return result
+            of_scale[r] += np.dot(own, eps[r, k, :n_samples])
 
 
 @compiled
@@ -423,11 +427,10 @@ def encode(theta, sizes, given, who, utility, min_scale):
 
     `given` (inputs, N) are its inputs, s the last, and then ũ of the rows if it is modelled.
     """
-    n, n_inputs, n_latent = len(who), len(given), sizes[-1] // 2
+    n, n_inputs, n_latent = len(who), given.shape[1], sizes[-1] // 2
     values = np.empty(sizes.sum() * n, F)
     entered = values[: sizes[0] * n].reshape(sizes[0], n)
-    for k in range(n_inputs):
-        gathered(entered[k], given[k], who, 1)
+    looked_up(entered[:n_inputs], given, who, 1)
     if sizes[0] > n_inputs:
         entered[n_inputs] = utility
     end = forward(theta, sizes, values, n, ZERO, values)
@@ -453,21 +456,13 @@ def through_encoder(theta, sizes, values, slope, of_loc, of_scale, of_theta):
     gradient = np.empty(sizes.max() * n, F)
     of_encoded = gradient[: 2 * n_latent * n].reshape(2 * n_latent, n)
     of_encoded[:n_latent] = of_loc
-    for k in range(n_latent):
-        multiplied(of_encoded[n_latent + k], of_scale[k], slope[k])
+    np.multiply(of_scale, slope, of_encoded[n_latent:])
     backward(theta, sizes, values, n, ZERO, gradient, of_theta, False)
 
 
 @compiled
-def multiplied(into, a, b):
-    """Fill `into` with products."""
-    for i in range(len(into)):
-        into[i] = a[i] * b[i]
-
-
-@compiled
 def decode(
-    theta, sizes, layout, columns, n_samples, s, x, who, loc, scale, eps, weight, utility, weight_utility,
+    theta, sizes, layout, n_samples, given_s, x, who, loc, scale, eps, weight, utility, weight_utility,
     of_theta, of_loc, of_scale,
 ):  # fmt: skip
     """Log likelihood of rows, averaged over their samples, and its gradients.
@@ -475,14 +470,13 @@ def decode(
     Rows are of people `who`, with s (N,), features x by kind as in the `Layout` (D, N), location and scale
     (Z, rows) and ε (rows, Z, at least `n_samples`). Returns log p(x | z, s) without log h(x) and, if the
     decoder models ũ, log p(ũ | z, s, d = 1), each (rows,). The gradients of both, times `weight` and
-    `weight_utility` (rows,), are added to those of parameters, location and scale. `columns` samples are
-    computed at once.
+    `weight_utility` (rows,), are added to those of parameters, location and scale.
     """
-    n_rows, n_latent, n_features, n_outputs = len(who), len(loc), len(x), sizes[-1]
+    n_rows, n_latent, n_features, n_outputs = len(who), len(loc), x.shape[1], sizes[-1]
     models_utility = len(utility) > 0
     n_x = n_outputs - 1 if models_utility else n_outputs
     log_x, log_utility = np.zeros(n_rows, F), np.zeros(n_rows, F)
-    at_once = max(1, min(columns // n_samples, n_rows))
+    at_once = max(1, min(COLUMNS // n_samples, n_rows))
     most = at_once * n_samples
     values, gradient = np.empty(sizes.sum() * most, F), np.empty(sizes.max() * most, F)
     target, per_column = np.empty((n_features, most), F), np.empty((5, most), F)
@@ -490,17 +484,15 @@ def decode(
     for first in range(0, n_rows, at_once):
         some = slice(first, min(first + at_once, n_rows))
         people = who[some]
-        every = np.arange(some.start, some.stop)
         n = len(people) * n_samples
         given = values[: sizes[0] * n].reshape(sizes[0], n)
         for k in range(n_latent):
             sampled(given[k], loc[k, some], scale[k, some], eps[some], k)
-        gathered(given[n_latent], s, people, n_samples)
-        for k in range(n_features):
-            gathered(target[k, :n], x[k], people, n_samples)
+        looked_up(given[n_latent:], given_s, people, n_samples)
+        looked_up(target[:, :n], x, people, n_samples)
         own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
-        gathered(own, weight, every, n_samples)
-        scaled(own, per_sample)
+        repeated(own, weight[some], n_samples)
+        own *= per_sample
         end = forward(theta, sizes, values, n, ZERO, values)
         outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
         score = gradient[: n_outputs * n].reshape(n_outputs, n)
@@ -508,9 +500,9 @@ def decode(
         add_means(each, log_x[some])
         if models_utility:
             u, of_u = per_column[3, :n], per_column[4, :n]
-            gathered(u, utility, every, n_samples)
-            gathered(of_u, weight_utility, every, n_samples)
-            scaled(of_u, per_sample)
+            repeated(u, utility[some], n_samples)
+            repeated(of_u, weight_utility[some], n_samples)
+            of_u *= per_sample
             each[:] = ZERO
             bernoulli(u, ONE, outputs[n_x], of_u, score[n_x], each)
             add_means(each, log_utility[some])
@@ -519,13 +511,6 @@ def decode(
             for k in range(n_latent):
                 add_moments(of_given[k * n : (k + 1) * n], eps[some], k, of_loc[k, some], of_scale[k, some])
     return log_x, log_utility
-
-
-@compiled
-def scaled(values, factor):
-    """Multiply all values."""
-    for i in range(len(values)):
-        values[i] *= factor
 
 
 @compiled
@@ -784,9 +769,8 @@ def n_parameters(sizes):
 
 @compiled
 def vae_loss(
-    theta, encoder, decoder, layout, columns, n_samples, people, who, eps, weight, utility, weight_utility,
-    min_scale, of_theta,
-):  # fmt: skip
+    theta, nets, layout, n_samples, people, who, eps, weight, utility, of_log_u, min_scale, of_theta
+):
     """The log-likelihood terms of a loss, and what its KL terms need.
 
     Arguments are those of `encode` and `decode`; `theta` and `of_theta` have the encoder's parameters, then
@@ -796,55 +780,56 @@ def vae_loss(
         The two of `decode`, then the encoder's values, location, scale and its slope, and the gradients of
         location and scale, to which those of the KL terms are to be added.
     """
-    given, x = people
-    n = n_parameters(encoder)
-    values, loc, scale, slope = encode(theta[:n], encoder, given, who, utility, min_scale)
+    given, x, n = people[0], people[1], n_parameters(nets[0])
+    values, loc, scale, slope = encode(theta[:n], nets[0], given, who, utility, min_scale)
     of_loc, of_scale = np.zeros(loc.shape, F), np.zeros(loc.shape, F)
     log_x, log_utility = decode(
-        theta[n:], decoder, layout, columns, n_samples, given[len(given) - 1], x, who, loc, scale, eps, weight,
-        utility, weight_utility, of_theta[n:], of_loc, of_scale,
+        theta[n:], nets[1], layout, n_samples, given[:, given.shape[1] - 1 :], x, who, loc, scale, eps, weight,
+        utility, of_log_u, of_theta[n:], of_loc, of_scale,
     )  # fmt: skip
     return log_x, log_utility, values, loc, scale, slope, of_loc, of_scale
 
 
 @compiled
 def phase1_epoch(
-    theta, mean, square, step, order, noise, people, log_base, layout, encoder, decoder, columns, batch_size,
-    learning_rate, beta, min_scale, losses,
+    vectors, steps, rate, order, noise, losses, batch_size, people, layout, nets, beta, min_scale
 ):  # fmt: skip
     """One epoch of Phase I of a few replicates, one after the other, so that one's values stay in the cache.
 
-    Parameters `theta` of encoder and decoder, and Adam's moments `mean` and `square`, shapes (E, n), are
-    updated after `step` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `people` are
-    inputs of the encoder (inputs, N), s the last, and features by kind as in the `Layout` (D, N), and
-    `log_base` (N,) is log h(x). `encoder` and `decoder` are the sizes of their layers; `columns` samples are
-    computed at once. The loss averaged over the epoch goes to `losses` (E,).
+    `vectors` are the parameters of encoder and decoder, and Adam's moments, each (E, n), which are updated
+    after `steps` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `people` are inputs
+    of the encoder (N, inputs), s the last, features by kind as in the `Layout` (N, D), and log h(x). `nets`
+    are the sizes of the layers of both. The loss averaged over the epoch goes to `losses` (E,).
     """
+    theta, mean, square = vectors
     n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
     for e in range(len(theta)):
         loss = 0.0
         for first in range(0, n_people, batch_size):
             batch = slice(first, min(first + batch_size, n_people))
-            n = batch.stop - first
             of_theta[:] = ZERO
-            loss += n * phase1_loss(
-                theta[e], order[e, batch], noise[e, batch], people, log_base, layout, encoder, decoder, columns,
-                beta, min_scale, of_theta,
+            loss += (batch.stop - first) * phase1_loss(
+                theta[e], order[e, batch], noise[e, batch], people, layout, nets, beta, min_scale, of_theta
             )  # fmt: skip
-            adam(theta[e], mean[e], square[e], of_theta, step + first // batch_size + 1, learning_rate)
+            adam(theta[e], mean[e], square[e], of_theta, steps + first // batch_size + 1, rate)
         losses[e] = loss / n_people
 
 
 @compiled
-def phase1_loss(
-    theta, who, eps, people, log_base, layout, encoder, decoder, columns, beta, min_scale, of_theta
-):  # fmt: skip
+def phase1_losses(theta, noise, losses, people, layout, nets, beta, min_scale):
+    """Losses of Phase I of everybody, in the order of `people`, to `losses` (E,)."""
+    everybody, none = np.arange(noise.shape[1]), np.empty(0, F)
+    for e in range(len(theta)):
+        losses[e] = phase1_loss(theta[e], everybody, noise[e], people, layout, nets, beta, min_scale, none)
+
+
+@compiled
+def phase1_loss(theta, who, eps, people, layout, nets, beta, min_scale, of_theta):
     """−K, averaged over people `who`; adds its gradient, unless `of_theta` is empty."""
-    n, none = n_parameters(encoder), np.empty(0, F)
+    n, none, log_base = n_parameters(nets[0]), np.empty(0, F), people[2]
     weight = np.full(len(who), ONE / F(len(who)))
     log_x, _, values, loc, scale, slope, of_loc, of_scale = vae_loss(
-        theta, encoder, decoder, layout, columns, eps.shape[2], people, who, eps, -weight, none, none, min_scale,
-        of_theta,
+        theta, nets, layout, eps.shape[2], people, who, eps, -weight, none, none, min_scale, of_theta
     )  # fmt: skip
     loss = ZERO
     for i in range(len(who)):
@@ -852,33 +837,36 @@ def phase1_loss(
     for k in range(len(loc)):
         loss += gaussian_kl(loc[k], scale[k], beta * weight, of_loc[k], of_scale[k])
     if len(of_theta) > 0:
-        through_encoder(theta[:n], encoder, values, slope, of_loc, of_scale, of_theta[:n])
+        through_encoder(theta[:n], nets[0], values, slope, of_loc, of_scale, of_theta[:n])
     return loss
 
 
 @compiled
-def model_epoch(
-    theta, mean, square, step, streams, order, given, x, log_base, accepted, label, risk_weight, elbo_weight,
-    layout, nets, columns, o, losses,
-):  # fmt: skip
+def model_epoch(vectors, steps, rate, streams, order, people, losses, layout, nets, o):
     """One epoch of Phase II of VAEs and classifiers of a few replicates, one after the other.
 
-    Parameters `theta` of encoder, decoder and classifier, and Adam's moments, shapes (E, n), are updated after
-    `step` updates before; people come in `order` (E, N). Inputs of the nets `given` (E, inputs, N), s the
-    last, and features by kind as in the `Layout` (E, D, N) have people in columns; the others are (E, N):
-    log h(x), d, ỹ, and the weights of labelled people in the risk and in their ELBO. `nets` are the sizes of
-    the layers, `o` is an `Objective`. The loss of the last minibatch goes to `losses` (E,).
+    `vectors` are the parameters of encoder, decoder and classifier, and Adam's moments, each (E, n), which
+    are updated after `steps` updates before; people come in `order` (E, N). `people` are the inputs of the
+    nets (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and, all (E, N), log h(x),
+    d, ỹ, and the weights of the labelled in the risk and in their ELBO. `nets` are the sizes of the layers,
+    `o` is an `Objective`. The loss of the last minibatch goes to `losses` (E,).
     """
-    n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
+    theta, mean, square = vectors
+    of_theta = np.empty(theta.shape[1], F)
     for e in range(len(theta)):
         for batch in range(o.n_batches):
-            rows = order[e, part(n_people, o.n_batches, batch)]
+            rows = order[e, part(order.shape[1], o.n_batches, batch)]
             of_theta[:] = ZERO
-            losses[e] = model_loss(
-                theta[e], streams[e], rows, (given[e], x[e]), log_base[e], accepted[e], label[e], risk_weight[e],
-                elbo_weight[e], layout, nets, columns, o, of_theta,
-            )  # fmt: skip
-            adam(theta[e], mean[e], square[e], of_theta, step + batch + 1, o.learning_rate)
+            own = of_replicate(people, e)
+            losses[e] = model_loss(theta[e], streams[e], rows, own, layout, nets, o, of_theta)
+            adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
+
+
+@compiled
+def of_replicate(people, e):
+    """The people of one replicate."""
+    given, x, log_base, accepted, label, risk_weight, elbo_weight = people
+    return given[e], x[e], log_base[e], accepted[e], label[e], risk_weight[e], elbo_weight[e]
 
 
 @compiled
@@ -889,12 +877,10 @@ def part(n, n_parts, i):
 
 
 @compiled
-def model_loss(
-    theta, stream, rows, people, log_base, accepted, label, risk_weight, elbo_weight, layout, nets, columns, o,
-    of_theta,
-):  # fmt: skip
+def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
     """J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`; adds its gradient."""
-    encoder, decoder, classifier = nets
+    (encoder, decoder, classifier), given = nets, people[0]
+    log_base, accepted, label, risk_weight, elbo_weight = people[2:]
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
     n, loss = len(rows), ZERO
     known, unknown = np.flatnonzero(accepted[rows]), np.flatnonzero(~accepted[rows])
@@ -902,7 +888,7 @@ def model_loss(
 
     logit, of_logit, classified = np.zeros(n, F), np.zeros(n, F), np.empty(classifier.sum() * n, F)
     if o.trains_classifier:
-        logit[:] = classify(theta[n_vae:], classifier, people[0], rows, o.dropout, stream, classified)
+        logit[:] = classify(theta[n_vae:], classifier, given, rows, o.dropout, stream, classified)
         for i in known:
             positive, q = softplus(logit[i])
             y, w = label[rows[i]], o.alpha * per_known * risk_weight[rows[i]]
@@ -929,8 +915,8 @@ def model_loss(
         samples(stream, o.stratified, eps[:n_known])
         samples(stream, o.stratified, eps[n_known:])
         log_x, log_utility, values, loc, scale, slope, of_loc, of_scale = vae_loss(
-            theta[:n_vae], encoder, decoder, layout, columns, o.n_elbo, people, who, eps, weight, utility,
-            weight_utility, o.min_scale, of_theta[:n_vae],
+            theta[:n_vae], nets[:2], layout, o.n_elbo, people, who, eps, weight, utility, weight_utility,
+            o.min_scale, of_theta[:n_vae],
         )  # fmt: skip
         for r in range(n_rows):
             loss += weight[r] * (log_x[r] + log_base[who[r]]) + weight_utility[r] * log_utility[r]
@@ -961,8 +947,7 @@ def classify(theta, sizes, given, rows, dropout, stream, values):
     """Output of a net with one for people `rows`, whose inputs and units are left in `values`."""
     n = len(rows)
     entered = values[: sizes[0] * n].reshape(sizes[0], n)
-    for k in range(sizes[0]):
-        gathered(entered[k], given[k], rows, 1)
+    looked_up(entered, given, rows, 1)
     end = forward(theta, sizes, values, n, dropout, masks_of(stream, sizes, n, dropout))
     return values[end : end + n]
 
@@ -990,36 +975,29 @@ def samples(stream, stratify, out):
 
 
 @compiled
-def policy_epoch(
-    theta, mean, square, step, streams, order, given, accepted, label, risk_weight, model, frame, nets, sizes, o,
-    head,
-):  # fmt: skip
+def policy_epoch(vectors, steps, rate, streams, order, people, model, frame, nets, sizes, o):
     """One epoch of policy nets π^Z of a few replicates, `policy_heads.net_loss`; arguments as `model_epoch`.
 
-    `theta` are the parameters of nets with layers of these `sizes`, `model` those of encoder, decoder and
-    classifier, `frame` is that of the VAE, (E, Z, Z), and `head` is 0 for `z_dec`, 1 for `z_clf`, 2 for
-    `z_label`.
+    `vectors` are those of nets with layers of these `sizes`, `model` are the parameters of encoder, decoder
+    and classifier, and `frame` is that of the VAE, (E, Z, Z).
     """
-    n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
+    theta, mean, square = vectors
+    of_theta = np.empty(theta.shape[1], F)
     for e in range(len(theta)):
         for batch in range(o.n_batches):
-            rows = order[e, part(n_people, o.n_batches, batch)]
+            rows = order[e, part(order.shape[1], o.n_batches, batch)]
             of_theta[:] = ZERO
-            policy_loss(
-                theta[e], streams[e], rows, given[e], accepted[e], label[e], risk_weight[e], model[e], frame[e],
-                nets, sizes, o, head, of_theta,
-            )  # fmt: skip
-            adam(theta[e], mean[e], square[e], of_theta, step + batch + 1, o.learning_rate)
+            own = of_replicate(people, e)
+            policy_loss(theta[e], streams[e], rows, own, model[e], frame[e], nets, sizes, o, of_theta)
+            adam(theta[e], mean[e], square[e], of_theta, steps + batch + 1, rate)
 
 
 @compiled
-def policy_loss(
-    theta, stream, rows, given, accepted, label, risk_weight, model, frame, nets, sizes, o, head, of_theta
-):  # fmt: skip
+def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_theta):
     """Add the gradient of the loss of π^Z on a minibatch of people `rows`."""
-    encoder, decoder, classifier = nets
+    (encoder, decoder, classifier), (given, _, _, accepted, label, risk_weight, _) = nets, people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
-    n, n_latent, s = len(rows), decoder[0] - 1, given[len(given) - 1]
+    n, n_latent, s = len(rows), decoder[0] - 1, given[:, given.shape[1] - 1 :]
     values = np.empty(max(classifier.sum(), decoder.sum()) * n, F)
     logit = classify(model[n_vae:], classifier, given, rows, ZERO, stream, values).copy()
     utility = np.empty(n, F)
@@ -1033,23 +1011,23 @@ def policy_loss(
     inputs = values[: decoder[0] * n].reshape(decoder[0], n)
     for k in range(n_latent):
         sampled(inputs[k], loc[k], scale[k], eps, k)
-    gathered(inputs[n_latent], s, rows, 1)
+    looked_up(inputs[n_latent:], s, rows, 1)
     of_policy = np.empty(sizes.sum() * n, F)
     z = of_policy[: n_latent * n].reshape(n_latent, n)
     z[:] = inputs[:n_latent]
     turned = np.dot(frame.T, z)
     for i in range(n):
-        if s[rows[i]] < ZERO:
+        if s[rows[i], 0] < ZERO:
             z[:, i] = turned[:, i]
 
     target, weight = np.empty(n, F), np.full(n, ONE / F(n))
-    if head == 2:
+    if o.head == 2:
         per_known = ONE / F(max(accepted[rows].sum(), 1))
         for i in range(n):
             target[i] = label[rows[i]]
             weight[i] = per_known * risk_weight[rows[i]] if accepted[rows[i]] else ZERO
     else:
-        if head == 0:
+        if o.head == 0:
             end = forward(model[n_encoder:n_vae], decoder, values, n, ZERO, values)
             logit = values[end + (decoder[-1] - 1) * n : end + decoder[-1] * n]
         else:

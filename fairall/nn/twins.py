@@ -1,0 +1,56 @@
+"""Trainings that are compiled where that is possible, with the same results to rounding."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from fairall.nn import native
+from fairall.nn.native import processor
+
+__all__ = ["Objective", "fastest", "processor"]
+
+
+class Objective(NamedTuple):
+    """The loss of Phase II and that of the policy net in numbers, for a compiled twin.
+
+    Attributes:
+        n_batches: minibatches an epoch.
+        n_elbo: samples L of an ELBO.
+        n_kl: samples K of the KL term of U.
+        alpha: weight of R.
+        beta: weight of the KL terms.
+        cost: c.
+        dropout: of the classifier and of the policy net.
+        min_scale: least scale of q(z | x, s, ũ).
+        unlabelled: whether U is part of the loss.
+        trains_classifier: whether R is.
+        through_classifier: whether U sends a gradient into the classifier.
+        density: whether the KL term of U is `elbo.mixture_kl`, and not `elbo.cdf_mixture_kl`.
+        stratified: whether samples are.
+        head: number of the policy in `policy_heads.NET_POLICIES`.
+        hard: whether targets of the policy net are thresholded, and not drawn.
+        cost_sensitive: whether its loss is.
+    """
+
+    n_batches: int
+    n_elbo: int
+    n_kl: int
+    alpha: float
+    beta: float
+    cost: float
+    dropout: float
+    min_scale: float
+    unlabelled: bool
+    trains_classifier: bool
+    through_classifier: bool
+    density: bool
+    stratified: bool
+    head: int
+    hard: bool
+    cost_sensitive: bool
+
+
+def fastest(definition: type[Any], *given: Any) -> Any:
+    """An object of a class that trains nets, or of its compiled twin of the same name if it takes these."""
+    twin = getattr(native, definition.__name__)
+    return (twin if twin.fits(*given) else definition)(*given)
