@@ -22,7 +22,7 @@ from fairall.measuring.latent_quality import latent
 from fairall.measuring.measure import measure
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.learner import Learner, Setting
-from fairall.nn.native.calls import use_threads
+from fairall.nn.threads import use_threads
 from fairall.online.footprint import short_of
 from fairall.online.initial_policy import InitialPolicy
 from fairall.online.training import Training

@@ -91,7 +91,7 @@ def _table_and_policy(given: Namespace) -> tuple[Table, Policy, str]:
     from fairall.config.compose import places
     from fairall.decide.load import find_policy
     from fairall.decide.tables import Table
-    from fairall.nn.native.calls import use_threads
+    from fairall.nn.threads import use_threads
 
     table = Table.of(Path(given.people), given.words)
     policy, run = find_policy(given.run, places(given.words), given.trust)

@@ -14,7 +14,7 @@ from fairall.measuring.selection import latent_selection_metrics
 from fairall.models.latent_learner import LatentLearner
 from fairall.models.phase1 import Phase1Task
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.native.calls import use_threads
+from fairall.nn.threads import use_threads
 from fairall.results.terminal import Display
 from fairall.runtime.process import prepare_processor, short_of_memory
 

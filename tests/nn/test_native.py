@@ -19,7 +19,7 @@ from fairall.models.phase1 import Phase1Task, TorchEpochs, Unlabelled, phase1_ep
 from fairall.models.policy_heads import average_acceptance
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import Phase1Epochs, calls
-from fairall.nn.native.calls import use_threads
+from fairall.nn.threads import use_threads
 from fairall.nn.stacked import StackedMLP, evaluated
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1, no_checkpoint

@@ -5,7 +5,7 @@
 (NUMBA_DISABLE_JIT=1) they give the same to rounding, in about four times the time.
 """
 
-from fairall.nn.native.calls import processor, takes, use_threads
+from fairall.nn.native.calls import processor, takes
 from fairall.nn.native.functions import Phase1Epochs, Phase2Epochs, average_probability, fill, outputs
 
 __all__ = [
@@ -16,5 +16,4 @@ __all__ = [
     "outputs",
     "processor",
     "takes",
-    "use_threads",
 ]

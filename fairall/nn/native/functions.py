@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairall.nn.native.calls import kernels, over_replicates, takes
+from fairall.nn.native.calls import kernels, takes
+from fairall.nn.threads import over_replicates
 from fairall.storage.state import Stateful
 
 

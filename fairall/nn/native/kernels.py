@@ -100,13 +100,6 @@ def relu(values, bias):
 
 
 @compiled
-def add_all(into, values):
-    """Add one array to another."""
-    for i in range(len(into)):
-        into[i] += values[i]
-
-
-@compiled
 def total(values):
     """Sum."""
     result = ZERO
@@ -209,12 +202,9 @@ def through_relu(gradient, hidden, factor):
 def add_product(into, x, g):
     """Add x·gᵀ; OpenBLAS is up to twice as fast with the larger factor first."""
     if len(x) >= len(g):
-        add_all(into.ravel(), np.dot(x, g.T).ravel())
+        into += np.dot(x, g.T)
     else:
-        product = np.dot(g, x.T)
-        for i in range(len(into)):
-            for j in range(len(product)):
-                into[i, j] += product[j, i]
+        into += np.dot(g, x.T).T
 
 
 @compiled
@@ -357,13 +347,11 @@ def adam(theta, mean, square, gradient, step, learning_rate):
 
 
 @compiled
-def repeated(into, values, n_samples):
-    """Fill `into` with `n_samples` of each value in turn."""
-    if n_samples == 1:
-        into[:] = values
-    else:
-        for r in range(len(values)):
-            into[r * n_samples : (r + 1) * n_samples] = values[r]
+def repeated(into, values, n_samples, factor):
+    """Fill `into` with `n_samples` times each value in turn, times a factor."""
+    for r in range(len(values)):
+        for j in range(n_samples):
+            into[r * n_samples + j] = factor * values[r]
 
 
 @compiled
@@ -371,46 +359,29 @@ def looked_up(into, table, who, n_samples):
     """Fill `into` (columns, rows) with the values of people `who` in a table, `n_samples` times each."""
     for r in range(len(who)):
         own = table[who[r]]
-        if n_samples == 1:
-            for k in range(len(into)):
-                into[k, r] = own[k]
-        else:
-            for k in range(len(into)):
-                into[k, r * n_samples : (r + 1) * n_samples] = own[k]
+        for k in range(len(into)):
+            for j in range(n_samples):
+                into[k, r * n_samples + j] = own[k]
 
 
 @compiled
 def sampled(into, loc, scale, eps, k):
-    """Fill `into` with samples loc + scale·ε of coordinate k of each row; ε is (rows, Z, at least as many)."""
+    """Fill `into` with samples loc + scale·ε of coordinate k of each row; ε is (rows, Z, samples or more)."""
     n_samples = len(into) // len(loc)
-    if n_samples == 1:
-        for r in range(len(loc)):
-            into[r] = loc[r] + scale[r] * eps[r, k, 0]
-    else:
-        for r in range(len(loc)):
-            shifted(into[r * n_samples : (r + 1) * n_samples], loc[r], scale[r], eps[r, k])
-
-
-@compiled
-def shifted(into, loc, scale, eps):
-    """Fill `into` with samples loc + scale·ε of one row."""
-    for j in range(len(into)):
-        into[j] = loc + scale * eps[j]
+    for r in range(len(loc)):
+        for j in range(n_samples):
+            into[r * n_samples + j] = loc[r] + scale[r] * eps[r, k, j]
 
 
 @compiled
 def add_moments(gradient, eps, k, of_loc, of_scale):
     """Add the gradients in location and scale of each row, given that in its samples of coordinate k."""
     n_samples = len(gradient) // len(of_loc)
-    if n_samples == 1:
-        for r in range(len(of_loc)):
-            of_loc[r] += gradient[r]
-            of_scale[r] += gradient[r] * eps[r, k, 0]
-    else:
-        for r in range(len(of_loc)):
-            own = gradient[r * n_samples : (r + 1) * n_samples]
-            of_loc[r] += total(own)
-            of_scale[r] += np.dot(own, eps[r, k, :n_samples])
+    for r in range(len(of_loc)):
+        for j in range(n_samples):
+            of_sample = gradient[r * n_samples + j]
+            of_loc[r] += of_sample
+            of_scale[r] += of_sample * eps[r, k, j]
 
 
 @compiled
@@ -491,8 +462,7 @@ def decode(
         looked_up(given[n_latent:], given_s, people, n_samples)
         looked_up(target[:, :n], x, people, n_samples)
         own, space, each = per_column[0, :n], per_column[1, :n], per_column[2, :n]
-        repeated(own, weight[some], n_samples)
-        own *= per_sample
+        repeated(own, weight[some], n_samples, per_sample)
         end = forward(theta, sizes, values, n, ZERO, values)
         outputs = values[end : end + n_outputs * n].reshape(n_outputs, n)
         score = gradient[: n_outputs * n].reshape(n_outputs, n)
@@ -500,9 +470,8 @@ def decode(
         add_means(each, log_x[some])
         if models_utility:
             u, of_u = per_column[3, :n], per_column[4, :n]
-            repeated(u, utility[some], n_samples)
-            repeated(of_u, weight_utility[some], n_samples)
-            of_u *= per_sample
+            repeated(u, utility[some], n_samples, ONE)
+            repeated(of_u, weight_utility[some], n_samples, per_sample)
             each[:] = ZERO
             bernoulli(u, ONE, outputs[n_x], of_u, score[n_x], each)
             add_means(each, log_utility[some])
@@ -736,7 +705,7 @@ def normals(stream, out):
 
 @compiled
 def stratified(stream, out):
-    """Fill `out` (rows, n) with pairs ±ε, |ε| in a stratum each; see `Noise.samples` in `fairall.nn.noise`."""
+    """Fill `out` (rows, n) with pairs ±ε, |ε| in a stratum each; see `fairall.nn.noise.Noise.samples`."""
     rows, n = out.shape
     half = (n + 1) // 2
     drawn = np.empty(2 * rows * half, F)
@@ -784,8 +753,8 @@ def vae_loss(
     values, loc, scale, slope = encode(theta[:n], nets[0], given, who, utility, min_scale)
     of_loc, of_scale = np.zeros(loc.shape, F), np.zeros(loc.shape, F)
     log_x, log_utility = decode(
-        theta[n:], nets[1], layout, n_samples, given[:, given.shape[1] - 1 :], x, who, loc, scale, eps, weight,
-        utility, of_log_u, of_theta[n:], of_loc, of_scale,
+        theta[n:], nets[1], layout, n_samples, given[:, -1:], x, who, loc, scale, eps, weight, utility,
+        of_log_u, of_theta[n:], of_loc, of_scale,
     )  # fmt: skip
     return log_x, log_utility, values, loc, scale, slope, of_loc, of_scale
 
@@ -879,10 +848,10 @@ def part(n, n_parts, i):
 @compiled
 def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
     """J (eq. 2), or the loss of FairLab (eq. 20), of a minibatch of people `rows`; adds its gradient."""
-    (encoder, decoder, classifier), given = nets, people[0]
-    log_base, accepted, label, risk_weight, elbo_weight = people[2:]
+    encoder, decoder, classifier = nets
+    given, _, log_base, accepted, label, risk_weight, elbo_weight = people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
-    n, loss = len(rows), ZERO
+    n, n_latent, loss = len(rows), decoder[0] - 1, ZERO
     known, unknown = np.flatnonzero(accepted[rows]), np.flatnonzero(~accepted[rows])
     per_known, per_unknown = ONE / F(max(len(known), 1)), ONE / F(max(len(unknown), 1))
 
@@ -890,10 +859,10 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
     if o.trains_classifier:
         logit[:] = classify(theta[n_vae:], classifier, given, rows, o.dropout, stream, classified)
         for i in known:
-            positive, q = softplus(logit[i])
-            y, w = label[rows[i]], o.alpha * per_known * risk_weight[rows[i]]
-            loss += w * (o.cost * (ONE - y) * positive + (ONE - o.cost) * y * (positive - logit[i]))
-            of_logit[i] = w * (o.cost * (ONE - y) * q - (ONE - o.cost) * y * (ONE - q))
+            w = o.alpha * per_known * risk_weight[rows[i]]
+            value, of_value = risk(logit[i], label[rows[i]], o.cost)
+            loss += w * value
+            of_logit[i] = w * of_value
 
     # Rows of the VAE: the labelled, and the unlabelled with ũ = 0 and with ũ = 1.
     n_known = len(known)
@@ -910,7 +879,6 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
         who[r], utility[r] = rows[i], imputed
         weight[r] = -per_unknown * (q if imputed > ZERO else ONE - q)
     if n_rows > 0:
-        n_latent = decoder[0] - 1
         eps = np.empty((n_rows, n_latent, max(o.n_elbo, o.n_kl)), F)
         samples(stream, o.stratified, eps[:n_known])
         samples(stream, o.stratified, eps[n_known:])
@@ -921,9 +889,8 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
         for r in range(n_rows):
             loss += weight[r] * (log_x[r] + log_base[who[r]]) + weight_utility[r] * log_utility[r]
         for k in range(n_latent):
-            loss += gaussian_kl(
-                loc[k, :n_known], scale[k, :n_known], -o.beta * weight[:n_known], of_loc[k], of_scale[k]
-            )
+            of_kl = -o.beta * weight[:n_known]
+            loss += gaussian_kl(loc[k, :n_known], scale[k, :n_known], of_kl, of_loc[k], of_scale[k])
         for r in range(n_known, n_rows, 2):
             i, w = unknown[(r - n_known) // 2], o.beta * per_unknown
             if o.density:
@@ -943,6 +910,14 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
 
 
 @compiled
+def risk(logit, y, cost):
+    """`cost_sensitive_cross_entropy` of `fairall.models.objectives`, and its derivative in the logit."""
+    positive, q = softplus(logit)
+    value = cost * (ONE - y) * positive + (ONE - cost) * y * (positive - logit)
+    return value, cost * (ONE - y) * q - (ONE - cost) * y * (ONE - q)
+
+
+@compiled
 def classify(theta, sizes, given, rows, dropout, stream, values):
     """Output of a net with one for people `rows`, whose inputs and units are left in `values`."""
     n = len(rows)
@@ -954,13 +929,11 @@ def classify(theta, sizes, given, rows, dropout, stream, values):
 
 @compiled
 def masks_of(stream, sizes, n, dropout):
-    """Uniform numbers for the dropout of n people's hidden units; none without dropout."""
-    masks = np.empty((sizes[1:-1].sum() * n) if dropout > ZERO else 0, F)
-    if dropout > ZERO:
-        start = 0
-        for size in sizes[1:-1]:
-            uniforms(stream, masks[start : start + size * n])
-            start += size * n
+    """Uniform numbers for the dropout of n people's hidden units, drawn by layers; none without dropout."""
+    masks, start = np.empty((sizes[1:-1].sum() * n) if dropout > ZERO else 0, F), 0
+    for size in sizes[1:-1]:
+        uniforms(stream, masks[start : start + size * n])
+        start += size * n
     return masks
 
 
@@ -997,7 +970,7 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
     """Add the gradient of the loss of π^Z on a minibatch of people `rows`."""
     (encoder, decoder, classifier), (given, _, _, accepted, label, risk_weight, _) = nets, people
     n_encoder, n_vae = n_parameters(encoder), n_parameters(encoder) + n_parameters(decoder)
-    n, n_latent, s = len(rows), decoder[0] - 1, given[:, given.shape[1] - 1 :]
+    n, n_latent, s = len(rows), decoder[0] - 1, given[:, -1:]
     values = np.empty(max(classifier.sum(), decoder.sum()) * n, F)
     logit = classify(model[n_vae:], classifier, given, rows, ZERO, stream, values).copy()
     utility = np.empty(n, F)
@@ -1040,11 +1013,7 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
 
     end = forward(theta, sizes, of_policy, n, o.dropout, masks_of(stream, sizes, n, o.dropout))
     gradient = np.empty(sizes.max() * n, F)
-    for i in range(n):
-        _, p = softplus(of_policy[end + i])
-        y = target[i]
-        if o.cost_sensitive:
-            gradient[i] = weight[i] * (o.cost * (ONE - y) * p - (ONE - o.cost) * y * (ONE - p))
-        else:
-            gradient[i] = weight[i] * (p - y)
+    for i in range(n):  # with equal costs, the risk is half of the plain cross-entropy
+        _, slope = risk(of_policy[end + i], target[i], o.cost if o.cost_sensitive else HALF)
+        gradient[i] = weight[i] * (slope if o.cost_sensitive else TWO * slope)
     backward(theta, sizes, of_policy, n, o.dropout, gradient, of_theta, False)
