@@ -29,6 +29,7 @@ from fairall.models.learner import Learner, Setting
 from fairall.models.phase1 import Phase1Config
 from fairall.nn import native
 from fairall.nn.native import calls
+from fairall.nn.threads import use_threads
 from fairall.online.history import History
 from fairall.online.training import Training
 from fairall.storage.cache import Cache
@@ -58,7 +59,7 @@ def _same_state_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.delenv("COLUMNS", raising=False)
     torch.manual_seed(0)
-    calls.use_threads(1)
+    use_threads(1)
     torch.set_flush_denormal(False)
 
 

@@ -156,7 +156,7 @@ def train_phase1(
     # The same noise at every validation: epochs are compared with common random numbers.
     validation_noise = streams.normal(len(validation), vae.latent_size, config.validation_samples)
     curves: dict[str, list[Any]] = {"epochs": [], "train": [], "validation": []}
-    parts: dict[str, Any] = {"vae": vae, "optimiser": training, "streams": streams, "best": best}
+    parts: dict[str, Any] = {"training": training, "streams": streams, "best": best}
 
     epoch = 0
     begun = checkpoint.load()

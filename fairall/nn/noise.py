@@ -54,11 +54,11 @@ class Noise(Stateful):
             counts: number of rows that each seed draws, length E; the other rows are zero. By default every
                 seed draws all `shape[0]` rows.
         """
-        return self._filled("uniform", shape, counts)
+        return self._filled("uniforms", shape, counts)
 
     def normal(self, *shape: int, counts: Sequence[int] | None = None) -> Tensor:
         """Standard normal numbers, shape (E, *shape); arguments as for `uniform`."""
-        return self._filled("normal", shape, counts)
+        return self._filled("normals", shape, counts)
 
     def samples(self, *shape: int, counts: Sequence[int] | None = None) -> Tensor:
         """Standard normal ε to average over in the last dimension, shape (E, *shape); see `uniform`.
@@ -67,7 +67,7 @@ class Noise(Stateful):
         coordinate has one in each of n/2 strata of equal probability, in an order of its own, and with a sign
         that is drawn. Each sample is standard normal, and its coordinates are independent.
         """
-        return self._filled("stratified" if self.stratified else "normal", shape, counts)
+        return self._filled("stratified" if self.stratified else "normals", shape, counts)
 
     def _filled(self, kind: str, shape: Sequence[int], counts: Sequence[int] | None) -> Tensor:
         drawn = torch.zeros(len(self.state), *shape)
@@ -113,8 +113,8 @@ def _stratified(shape: Sequence[int], state: Tensor) -> Tensor:
 
 
 _DRAWN: dict[str, Callable[[Sequence[int], Tensor], Tensor]] = {
-    "uniform": _uniform,
-    "normal": _normal,
+    "uniforms": _uniform,
+    "normals": _normal,
     "stratified": _stratified,
 }
 

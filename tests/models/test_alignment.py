@@ -130,7 +130,7 @@ def test_a_frame_moves_the_code_of_one_group_and_decoding_undoes_it(
     torch.testing.assert_close(vae.decode(framed_loc.unsqueeze(-1), s), restored)
     torch.testing.assert_close(vae.decode(framed_many.mT, s), decoded)
     if not utility:
-        torch.testing.assert_close(phase1_elbo(vae, x, s, framed_many.mT, beta=0.7), elbo)
+        torch.testing.assert_close(phase1_elbo(vae, x, s, many.mT, beta=0.7), elbo)
 
 
 def test_frames_read_one_after_the_other_compose(schema: Schema, people: MakePeople) -> None:

@@ -1,7 +1,6 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,13 +14,12 @@ from fairall.data.features import Schema
 from fairall.data.people import Decided, People
 from fairall.data.prepared import PreparedData
 from fairall.models.fairall import FairAll, FairAllConfig
-from fairall.models.fairlab import FairLab
 from fairall.models.learner import PretrainCurves, Setting
 from fairall.models.policy_heads import net_targets
 from fairall.models.vae import ConditionalVAE
-from fairall.nn.adam import Adam
 from fairall.nn.likelihoods import MIN_RATE
 from fairall.nn.native import calls
+from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, cache_in, warm_up
@@ -58,9 +56,9 @@ def net_of(learner: FairAll) -> StackedMLP:
 @torch.no_grad()
 def examples(learner: FairAll, batch: Decided) -> tuple[Tensor, Tensor]:
     """The latents and the decisions that the policy learns from; everybody counts, and for one."""
-    z = learner.model.draw_latent(batch, learner.streams)
+    z = learner.model.draw_latent(batch, learner.noise)
     target, weight, rows = net_targets(
-        learner.config.policy, learner.model, batch, z, learner.streams, learner.setting
+        learner.config.policy, learner.model, batch, z, learner.noise, learner.setting
     )
     assert (weight == 1).all()
     assert rows.all()
@@ -176,7 +174,7 @@ def test_loss_adds_the_weighted_risk_of_the_classifier(
 
     def loss(alpha: float) -> Tensor:
         learner = FairAll(replace(config, clf_dropout=0.0, alpha=alpha), given)
-        learner.streams = SeedStreams([0], "the same noise each time")
+        learner.noise = Noise([0], "the same noise each time")
         return learner.loss(batch)
 
     learner = FairAll(replace(config, clf_dropout=0.0), given)
@@ -226,7 +224,7 @@ def test_loss_gradient_by_finite_differences(
     learner = FairAll(replace(config, clf_dropout=0.0), setting([0, 1], "protocol=text"))
 
     def loss() -> Tensor:
-        learner.streams = SeedStreams([0, 1], "the same noise each time")
+        learner.noise = Noise([0, 1], "the same noise each time")
         return learner.loss(batch).sum()
 
     parameters = list(learner.model.parameters())
@@ -285,11 +283,10 @@ def test_policy_learns_what_the_decoder_says(
     config: FairAllConfig, setting: MakeSetting, people: MakePeople
 ) -> None:
     learner = FairAll(replace(config, clf_dropout=0.0), setting([0, 1]))
-    learner.model_optimiser = Adam(learner.model.parameters(), 0.0)  # the policy alone learns
     # One group: the decoder reads s, which the policy may not.
     crowd = decided(replace(people(64), s=torch.ones(64)), torch.ones(2, 64, dtype=torch.bool))
     for _ in range(100):
-        learner.update(crowd)
+        learner.epochs.policy_epoch(learner, crowd)  # the policy alone learns
     z, target = examples(learner, crowd)
     with torch.no_grad():
         guess = (net_of(learner)(z).squeeze(-1) > 0).float()
@@ -326,7 +323,7 @@ def test_policy_sees_the_revealed_label_of_the_accepted(
     crowd = people(30)
     latents = []
     for label in (torch.zeros(30), torch.ones(30)):
-        learner.streams = SeedStreams([0], "the same noise each time")
+        learner.noise = Noise([0], "the same noise each time")
         accepted = torch.arange(30).unsqueeze(0) < 15
         latents.append(examples(learner, decided(replace(crowd, label=label), accepted))[0][0])
     moved = (latents[0] - latents[1]).abs().sum(-1) > 1e-3
@@ -441,53 +438,10 @@ def test_phase2_starts_with_fresh_optimisers(
     learner = FairAll(config, setting([0, 1]))
     crowd = decided(people(30), torch.arange(30).expand(2, -1) % 2 == 0)
     warm_up(learner, crowd)
-    assert learner.policy_optimiser is not None
-    for optimiser in (learner.model_optimiser, learner.policy_optimiser):
-        assert all(steps == 0 for steps in optimiser.steps)
+    for optimiser in (learner.epochs.model, learner.epochs.policy):
+        assert not torch.as_tensor(optimiser.steps).any()
     before = [parameter.clone() for parameter in net_of(learner).parameters()]
     learner.update(crowd)
     assert all(
         not torch.equal(old, new) for old, new in zip(before, net_of(learner).parameters(), strict=True)
     )
-
-
-@pytest.mark.parametrize("model", ["fairall_I_II", "fairlab_I_II"])
-@pytest.mark.parametrize("protocol", ["corrected", "text", "published_code"])
-def test_loss_and_gradients_are_those_of_torch_by_one_pass_of_the_compiled_decoder(
-    protocol: str,
-    model: str,
-    compose_config: ComposeConfig,
-    setting: MakeSetting,
-    people: MakePeople,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    if calls.kernels() is None:
-        pytest.skip("numba is not installed, or switched off")
-    config = replace(compose_config(f"model={model}").model, vae_arch=[8], clf_arch=[8], phase1=None)
-    accepted = torch.tensor([[True, True, False] * 4, [False, True, False] * 4])
-    batch = decided(people(12), accepted)
-    batch = replace(batch, propensity=0.1 + 0.9 * torch.rand(2, 12))
-    decode, passes = calls.kernels().decode, []
-
-    def counted(*arguments: Any) -> None:
-        passes.append(arguments)
-        decode(*arguments)
-
-    monkeypatch.setattr(calls.kernels(), "decode", counted)
-
-    def loss_and_gradients() -> list[Tensor]:
-        learner = {"fairall_I_II": FairAll, "fairlab_I_II": FairLab}[model](
-            config, setting([0, 1], f"protocol={protocol}")
-        )
-        learner.loss(batch).sum().backward()
-        moved = [weight.grad for weight in learner.model.parameters() if weight.grad is not None]
-        learner.streams = SeedStreams([0, 1], "the same noise each time")
-        return [learner.loss(batch).detach(), *moved]
-
-    compiled = loss_and_gradients()
-    assert len(passes) == 2  # one for the loss with its gradient, one for the loss alone
-    monkeypatch.setattr(calls, "kernels", lambda: None)
-    known = loss_and_gradients()
-    assert len(passes) == 2
-    for own, other in zip(compiled, known, strict=True):
-        assert (own - other).abs().sum() <= 1e-4 * other.abs().sum()

@@ -12,6 +12,7 @@ from fairall.models.fairlab import FairLab
 from fairall.models.latent_learner import LatentConfig
 from fairall.models.learner import Setting
 from fairall.models.objectives import cost_sensitive_cross_entropy, ips_risk, ips_weight
+from fairall.nn.noise import Noise
 from fairall.randomness import SeedStreams
 from tests.conftest import ComposeConfig, warm_up
 from tests.models.conftest import decided_on
@@ -37,7 +38,7 @@ def config(compose_config: ComposeConfig) -> LatentConfig:
 
 
 def loss_on_the_same_noise(learner: FairLab, batch: Decided) -> Tensor:
-    learner.streams = SeedStreams(learner.setting.seeds, "the same noise each time")
+    learner.noise = Noise(learner.setting.seeds, "the same noise each time")
     return learner.loss(batch)
 
 
@@ -46,9 +47,9 @@ def elbos(learner: FairLab, batch: Decided) -> Tensor:
     """E_q[log p(x, ũ | z, s)] − β·KL of labelled rows on the noise of `loss_on_the_same_noise`, (E, B)."""
     config, vae = learner.config, learner.model.vae
     n_seeds, n_rows = batch.s.shape
-    streams = SeedStreams(learner.setting.seeds, "the same noise each time")
+    streams = Noise(learner.setting.seeds, "the same noise each time")
     counts = batch.accepted.sum(-1).tolist()
-    drawn = streams.normal(max(counts), config.latent_size, config.elbo_samples, counts=counts)
+    drawn = streams.samples(max(counts), config.latent_size, config.elbo_samples, counts=counts)
     noise = torch.zeros(n_seeds, n_rows, config.latent_size, config.elbo_samples)
     for own, accepted, packed, count in zip(noise, batch.accepted, drawn, counts, strict=True):
         own[accepted] = packed[:count]

@@ -14,13 +14,12 @@ from torch import Tensor
 
 from fairall.config.schema import NetInputs
 from fairall.data.features import Feature, Kind, Schema
-from fairall.models.elbo import mixture_kl
-from fairall.models.phase1 import Phase1Task, TorchEpochs, Unlabelled, phase1_epochs, train_phase1
-from fairall.models.policy_heads import average_acceptance
-from fairall.models.vae import ConditionalVAE
-from fairall.nn.native import Phase1Epochs, calls
-from fairall.nn.threads import use_threads
-from fairall.nn.stacked import StackedMLP, evaluated
+from fairall.models.phase1 import Phase1Epochs, Phase1Task, Unlabelled, train_phase1
+from fairall.nn import native
+from fairall.nn.native import calls
+from fairall.nn.stacked import StackedMLP, average_probability, evaluated
+from fairall.nn.threads import over_replicates, use_threads
+from fairall.nn.twins import fastest
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1, no_checkpoint
 
@@ -72,14 +71,14 @@ def task_of(features: list[Feature], n: int, **changes: Any) -> Phase1Task:
     )
 
 
-def both(task: Phase1Task) -> Iterator[tuple[TorchEpochs | Phase1Epochs, Any]]:
+def both(task: Phase1Task) -> Iterator[tuple[Any, Any]]:
     """Training in torch and compiled, and the VAE of each."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calls, "kernels", lambda: None)
         vae = task.untrained_vae(task.streams())
-        yield phase1_epochs(vae, task.pool, task.config), vae
+        yield fastest(Phase1Epochs, vae, task.pool, task.config), vae
     vae = task.untrained_vae(task.streams())
-    yield phase1_epochs(vae, task.pool, task.config), vae
+    yield fastest(Phase1Epochs, vae, task.pool, task.config), vae
 
 
 def draws(task: Phase1Task) -> tuple[Tensor, Tensor]:
@@ -94,14 +93,14 @@ def test_the_first_gradient_of_phase_1_is_that_of_torch(
     features: list[Feature], inputs: NetInputs, n_samples: int
 ) -> None:
     task = task_of(features, 48, inputs=inputs, elbo_samples=n_samples)
-    (oracle, _), (native, _) = both(task)
-    assert isinstance(oracle, TorchEpochs)
-    assert isinstance(native, Phase1Epochs)
-    expected, loss = oracle.epoch(*draws(task), NONE), native.epoch(*draws(task), NONE)
+    (oracle, _), (compiled, _) = both(task)
+    assert isinstance(oracle, Phase1Epochs)
+    assert isinstance(compiled, native.Phase1Epochs)
+    expected, loss = oracle.epoch(*draws(task), NONE), compiled.epoch(*draws(task), NONE)
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=0.0)
     # After one update Adam's first moment is a tenth of the gradient.
     mean = torch.cat([mean.flatten(1) for mean in oracle.optimiser.means], 1)
-    assert (native.mean - mean).abs().max() < 1e-4 * mean.abs().max()
+    assert (compiled.model.moments[0] - mean).abs().max() < 1e-4 * mean.abs().max()
 
 
 @pytest.mark.parametrize(
@@ -110,11 +109,11 @@ def test_the_first_gradient_of_phase_1_is_that_of_torch(
 def test_some_epochs_leave_the_weights_of_torch(changes: dict[str, Any]) -> None:
     # 1,000 people are no multiple of a minibatch; 700 people and nine samples are computed in parts.
     task = task_of(MIXED, 1000, **{"batch_size": 130} | changes, learning_rate=1e-3)
-    (oracle, of_torch), (native, compiled) = both(task)
+    (oracle, of_torch), (twin, compiled) = both(task)
     for _ in range(2):
-        expected, loss = oracle.epoch(*draws(task), NONE), native.epoch(*draws(task), NONE)
+        expected, loss = oracle.epoch(*draws(task), NONE), twin.epoch(*draws(task), NONE)
     torch.testing.assert_close(loss, expected, rtol=1e-4, atol=0.0)
-    assert int(native.state_dict()["steps"]) == int(oracle.state_dict()["steps"][0])
+    assert int(twin.model.steps) == int(oracle.optimiser.steps[0])
     for own, known in zip(compiled.parameters(), of_torch.parameters(), strict=True):
         assert own.shape == known.shape
         # Adam's first steps have the sign of the gradient alone, which rounding may change near zero.
@@ -133,139 +132,36 @@ def test_a_whole_training_ends_within_the_spread_of_seeds() -> None:
     assert known.train[0].mean() - known.kept_loss.mean() > 20 * error  # the training matters
 
 
-def vae_of(features: list[Feature], seeds: list[int], *, utility: bool) -> ConditionalVAE:
-    """A VAE with weights, and biases, that are not close to zero."""
-    vae = ConditionalVAE(
-        Schema(features), 3, [20, 12], SeedStreams(seeds, "vae"), utility=utility, group_blind=False
-    )
-    for parameter in vae.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    return vae
-
-
-def decoded(n_people: int, n_samples: int, n_seeds: int = E) -> dict[str, Tensor]:
-    """Latents and people of all seeds, as `ConditionalVAE.log_likelihood` takes them."""
-    people = unlabelled(MIXED, max(1, n_people))
-    return {
-        "z": torch.randn(n_seeds, n_people, 3, n_samples),
-        "s": people.s[:n_people].expand(n_seeds, -1),
-        "x": people.x[:n_people].expand(n_seeds, -1, -1),
-        "utility": torch.randint(2, (n_seeds, n_people)).float(),
-        "decision": torch.randint(2, (n_seeds, n_people)).float(),
-    }
-
-
-def log_likelihood_and_gradients(
-    vae: ConditionalVAE, people: dict[str, Tensor], weight: Tensor, **options: Tensor
-) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The log likelihood, and gradients of its weighted sum in z and in the decoder's layers."""
-    z = people["z"].clone().requires_grad_()
-    value = vae.log_likelihood(**people | {"z": z}, **options)
-    learnt = [z, *vae.decoder.parameters()]
-    return value.detach(), torch.autograd.grad((weight * value).sum(), learnt)
-
-
-@pytest.fixture
-def calls_of_decode(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Whether each call of the compiled decoder computes gradients."""
-    made: list[bool] = []
-    decode = calls.kernels().decode
-
-    def counted(*arguments: Any) -> None:
-        made.append(arguments[-1])
-        decode(*arguments)
-
-    monkeypatch.setattr(calls.kernels(), "decode", counted)
-    return made
-
-
-@pytest.mark.parametrize("utility", [False, True])
-@pytest.mark.parametrize("shape", [(5, 7), (90, 11), (0, 3)], ids=str)
-def test_the_decoder_has_the_value_and_the_gradients_of_torch(
-    shape: tuple[int, int], utility: bool, monkeypatch: pytest.MonkeyPatch, calls_of_decode: list[bool]
-) -> None:
-    vae, people = vae_of(MIXED, list(range(E)), utility=utility), decoded(*shape)
-    if not utility:
-        del people["utility"], people["decision"]
-    weight = torch.randn(E, shape[0])  # any weights, of either sign
-    value, gradients = log_likelihood_and_gradients(vae, people, weight)
-    known_before = log_likelihood_and_gradients(vae, people, weight, gradient=weight)
-    assert calls_of_decode == [False, True, True]
-    with torch.no_grad():
-        assert torch.equal(vae.log_likelihood(**people), value)
-    for own, same in zip((value, *gradients), (known_before[0], *known_before[1]), strict=True):
-        assert torch.equal(own, same)
-    monkeypatch.setattr(calls, "kernels", lambda: None)
-    expected, known = log_likelihood_and_gradients(vae, people, weight)
-    torch.testing.assert_close(value, expected, rtol=1e-5, atol=1e-4)
-    for own, other in zip(gradients, known, strict=True):
-        assert (own - other).abs().sum() <= 1e-5 * other.abs().sum()
-
-
-def test_a_gradient_that_turns_out_otherwise_is_the_right_one(calls_of_decode: list[bool]) -> None:
-    vae, people = vae_of(MIXED, list(range(E)), utility=True), decoded(6, 4)
-    weight = torch.rand(E, 6)
-    _, expected = log_likelihood_and_gradients(vae, people, weight)
-    calls_of_decode.clear()
-    _, gradients = log_likelihood_and_gradients(vae, people, weight, gradient=2.0 * weight)
-    assert calls_of_decode == [True, True]
-    for own, known in zip(gradients, expected, strict=True):
-        assert torch.equal(own, known)
-
-
-def test_a_seed_that_diverged_costs_the_others_no_second_pass(calls_of_decode: list[bool]) -> None:
-    vae, people = vae_of(MIXED, list(range(E)), utility=True), decoded(6, 4)
-    weight = torch.rand(E, 6)
-    weight[1] = torch.nan
-    _, gradients = log_likelihood_and_gradients(vae, people, weight, gradient=weight)
-    assert calls_of_decode == [True]
-    assert gradients[0][[0, 2]].isfinite().all()
-
-
-def test_shapes_of_other_nets_and_people_are_refused() -> None:
+def test_inputs_of_other_nets_are_refused() -> None:
     net = StackedMLP(3, [4], 2, SeedStreams(range(E), "net"))
     for shape in [(E, 1, 5), (1, 3, 5), (E + 1, 3, 5)]:
         with torch.no_grad(), pytest.raises(ValueError, match="inputs of the nets have shape"):
             evaluated(net, torch.ones(shape))
 
-    vae, people = vae_of(MIXED, list(range(E)), utility=True), decoded(6, 2)
-    vae.log_likelihood(**people)
-    wrong: list[dict[str, Any]] = [
-        {"utility": None, "decision": None},
-        {"x": people["x"][:1]},
-        {"utility": people["utility"][:, :1]},
-        {"decision": people["decision"][:, :1]},
-        {"gradient": torch.ones(E, 1)},
-    ]
-    for change in wrong:
-        with pytest.raises(ValueError, match="have shape"):
-            vae.log_likelihood(**people | change)
-    with pytest.raises(ValueError, match="scales have shape"):
-        mixture_kl(
-            torch.zeros(E, 5), torch.zeros(E, 5, 2, 4), torch.ones(E, 1, 2, 4), torch.ones(1, 5, 2, 4, 9)
-        )
 
-
-def test_a_divergence_with_noise_that_replicates_share_is_that_of_torch() -> None:
-    logit, loc, scale = torch.randn(E, 5), torch.randn(E, 5, 2, 4), torch.rand(E, 5, 2, 4) + 0.1
-    noise = torch.randn(1, 5, 2, 4, 9)
-    shared = mixture_kl(logit, loc, scale, noise)
-    torch.testing.assert_close(shared, mixture_kl(logit, loc, scale, noise.expand(E, -1, -1, -1, -1)))
+@pytest.mark.parametrize("n_samples", [1, 16, 300])
+def test_the_loss_of_other_people_is_that_of_torch(n_samples: int) -> None:
+    task = task_of(MIXED, 48)
+    noise = torch.randn(E, len(task.validation), task.latent_size, n_samples)
+    (oracle, _), (compiled, _) = both(task)
+    torch.testing.assert_close(compiled.loss(task.validation, noise), oracle.loss(task.validation, noise))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 30.0, 1e4])
-def test_extreme_outputs_are_as_in_torch(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    vae, people = vae_of(MIXED, [0], utility=True), decoded(40, 1, n_seeds=1)
-    with torch.no_grad():
-        for parameter in vae.decoder.parameters():
-            parameter.zero_()
-        vae.decoder.last.bias.normal_(std=scale)
-    weight = torch.ones(1, 40)
-    value, gradients = log_likelihood_and_gradients(vae, people, weight)
-    monkeypatch.setattr(calls, "kernels", lambda: None)
-    expected, known = log_likelihood_and_gradients(vae, people, weight)
-    torch.testing.assert_close(value, expected, rtol=2e-5, atol=1e-5)
-    torch.testing.assert_close(gradients[-1], known[-1], rtol=2e-5, atol=1e-4)
+def test_extreme_outputs_are_as_in_torch(scale: float) -> None:
+    task = task_of(MIXED, 48)
+    first = []
+    for training, vae in both(task):
+        with torch.no_grad():
+            for parameter in vae.decoder.parameters():
+                parameter.zero_()
+            biases = np.random.default_rng(0).normal(scale=scale, size=vae.decoder.last.bias.shape)
+            vae.decoder.last.bias.copy_(torch.from_numpy(biases))
+        loss = training.epoch(*draws(task), NONE)
+        first.append((loss, vae.decoder.last.bias.detach().clone()))
+    (expected, known), (loss, own) = first
+    torch.testing.assert_close(loss, expected, rtol=2e-5, atol=1e-5)
+    torch.testing.assert_close(own, known, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
@@ -273,11 +169,11 @@ def test_extreme_outputs_are_as_in_torch(scale: float, monkeypatch: pytest.Monke
 def test_a_parameter_that_is_not_finite_makes_its_seed_diverge_alone(layer: int, value: float) -> None:
     task = task_of(MIXED, 100)
     sound = task.untrained_vae(task.streams())
-    known = phase1_epochs(sound, task.pool, task.config).epoch(*draws(task), NONE)
+    known = fastest(Phase1Epochs, sound, task.pool, task.config).epoch(*draws(task), NONE)
     vae = task.untrained_vae(task.streams())
     with torch.no_grad():
         list(vae.parameters())[layer][1] = value
-    training = phase1_epochs(vae, task.pool, task.config)
+    training = fastest(Phase1Epochs, vae, task.pool, task.config)
     loss = training.epoch(*draws(task), NONE)
     assert torch.equal(loss[[0, 2]], known[[0, 2]])
     loss = training.epoch(*draws(task), NONE)
@@ -289,42 +185,20 @@ def test_nets_and_averages_are_those_of_torch(monkeypatch: pytest.MonkeyPatch) -
     x, loc, scale = torch.randn(E, 3, 301), torch.randn(E, 301, 2, 3), torch.rand(E, 301, 2, 3)
     noise = torch.randn(E, 301, 3, 8)
     with torch.no_grad():
-        outputs, average = evaluated(net, x), average_acceptance(net, loc, scale, noise)
+        outputs, average = evaluated(net, x), average_probability(net, loc, scale, noise)
         monkeypatch.setattr(calls, "kernels", lambda: None)
-        expected, known = evaluated(net, x), average_acceptance(net, loc, scale, noise)
+        expected, known = evaluated(net, x), average_probability(net, loc, scale, noise)
     torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(average, known, rtol=1e-5, atol=1e-6)
     assert average.std() > 0.01
-
-
-@pytest.mark.parametrize("apart", [0.0, 0.3, 30.0])
-def test_the_divergence_of_a_mixture_and_its_gradients_are_those_of_torch(
-    apart: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logit = torch.linspace(-30.0, 30.0, 33).repeat(E, 1).requires_grad_()
-    loc = (apart * torch.randn(E, 33, 2, 4)).requires_grad_()
-    scale = (0.1 + torch.rand(E, 33, 2, 4)).requires_grad_()
-    noise, upstream = torch.randn(E, 33, 2, 4, 21), torch.randn(E, 33)
-    value = mixture_kl(logit, loc, scale, noise)
-    gradients = torch.autograd.grad(value, (logit, loc, scale), upstream)
-    monkeypatch.setattr(calls, "kernels", lambda: None)
-    doubles = [tensor.detach().double().requires_grad_() for tensor in (logit, loc, scale)]
-    expected = mixture_kl(doubles[0], doubles[1], doubles[2], noise.double())
-    known = torch.autograd.grad(expected, doubles, upstream.double())
-    torch.testing.assert_close(value.double(), expected, rtol=1e-5, atol=1e-5)
-    for own, other in zip(gradients, known, strict=True):
-        torch.testing.assert_close(own.double(), other, rtol=1e-4, atol=1e-4 * float(other.abs().max()))
 
 
 def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
     def trained(seeds: list[int]) -> tuple[Tensor, ...]:
         task = task_of(MIXED, 300, seeds=seeds)
         vae = task.untrained_vae(task.streams())
-        loss = phase1_epochs(vae, task.pool, task.config).epoch(*draws(task), NONE)
-        people = decoded(30, 5, len(seeds)) | {"z": SeedStreams(seeds, "z").normal(30, 3, 5)}
-        del people["utility"], people["decision"]
-        value, gradients = log_likelihood_and_gradients(vae, people, torch.ones(len(seeds), 30))
-        return loss, value, *gradients
+        loss = fastest(Phase1Epochs, vae, task.pool, task.config).epoch(*draws(task), NONE)
+        return loss, *(parameter.detach().clone() for parameter in vae.parameters())
 
     one = trained([0, 1, 2, 3])
     try:
@@ -342,7 +216,7 @@ def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
 def test_a_seed_that_is_done_is_not_updated(threads: int) -> None:
     task = task_of(MIXED, 100)
     known, vae = (task.untrained_vae(task.streams()) for _ in range(2))
-    all_go_on, training = (phase1_epochs(each, task.pool, task.config) for each in (known, vae))
+    all_go_on, training = (fastest(Phase1Epochs, each, task.pool, task.config) for each in (known, vae))
     first = training.epoch(*draws(task), NONE)
     all_go_on.epoch(*draws(task), NONE)
     kept = [parameter[1].clone() for parameter in vae.parameters()]
@@ -368,7 +242,7 @@ def test_every_replicate_is_computed_once_but_those_left_out(
     mask = None if left_out is None else [e in left_out for e in range(7)]
     use_threads(threads)
     try:
-        calls.over_replicates(lambda some: computed.extend(range(some.start, some.stop)), 7, mask)
+        over_replicates(lambda some: computed.extend(range(some.start, some.stop)), 7, mask)
     finally:
         use_threads(1)
     assert sorted(computed) == [e for e in range(7) if e not in (left_out or [])]
@@ -378,14 +252,14 @@ def test_what_fails_in_a_thread_is_raised() -> None:
     use_threads(2)
     try:
         with pytest.raises(ZeroDivisionError):
-            calls.over_replicates(lambda replicates: 1 // (replicates.start - 2), 3)  # the second thread's
+            over_replicates(lambda replicates: 1 // (replicates.start - 2), 3)  # the second thread's
     finally:
         use_threads(1)
 
 
 FORKING = """\
 import os, signal
-from fairall.nn.native.calls import over_replicates, use_threads
+from fairall.nn.threads import over_replicates, use_threads
 use_threads(2)
 done = []
 over_replicates(lambda replicates: done.extend(range(replicates.start, replicates.stop)), 3)

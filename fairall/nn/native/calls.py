@@ -14,10 +14,9 @@ from fairall.nn.threads import limit_blas
 from fairall.runtime.process import numba_version
 
 
-def takes(*tensors: Tensor | None) -> bool:
+def takes(*tensors: Tensor) -> bool:
     """Whether there are compiled functions for these tensors: with numba, of float32 on the CPU."""
-    given = (t for t in tensors if t is not None)
-    return all(t.dtype == torch.float32 and t.device.type == "cpu" for t in given) and kernels() is not None
+    return all(t.dtype == torch.float32 and t.device.type == "cpu" for t in tensors) and kernels() is not None
 
 
 @functools.cache

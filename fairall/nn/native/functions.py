@@ -37,19 +37,14 @@ def average_probability(layers: Sequence[Tensor], loc: Tensor, scale: Tensor, no
     averages = loc.new_empty(loc.shape[:3])
     if noise.stride(1) == 0:
         noise = noise[:, :1]
-    _over_replicates(
-        lambda theta, *some: kernels().average(theta, sizes, *some), theta, loc, scale, noise, averages
-    )
+    arrays = theta, loc, scale, noise, averages
+    _over_replicates(lambda theta, *some: kernels().average(theta, sizes, *some), *arrays)
     return averages
 
 
 def fill(kind: str, out: Tensor, state: Tensor) -> None:
     """Fill `out` (rows, n) with numbers of a kind by a seed's key and counter; see `fairall.nn.noise`."""
-    draw = {"uniform": kernels().uniforms, "normal": kernels().normals, "stratified": kernels().stratified}[
-        kind
-    ]
-    own = out.numpy()
-    draw(state.numpy().view(np.uint64), own if kind == "stratified" else own.reshape(-1))
+    getattr(kernels(), kind)(state.numpy().view(np.uint64), out.numpy())
 
 
 class Updated(Stateful):
@@ -88,7 +83,7 @@ class Phase1Epochs(Stateful):
         nets = vae.encoder.weights_and_biases(), vae.decoder.weights_and_biases()
         self.model = Updated([*nets[0], *nets[1]])
         self.losses = torch.full((len(self.model.theta),), torch.nan)
-        self._vae, self._config, self._pool = vae, config, _tables(vae, pool)
+        self.vae, self._config, self._pool = vae, config, _tables(vae, pool)
         sizes = tuple(_flat(net)[1] for net in nets)
         self._objective = vae.likelihood.layout, sizes, np.float32(config.beta), np.float32(vae.min_scale)
 
@@ -102,19 +97,17 @@ class Phase1Epochs(Stateful):
         steps, size, rate = int(self.model.steps), self._config.batch_size, self._config.learning_rate
 
         def some(*arrays: np.ndarray) -> None:
-            *vectors, order, noise, losses = arrays
-            kernels().phase1_epoch(
-                tuple(vectors), steps, rate, order, noise, losses, size, self._pool, *self._objective
-            )
+            rest = size, self._pool, *self._objective
+            kernels().phase1_epoch(arrays[:3], steps, rate, *arrays[3:], *rest)
 
-        left_out = done.tolist()
-        _over_replicates(some, *self.model.vectors, order, noise, self.losses, left_out=left_out)
+        arrays = *self.model.vectors, order, noise, self.losses
+        _over_replicates(some, *arrays, left_out=done.tolist())
         self.model.steps += -(-order.shape[1] // size)
         return self.losses.clone()
 
     def loss(self, people: Any, noise: Tensor) -> Tensor:
         """−K of other people, shape (E,)."""
-        losses, tables = torch.empty(len(noise)), _tables(self._vae, people)
+        losses, tables = torch.empty(len(noise)), _tables(self.vae, people)
 
         def some(theta: np.ndarray, noise: np.ndarray, losses: np.ndarray) -> None:
             kernels().phase1_losses(theta, noise, losses, tables, *self._objective)

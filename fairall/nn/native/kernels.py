@@ -438,10 +438,10 @@ def decode(
 ):  # fmt: skip
     """Log likelihood of rows, averaged over their samples, and its gradients.
 
-    Rows are of people `who`, with s (N,), features x by kind as in the `Layout` (D, N), location and scale
-    (Z, rows) and ε (rows, Z, at least `n_samples`). Returns log p(x | z, s) without log h(x) and, if the
-    decoder models ũ, log p(ũ | z, s, d = 1), each (rows,). The gradients of both, times `weight` and
-    `weight_utility` (rows,), are added to those of parameters, location and scale.
+    Rows are of people `who`, with s (N, 1), features x by kind as in the `Layout` (N, D), location and scale
+    (Z, rows) and ε (rows, Z, `n_samples` or more). Returns log p(x | z, s) without log h(x) and, if it is
+    modelled, log p(ũ | z, s, d = 1), each (rows,). The gradients of both, times `weight` and `weight_utility`
+    (rows,), are added to those of parameters, location and scale, unless `of_theta` is empty.
     """
     n_rows, n_latent, n_features, n_outputs = len(who), len(loc), x.shape[1], sizes[-1]
     models_utility = len(utility) > 0
@@ -642,8 +642,9 @@ def normal_cdf(x):
 
 
 @compiled
-def uniforms(stream, out):
-    """Fill `out` with uniform numbers in (0, 1) of a stream, its key and counter, and advance the counter."""
+def uniforms(stream, numbers):
+    """Fill an array with uniform numbers in (0, 1) of a stream, its key and counter, which is advanced."""
+    out = numbers.ravel()  # a view, since arrays are contiguous
     whole = len(out) // 4 * 4
     philox(stream[0], stream[1], out[:whole])
     stream[1] += np.uint64(whole // 4)
@@ -695,9 +696,10 @@ def quantiles(values):
 
 
 @compiled
-def normals(stream, out):
-    """Fill `out` with standard normal numbers."""
-    uniforms(stream, out)
+def normals(stream, numbers):
+    """Fill an array with standard normal numbers."""
+    uniforms(stream, numbers)
+    out = numbers.ravel()
     for i in range(len(out)):
         out[i] = TWO * out[i] - ONE
     quantiles(out)
@@ -740,14 +742,10 @@ def n_parameters(sizes):
 def vae_loss(
     theta, nets, layout, n_samples, people, who, eps, weight, utility, of_log_u, min_scale, of_theta
 ):
-    """The log-likelihood terms of a loss, and what its KL terms need.
+    """The log-likelihood terms of a loss, and what its KL terms need; see `encode` and `decode`.
 
-    Arguments are those of `encode` and `decode`; `theta` and `of_theta` have the encoder's parameters, then
-    the decoder's.
-
-    Returns:
-        The two of `decode`, then the encoder's values, location, scale and its slope, and the gradients of
-        location and scale, to which those of the KL terms are to be added.
+    Returns the two of `decode`, then the encoder's values, location, scale and its slope, and the gradients
+    of location and scale, to which those of the KL terms are to be added.
     """
     given, x, n = people[0], people[1], n_parameters(nets[0])
     values, loc, scale, slope = encode(theta[:n], nets[0], given, who, utility, min_scale)
@@ -944,7 +942,7 @@ def samples(stream, stratify, out):
     if stratify:
         stratified(stream, out.reshape(rows * n_latent, n))
     else:
-        normals(stream, out.reshape(rows * n_latent * n))
+        normals(stream, out)
 
 
 @compiled
@@ -980,7 +978,7 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
         utility[i] = label[rows[i]] if accepted[rows[i]] else F(utility[i] < q)
     _, loc, scale, _ = encode(model[:n_encoder], encoder, given, rows, utility, o.min_scale)
     eps = np.empty((n, n_latent, 1), F)
-    normals(stream, eps.reshape(n * n_latent))
+    normals(stream, eps)
     inputs = values[: decoder[0] * n].reshape(decoder[0], n)
     for k in range(n_latent):
         sampled(inputs[k], loc[k], scale[k], eps, k)
