@@ -129,6 +129,16 @@ def temporary_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+def cache_folder(name: str) -> Path:
+    """Folder `name` of what any run of the user can use, in `$XDG_CACHE_HOME` or ~/.cache; it need not exist."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        root = Path(cache) if cache else Path.home() / ".cache"
+    except RuntimeError as error:
+        raise FairAllError("there is no home folder to cache in; set XDG_CACHE_HOME=FOLDER") from error
+    return root / "fairall" / name
+
+
 def keep_modes(old: Path, new: Path) -> None:
     """Give a file, or the files in a folder, the modes of those that they are to replace."""
     for path in [new, *new.rglob("*")]:

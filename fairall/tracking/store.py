@@ -23,7 +23,17 @@ from fairall.errors import FairAllError
 from fairall.results.runs import Results, load_results
 from fairall.runtime.credentials import complete, hidden, user_and_password
 from fairall.runtime.process import is_gone, this_process
-from fairall.storage.files import atomic, locked, remove_leftovers, replaced_by, sqlite_url, temporary_folder
+from fairall.storage.files import (
+    atomic,
+    cache_folder,
+    damaged,
+    locked,
+    remove_leftovers,
+    replaced_by,
+    sqlite_url,
+    temporary_folder,
+    write_sums,
+)
 from fairall.storage.run_folder import FILES, RunFolder
 from fairall.tracking.page import KIND_TAG, NOTE_TAG, experiment_page, experiment_tags, note_of_report
 
@@ -272,7 +282,26 @@ def _make_database(path: Path, artifacts: str) -> None:
     remove_leftovers(path.parent, path.name)
     if not path.exists():
         with atomic(path) as temporary:
+            with suppress(Exception):  # whatever the reason, MLflow then makes the tables below
+                temporary.write_bytes(_template())
             SqlAlchemyStore(sqlite_url(temporary), artifacts).search_experiments()
+
+
+def _template() -> bytes:
+    """A database with MLflow's tables and no experiment, by `mlflow db upgrade`.
+
+    It is kept in the user's cache folder, by version of MLflow, whose migrations take seconds.
+    """
+    import mlflow
+    from mlflow.db import upgrade
+
+    folder = cache_folder(f"mlflow-{mlflow.__version__}")
+    path, sums = folder / "mlflow.db", folder / "SUMS"
+    if damaged(sums, [path.name]):
+        with atomic(path) as temporary:
+            upgrade.callback(sqlite_url(temporary))
+        write_sums(sums, [path.name])
+    return path.read_bytes()
 
 
 def _database(config: dict[str, Any]) -> Path:

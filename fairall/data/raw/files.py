@@ -11,7 +11,7 @@ from omegaconf import MISSING
 from fairall.data.dataset import TableConfig
 from fairall.data.raw.fetch import DownloadConfig, fetch
 from fairall.errors import FairAllError
-from fairall.storage.files import sha256, why_no_file
+from fairall.storage.files import cache_folder, sha256, why_no_file
 
 
 @dataclass
@@ -54,16 +54,6 @@ def searched_folders(name: str) -> list[Path]:
     data = os.environ.get("FAIRALL_DATA")
     given = [Path(data).expanduser() / name] if data else []
     return [*given, cache_folder(name)]
-
-
-def cache_folder(name: str) -> Path:
-    """Folder that files of the data set `name` are fetched to, in `$XDG_CACHE_HOME` or ~/.cache."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    try:
-        root = Path(cache) if cache else Path.home() / ".cache"
-    except RuntimeError as error:
-        raise FairAllError("there is no home folder to cache in; set XDG_CACHE_HOME=FOLDER") from error
-    return root / "fairall" / name
 
 
 def verified(path: Path, config: RawTableConfig) -> Path:

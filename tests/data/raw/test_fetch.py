@@ -14,7 +14,7 @@ import pooch
 import pytest
 
 from fairall.data.raw.fetch import RETRIES, DownloadConfig, fetch
-from fairall.data.raw.files import RawTableConfig, cache_folder, find, raw_file, searched_folders, verified
+from fairall.data.raw.files import RawTableConfig, find, raw_file, searched_folders, verified
 from fairall.errors import FairAllError
 from tests.conftest import typed
 
