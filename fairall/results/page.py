@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib as mpl
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
-from matplotlib.backends.backend_pdf import FigureCanvasPdf
 from matplotlib.figure import Figure
 
 from fairall.errors import FairAllError
@@ -70,6 +69,8 @@ def _cautioned(item: Item, config: Mapping[str, Any]) -> Item:
 
 def save(draw: Callable[[], Figure], stem: Path) -> bytes:
     """Write a figure as PNG and PDF; return the PNG."""
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf  # its fonts take most of a second
+
     with mpl.rc_context(STYLE):
         drawn = draw()
         drawn.set_dpi(DPI)
