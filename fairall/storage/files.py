@@ -130,7 +130,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def cache_folder(name: str) -> Path:
-    """Folder `name` of what any run of the user can use, in `$XDG_CACHE_HOME` or ~/.cache; it need not exist."""
+    """Folder of what all runs of a user share, in `$XDG_CACHE_HOME` or ~/.cache; it need not exist."""
     cache = os.environ.get("XDG_CACHE_HOME")
     try:
         root = Path(cache) if cache else Path.home() / ".cache"

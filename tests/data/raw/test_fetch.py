@@ -16,6 +16,7 @@ import pytest
 from fairall.data.raw.fetch import RETRIES, DownloadConfig, fetch
 from fairall.data.raw.files import RawTableConfig, find, raw_file, searched_folders, verified
 from fairall.errors import FairAllError
+from fairall.storage.files import cache_folder
 from tests.conftest import typed
 
 CONTENT = random.Random(0).randbytes(200_000)
