@@ -1,9 +1,14 @@
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fairall.config.compose import typed_config
 from fairall.config.schema import Config
@@ -14,10 +19,11 @@ from fairall.data.people import People
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.metrics import dpu
+from fairall.models import oracle as of_oracle
 from fairall.models.learner import Setting
-from fairall.models.oracle import Oracle, cross_validated, oracles
+from fairall.models.oracle import FOLDS, STRENGTHS, Oracle, cross_validated, oracles, stratified
 from fairall.randomness import SeedStreams
-from tests.conftest import no_cache
+from tests.conftest import imported, no_cache
 
 SCHEMA = Schema([Feature("income", Kind.REAL), Feature("town", Kind.CATEGORICAL, (0.0, 1.0, 2.0))])
 NOTHING = SeedStreams([0], "none")
@@ -146,6 +152,62 @@ def test_noise_is_penalised() -> None:
     draw = np.random.default_rng(0)
     x, label = draw.normal(size=(200, 60)), (draw.uniform(size=200) < 0.5).astype(float)
     assert cross_validated(x, label)[:-1].abs().max() < 0.05
+
+
+def simulated(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Columns in any unit, one of them constant, and labels."""
+    draw = np.random.default_rng(3)
+    x = draw.normal(size=(600, 12))
+    logit = x @ draw.normal(size=12)
+    if kind == "indicators":
+        x[:, 6:] = draw.uniform(size=(600, 6)) < 0.02
+    elif kind == "long tails":
+        x = np.exp(2 * x)
+    elif kind == "rare":
+        logit -= 6
+    elif kind == "few people":
+        x, logit = x[:20], logit[:20]
+    label = draw.uniform(size=len(x)) < expit(logit)
+    if kind == "separated":
+        label = x[:, 0] > 0.5
+    return np.column_stack([x * 10.0 ** np.arange(-6, 6), np.full(len(x), 0.37)]), label.astype(float)
+
+
+KINDS = ("usual", "indicators", "long tails", "rare", "few people", "separated")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fit_is_that_of_scikit_learn(kind: str) -> None:
+    x, label = simulated(kind)
+    model = make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cholesky", tol=1e-10))
+    grid = {"logisticregression__C": STRENGTHS}
+    best = GridSearchCV(model, grid, scoring="neg_log_loss", cv=FOLDS).fit(x, label).best_estimator_
+    slopes = best[1].coef_[0] / best[0].scale_
+    known = np.append(slopes, best[1].intercept_[0] - slopes @ best[0].mean_)
+    np.testing.assert_allclose(cross_validated(x, label), known, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_folds_are_those_of_scikit_learn(kind: str) -> None:
+    x, label = simulated(kind)
+    for folds in (2, FOLDS):
+        known = np.empty(len(label), dtype=int)
+        for k, (_, rest) in enumerate(StratifiedKFold(folds).split(x, label)):
+            known[rest] = k
+        np.testing.assert_array_equal(stratified(label, folds), known)
+
+
+def test_a_fit_that_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_oracle, "MOST_STEPS", 2)
+    with pytest.warns(UserWarning, match="has not converged in 2 steps"):
+        cross_validated(*simulated("usual"))
+
+
+def test_a_run_of_a_method_that_learns_imports_no_scikit_learn(tmp_path: Path) -> None:
+    words = ["model=fairlog", "preset=quick", "seeds=1", "tracking.enabled=false", f"outputs_dir={tmp_path}"]
+    code = f"sys.argv += {words}\nfrom fairall.__main__ import main; assert main() == 0"
+    assert imported(code, "sklearn", "scipy.stats")[1] == []
+    assert list(tmp_path.rglob("summary.json"))
 
 
 @pytest.mark.parametrize("positives", [1, 2])

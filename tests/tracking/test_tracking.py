@@ -1,6 +1,7 @@
 """Logging of runs to MLflow."""
 
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+import mlflow.db
 import numpy as np
 import pandas as pd
 import pytest
@@ -370,6 +372,30 @@ def test_a_database_that_nobody_finished_is_made_anew(
     assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock"}
     assert Store(config).experiment
     assert {path.name for path in tmp_path.iterdir()} == {"mlflow.lock", "mlflow.db"}
+
+
+def test_databases_are_copies_of_a_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def make(name: str) -> None:
+        config = {"tracking": {"uri": None, "experiment": "fairall"}, "outputs_dir": str(tmp_path / name)}
+        places = {one.name: one.artifact_location for one in Store(config).client.search_experiments()}
+        artifacts = (tmp_path / name / "mlartifacts").as_uri()
+        assert places == {"Default": f"{artifacts}/0", "fairall": artifacts}
+
+    make("first")
+    (template,) = (tmp_path / "cache").rglob("mlflow.db")
+    whole = template.read_bytes()
+    assert str(tmp_path).encode() not in whole
+    template.write_bytes(whole[:-1])
+    make("second")
+    assert len(template.read_bytes()) == len(whole)
+    asked = []
+    monkeypatch.setattr(mlflow.db.upgrade, "callback", asked.append)  # makes nothing
+    make("third")
+    assert not asked
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    make("fourth")
 
 
 @pytest.mark.whole
