@@ -390,7 +390,7 @@ def test_databases_are_copies_of_a_template(tmp_path: Path, monkeypatch: pytest.
     template.write_bytes(whole[:-1])
     make("second")
     assert len(template.read_bytes()) == len(whole)
-    asked = []
+    asked: list[str] = []
     monkeypatch.setattr(mlflow.db.upgrade, "callback", asked.append)  # makes nothing
     make("third")
     assert not asked
