@@ -131,6 +131,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
         MemoryError: where the run needs more memory than there is.
         Stopped: where the process was asked to stop, after the state has been saved.
     """
+    began = time.process_time()
     task, display = job(composed), display or Display()
     config, plain, folder = task.config, task.plain, task.folder
     prepare_processor()
@@ -159,7 +160,7 @@ def run(composed: DictConfig, display: Display | None = None, *, command: str = 
                     training.run(checkpoint, phase1_cache(config, display), display)
                     result = measure(training, plain)
                     write_files(result, training, making)
-                    outbox.result_made(cpu_seconds=time.process_time())
+                    outbox.result_made(cpu_seconds=time.process_time() - began)
                     making.finish()
                 registered = outbox.flush(result)
             result = replace(result, path=folder.path, finished=time.time())

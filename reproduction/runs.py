@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self, cast
 
 import pandas as pd
 import yaml
@@ -94,14 +95,13 @@ def read_durations(path: Path) -> pd.DataFrame:
 
 
 class Making:
-    """Runs to be made in order, each in a process of its own, `jobs` at once; adds their durations."""
+    """Runs to be made in order by `jobs` processes, each one after the other; adds their durations."""
 
     def __init__(self, to_do: Sequence[Planned], jobs: int, durations: Durations) -> None:
         self._to_do, self._jobs, self._durations = to_do, jobs, durations
         self._expected = durations.expected(to_do)
         self._started: dict[str, float] = {}
-        self._processes: set[subprocess.Popen[bytes]] = set()
-        self._stopping = False
+        self._idle: list[Worker] = []
 
     def run(self) -> Failures:
         """Make all runs; return those that failed, which do not stop the others."""
@@ -109,9 +109,12 @@ class Making:
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), TaskProgressColumn())
         failures, total, began = Failures(), len(self._to_do), time.monotonic()
         with (
+            ExitStack() as ending,
             ThreadPoolExecutor(self._jobs) as pool,
             Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
         ):
+            workers = [ending.enter_context(Worker()) for _ in range(self._jobs)]
+            self._idle = [*workers]
             task = bar.add_task("", total=1.0)
             pending: dict[Future[str], Planned] = {pool.submit(self._make, one): one for one in self._to_do}
             try:
@@ -131,12 +134,12 @@ class Making:
                         done = f"{total - len(pending)} of {total}: {' '.join(one.words)}"
                         console.print(f"{done}: {outcome}{then}", markup=False)
             finally:
-                self._stopping = True
                 pool.shutdown(wait=False, cancel_futures=True)
-                # Not SIGINT: a KeyboardInterrupt while a run imports its modules may be swallowed there.
-                self._signal(signal.SIGTERM)
-                wait(pending, GRACE if pending else 0.0)
-                self._signal(signal.SIGKILL)
+                for worker in workers if pending else ():
+                    worker.stop()
+                if wait([future for future in pending if not future.cancelled()], GRACE).not_done:
+                    for worker in workers:
+                        worker.kill()
         return failures
 
     def seconds_left(self, pending: Sequence[Planned]) -> float:
@@ -152,33 +155,72 @@ class Making:
             FairAllError: with the last line that the run wrote to standard error, where it failed.
         """
         self._started[planned.key] = began = time.monotonic()
-        with tempfile.TemporaryFile() as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "fairall", *planned.words, *(["threads=1"] if self._jobs > 1 else [])],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                start_new_session=True,  # so that Ctrl-C reaches it once, through this process
-            )
-            self._processes.add(process)
-            if self._stopping:
-                process.send_signal(signal.SIGTERM)
-            # Popen.wait would not give the processor time of this process alone.
-            _, status, usage = os.wait4(process.pid, 0)
-            self._processes.discard(process)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode != 0:
-                errors.seek(0)
-                lines = errors.read().decode(errors="replace").strip().splitlines()
-                reason = lines[-1] if lines else f"ended with code {process.returncode}"
-                raise FairAllError(reason.removeprefix("fairall: "))
-        wall, cpu = time.monotonic() - began, usage.ru_utime + usage.ru_stime
+        worker = self._idle.pop()  # there is one for each thread
+        try:
+            cpu = worker.make([*planned.words, *(["threads=1"] if self._jobs > 1 else [])])
+        finally:
+            self._idle.append(worker)
+        wall = time.monotonic() - began
         self._durations.add(planned, wall, cpu)
         return f"{in_words(wall)}, {cpu:.0f} s of CPU"
 
-    def _signal(self, number: int) -> None:
-        for process in list(self._processes):
-            os.kill(process.pid, number)
+
+class Worker:
+    """A process that makes runs one after the other; started by the first, and anew after one that failed."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._stopping = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.communicate()  # it ends when there is nothing more to read
+        self._errors.close()
+
+    def make(self, words: Sequence[str]) -> float:
+        """Make one run; return the seconds of processor time it took.
+
+        Raises:
+            FairAllError: with the last line that the run wrote to standard error, where it failed.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, Path(__file__).with_name("worker.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                text=True,
+                start_new_session=True,  # so that Ctrl-C reaches it once, through this process
+            )
+        if self._stopping:
+            self.stop()
+        orders, answers = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
+        self._errors.seek(0)  # the process writes from there too
+        self._errors.truncate()
+        print(json.dumps(words), file=orders, flush=True)
+        if answer := answers.readline():
+            return float(answer)
+        self._process.communicate()
+        self._errors.seek(0)
+        lines = self._errors.read().decode(errors="replace").strip().splitlines()
+        reason = lines[-1] if lines else f"ended with code {self._process.returncode}"
+        raise FairAllError(reason.removeprefix("fairall: "))
+
+    def stop(self) -> None:
+        """Ask the process to save the state of its run and end, also one that is about to be started."""
+        self._stopping = True
+        if self._process is not None:
+            # Not SIGINT: a KeyboardInterrupt while a run imports its modules may be swallowed there.
+            self._process.terminate()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process is not None:
+            self._process.kill()
 
 
 def make(

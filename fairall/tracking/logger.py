@@ -147,7 +147,7 @@ class RunLogger:
             parent: MLflow id, see `to_log`.
             result: of the run.
             folder: with its files.
-            cpu_seconds: of the process that computed the result, if known.
+            cpu_seconds: that the process took to compute the result, if known.
         """
         means, stds = (
             {(f"summary.{name}.{part}", 0): value for name, value in result.aggregate[part].items()}

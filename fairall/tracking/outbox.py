@@ -28,7 +28,7 @@ class Sent:
         command: command line of the user.
         parent: MLflow id of the parent run, if there is one.
         experiment: MLflow id of its experiment, once the result has been logged.
-        cpu_seconds: of the process that computed the result.
+        cpu_seconds: that the process took to compute the result.
         result: whether the result has been logged.
         source: MLflow's tags of the command's program and commit, see `source_tags`.
     """

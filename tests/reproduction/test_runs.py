@@ -1,5 +1,7 @@
 """Runs are made several at once, and again where they are damaged; how long they take."""
 
+import itertools
+import json
 import signal
 import subprocess
 import sys
@@ -10,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from fairall import FairAllError
 from fairall.results import in_words
 from fairall.storage.run_folder import RunFolder
 from reproduction.__main__ import main
 from reproduction.plan import LEADERBOARD, Planned, plan
-from reproduction.runs import Durations, read_durations
+from reproduction.runs import Durations, Worker, read_durations
 from tests.conftest import run_folder, typed
 
 pytestmark = pytest.mark.whole
@@ -108,6 +111,63 @@ def test_what_cannot_be_run_is_reported_and_does_not_end_the_others(
     (tmp_path / "outputs" / "runs" / "fairlog" / "credit").write_text("no folder")
     assert main(["runs", *words[:-1], "tracking.enabled=false"]) == 1
     assert "cannot write to" in capsys.readouterr().err
+
+
+FAKE = """
+import os, signal, sys
+from pathlib import Path
+word, = sys.argv[1:]
+with Path("pids").open("a") as file:
+    print(os.getpid(), file=file)
+print("dropped" * 100_000)
+if word == "fails":
+    print("fairall: first", "fairall: last", sep="\\n", file=sys.stderr)
+    sys.exit(3)
+if word == "is killed":
+    os.kill(os.getpid(), signal.SIGKILL)
+assert word != "raises", sys.stdin.read()
+"""
+
+
+def test_a_process_makes_runs_until_one_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fairall").mkdir()
+    (tmp_path / "fairall" / "__init__.py").touch()
+    (tmp_path / "fairall" / "__main__.py").write_text(FAKE)
+    with Worker() as worker:
+        assert 0 <= worker.make(["ends"]) < 60
+        worker.make(["ends"])
+        for word, reason in {
+            "fails": "last",
+            "is killed": "ended with code -9",
+            "raises": "AssertionError",
+        }.items():
+            worker.make(["ends"])
+            with pytest.raises(FairAllError, match=f"^{reason}$"):
+                worker.make([word])
+        worker.stop()
+        with pytest.raises((FairAllError, BrokenPipeError)):
+            worker.make(["ends"])
+    pids = (tmp_path / "pids").read_text().split()
+    assert [len([*same]) for _, same in itertools.groupby(pids)] == [4, 2, 2]
+
+
+def test_a_run_after_others_is_as_in_a_process_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    last = ["model=fairlog", *WORDS[2:]]
+    with Worker() as worker:
+        for words in (["model=fairall_II", *WORDS[2:]], last):
+            worker.make([*words, "outputs_dir=warm", "threads=1"])
+    subprocess.run([sys.executable, "-m", "fairall", *last, "outputs_dir=fresh"], check=True)
+    (fresh,) = tmp_path.glob("fresh/runs/*/*/*/metrics.csv")
+    warm = tmp_path / "warm" / fresh.relative_to(tmp_path / "fresh")
+    assert warm.read_bytes() == fresh.read_bytes()
+    cpu = [
+        json.loads((run / "tracking.json").read_text())["cpu_seconds"] for run in (warm.parent, fresh.parent)
+    ]
+    assert cpu[0] < 2 * cpu[1]
 
 
 def test_expectations_come_from_measurement(tmp_path: Path) -> None:
