@@ -1,7 +1,8 @@
 """Make the runs of a plan, several at once, skipping finished ones; how long runs take.
 
 Hydra's joblib launcher is not used: it is an optional extra, neither starts the longest runs first nor says
-how much time is left, and measures no processor time of a run.
+how much time is left, and measures no processor time of a run. Nor is ProcessPoolExecutor: a process that
+dies ends all runs of its pool, and until Python 3.14 none can be asked to save its state.
 """
 
 from __future__ import annotations
