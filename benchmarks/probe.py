@@ -172,11 +172,29 @@ def _of_net(sizes: Any) -> int:
     return int((sizes[:-1] * sizes[1:]).sum())
 
 
-def _of_epochs(theta: Any, *arguments: Any) -> int:
-    noise, encoder, decoder = arguments[4], arguments[9], arguments[10]
-    n_people, n_samples = noise.shape[1], noise.shape[3]
-    first = int(encoder[0] * encoder[1])  # the encoder's input has no gradient
-    return len(theta) * n_people * (3 * (_of_net(encoder) + n_samples * _of_net(decoder)) - first)
+def _of_training(sizes: Any) -> int:
+    """Multiply-adds of a net for one person forward and backward; its input has no gradient."""
+    return 3 * _of_net(sizes) - int(sizes[0] * sizes[1])
+
+
+def _of_phase1_epoch(vectors: Any, steps: int, rate: float, order: Any, noise: Any, *rest: Any) -> int:
+    encoder, decoder = rest[4]
+    return order.size * (_of_training(encoder) + 3 * noise.shape[3] * _of_net(decoder))
+
+
+def _of_model_epoch(*arguments: Any) -> int:
+    people, (encoder, decoder, classifier), o = arguments[5], arguments[8], arguments[9]
+    accepted = people[3]
+    rows = int(accepted.sum()) + 2 * o.unlabelled * int((~accepted).sum())
+    classified = accepted.size * _of_training(classifier) if o.trains_classifier else 0
+    return classified + rows * (_of_training(encoder) + 3 * o.n_elbo * _of_net(decoder))
+
+
+def _of_policy_epoch(*arguments: Any) -> int:
+    people, (encoder, decoder, classifier), sizes, o = arguments[5], *arguments[8:]
+    teacher = _of_net(decoder) if o.head == 0 else 0
+    per_person = _of_net(classifier) + _of_net(encoder) + teacher + _of_training(sizes)
+    return int(people[3].size) * per_person
 
 
 COMPILED: dict[str, Callable[..., int]] = {
@@ -184,10 +202,12 @@ COMPILED: dict[str, Callable[..., int]] = {
     "average": lambda theta, sizes, loc, scale, noise, *_: (
         noise.shape[0] * noise.shape[1] * loc.shape[2] * noise.shape[3] * _of_net(sizes)
     ),
-    "decode": lambda theta, of_theta, sizes, layout, given, *rest: (
-        len(theta) * given.shape[2] * _of_net(sizes) * (3 if rest[-1] else 1)
+    "phase1_epoch": _of_phase1_epoch,
+    "phase1_losses": lambda theta, noise, losses, people, layout, nets, *_: (
+        len(theta) * noise.shape[1] * (_of_net(nets[0]) + noise.shape[3] * _of_net(nets[1]))
     ),
-    "epochs": _of_epochs,
+    "model_epoch": _of_model_epoch,
+    "policy_epoch": _of_policy_epoch,
 }
 """Multiply-adds of a call of each function of `fairall.nn.native.kernels` that computes nets."""
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 from fairall.cli import listing, show, verbs
 from fairall.cli.verbs import Done
 from fairall.config.words import PATH, nearest, quoted
-from fairall.runtime.process import TRUST, whole_number
+from fairall.runtime.process import whole_number
 
 PLACES = {"--outputs": "outputs_dir", "--tracking-uri": "tracking.uri"}  # options of every verb, and of runs
 EXIT_CODES = """\
@@ -142,6 +142,7 @@ def _seed(word: str) -> int:
     return 0 if word == "0" else whole_number(word)
 
 
+TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
 MODEL: dict[str, Any] = {"choices": ("auto", "logistic"), "default": "auto"}
 # Settings of argparse. A policy of seeds may be given once, one to judge twice.
 OPTIONS: dict[str, dict[str, Any]] = {

@@ -21,8 +21,6 @@ from fairall.runtime.credentials import withheld
 # Objects made, less those deleted, between two searches for garbage. Torch, MLflow and matplotlib make a
 # million objects that stay: with Python's 700 a short command searches them a dozen times.
 GARBAGE = 20_000
-TRUST = "import the method of a policy from this module or package, which runs its code; repeatable"
-"""Help of the option --trust."""
 BROKEN_PIPE = 141  # exit code of shells for a program that SIGPIPE ends, 128 + 13
 # Parameters of glibc's mallopt(3) that control when freed memory returns to the system.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
