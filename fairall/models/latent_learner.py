@@ -23,11 +23,11 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
-from fairall.models.objectives import ips_weight
+from fairall.models.objectives import ips_weight, train_on
 from fairall.models.phase1 import Phase1Config, Phase1Task, Unlabelled, train_phase1
-from fairall.models.phase2 import Phase2Epochs
-from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, threshold
+from fairall.models.policy_heads import NET_POLICIES, POLICIES, acceptance, net_loss, threshold
 from fairall.models.vae import ConditionalVAE, SemiSupervisedVAE
+from fairall.nn.adam import Adam
 from fairall.nn.chunks import in_chunks
 from fairall.nn.noise import Noise
 from fairall.nn.stacked import StackedMLP
@@ -35,6 +35,7 @@ from fairall.nn.twins import Objective, fastest
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 from fairall.storage.checkpoint import Checkpoint
+from fairall.storage.state import Stateful
 
 
 @dataclass
@@ -234,3 +235,39 @@ class LatentLearner(Learner):
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor:
         """X (E, B, D) decoded from its latent mean."""
         return in_chunks(self.model.reconstruct, self.representation(x, s), s)
+
+
+class Phase2Epochs(Stateful):
+    """Training of the nets of a learner by `LatentLearner.loss` and `policy_heads.net_loss`.
+
+    `fairall.nn.twins.fastest` has the same compiled, which takes a replicate after the other and leaves the
+    same weights to rounding.
+    """
+
+    def __init__(self, learner: LatentLearner) -> None:
+        rate, net = learner.config.learning_rate, learner.policy_net
+        self.model = Adam(learner.model.parameters(), rate)
+        self.policy = None if net is None else Adam(net.parameters(), rate)
+
+    def model_epoch(self, learner: LatentLearner, decided: Decided) -> float:
+        """Update VAE and classifier on every minibatch; the loss of the last, averaged over replicates."""
+        return train_on(self._minibatches(learner, decided), learner.loss, self.model)
+
+    def policy_epoch(self, learner: LatentLearner, decided: Decided) -> None:
+        """Update the policy net, if there is one, on every minibatch."""
+        policy, model, net, setting = (
+            learner.config.policy,
+            learner.model,
+            learner.policy_net,
+            learner.setting,
+        )
+
+        def loss(batch: Decided) -> Tensor:
+            assert net is not None
+            return net_loss(policy, model, net, batch, learner.noise, setting)
+
+        if self.policy is not None:
+            train_on(self._minibatches(learner, decided), loss, self.policy)
+
+    def _minibatches(self, learner: LatentLearner, decided: Decided) -> list[Decided]:
+        return decided.minibatches(learner.setting.schedule.batches_per_epoch, learner.streams)

@@ -11,13 +11,15 @@ from benchmarks import probe
 from benchmarks.probe import COMPILED, Stopwatch, count_products, parts, reached_rate
 from fairall.data.features import Schema
 from fairall.data.people import People
-from fairall.models.elbo import phase1_elbo
-from fairall.models.phase1 import Unlabelled, phase1_epochs
+from fairall.models.phase1 import Phase1Epochs, Unlabelled
 from fairall.models.vae import ConditionalVAE
 from fairall.nn.native import calls
 from fairall.nn.stacked import StackedMLP
+from fairall.nn.twins import fastest
 from fairall.randomness import SeedStreams
 from tests.conftest import PHASE1
+from tests.models.test_phase2 import learner
+from tests.models.test_phase2 import people as people_decided
 
 pytestmark = pytest.mark.whole
 
@@ -88,13 +90,31 @@ def test_compiled_products_count_as_those_of_torch(
     pool = Unlabelled.of(people(10))
     vae = ConditionalVAE(schema, 2, [6, 5], SeedStreams([0, 1], "test"), utility=False, group_blind=False)
     order, noise = SeedStreams([0, 1], "draws").permutations(10), torch.randn(2, 10, 2, 3)
-    x, s = pool.x.expand(2, -1, -1), pool.s.expand(2, -1)
 
     def all_products() -> int:
         counted.clear()
-        phase1_epochs(vae, pool, config).epoch(order, noise, torch.zeros(2, dtype=torch.bool))
-        with torch.no_grad():
-            phase1_elbo(vae, x, s, noise, beta=1.0)
+        training = fastest(Phase1Epochs, vae, pool, config)
+        training.epoch(order, noise, torch.zeros(2, dtype=torch.bool))
+        training.loss(pool, noise)
+        return sum(counted)
+
+    compiled = all_products()
+    monkeypatch.setattr(calls, "kernels", lambda: None)
+    assert compiled == all_products()
+
+
+# With z_clf torch classifies the same people twice.
+@pytest.mark.parametrize("policy", ["z_dec", "z_label", "dec"])
+@pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II"])
+def test_compiled_products_of_phase_2_count_as_those_of_torch(
+    model: str, policy: str, counted: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided = people_decided([0.4])  # torch pads the rows of several replicates to equal numbers
+
+    def all_products() -> int:
+        counted.clear()
+        own = learner(f"model={model}", f"model.policy={policy}", seeds=(0,))
+        own.update(decided)
         return sum(counted)
 
     compiled = all_products()

@@ -214,6 +214,7 @@ def test_protocols_are_the_designs(compose_config: ComposeConfig) -> None:
         "classifier_in_unlabelled_elbo": (False, True, False),
         "vae_start": ("group_blind", "random", "random"),
         "latent_frame": ("matched", "as_learnt", "as_learnt"),
+        "noise": ("independent", "independent", "independent"),
         "weight_gain": ("relu", "one", "relu"),
         "max_ips_weight": (100.0, None, None),
     }

@@ -13,9 +13,8 @@ from fairall.config.compose import typed_config
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.people import Decided
 from fairall.models.fairall import FairAll
-from fairall.models.latent_learner import LatentLearner
+from fairall.models.latent_learner import LatentLearner, Phase2Epochs
 from fairall.models.learner import Setting
-from fairall.models.phase2 import Phase2Epochs
 from fairall.nn import native
 from fairall.nn.native import calls
 from fairall.nn.threads import use_threads

@@ -117,7 +117,7 @@ class Phase1Epochs(Stateful):
 
 
 class Phase2Epochs(Stateful):
-    """`fairall.models.phase2.Phase2Epochs` compiled, from the same random numbers."""
+    """`fairall.models.latent_learner.Phase2Epochs` compiled, from the same random numbers."""
 
     def __init__(self, learner: Any) -> None:
         model, policy = learner.model, learner.policy_net
