@@ -93,7 +93,8 @@ class LatentLearner(Learner):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if "loss" in vars(cls) and "objective" not in vars(cls):
+        owner = next(base for base in cls.__mro__ if vars(base).keys() & {"loss", "objective"})
+        if "objective" not in vars(owner):
             cls.objective = LatentLearner.objective  # type: ignore[method-assign]
 
     @abstractmethod
@@ -103,7 +104,7 @@ class LatentLearner(Learner):
     def objective(self) -> Objective | None:
         """What `loss` computes, so that a compiled twin can, see `_objective`; None where there is no twin.
 
-        A subclass with a `loss` and without an `objective` of its own has none.
+        A subclass with a `loss`, its own or a mixin's, and without an `objective` beside it has none.
         """
         return None
 
@@ -124,7 +125,8 @@ class LatentLearner(Learner):
             through_classifier=protocol.classifier_in_unlabelled_elbo,
             density=protocol.kl is KL.density,
             stratified=self.noise.stratified,
-            head=NET_POLICIES.index(config.policy) if config.policy in NET_POLICIES else 0,
+            learns_labels=config.policy == "z_label",
+            from_decoder=config.policy == "z_dec",
             hard=protocol.policy_target is PolicyTarget.hard,
             cost_sensitive=protocol.policy_loss is PolicyLoss.cost_sensitive,
         )
@@ -255,16 +257,11 @@ class Phase2Epochs(Stateful):
 
     def policy_epoch(self, learner: LatentLearner, decided: Decided) -> None:
         """Update the policy net, if there is one, on every minibatch."""
-        policy, model, net, setting = (
-            learner.config.policy,
-            learner.model,
-            learner.policy_net,
-            learner.setting,
-        )
+        policy, net = learner.config.policy, learner.policy_net
 
         def loss(batch: Decided) -> Tensor:
             assert net is not None
-            return net_loss(policy, model, net, batch, learner.noise, setting)
+            return net_loss(policy, learner.model, net, batch, learner.noise, learner.setting)
 
         if self.policy is not None:
             train_on(self._minibatches(learner, decided), loss, self.policy)

@@ -35,7 +35,7 @@ FOLDS = 5
 ENOUGH = 50_000  # training rows of a regression on some hundreds of columns
 SURE = 36.0  # the greatest log odds of a person left out, with an error of a probability's rounding
 MOST_STEPS = 100  # of Newton's method, which needs about ten
-EXACT = 1e-12  # decrease of the mean loss that a last step promises; the error of its result is the square
+EXACT = 1e-12  # Newton decrement of the last step; the mean loss then decreases by half of it
 TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
 
 

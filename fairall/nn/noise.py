@@ -64,8 +64,9 @@ class Noise(Stateful):
         """Standard normal ε to average over in the last dimension, shape (E, *shape); see `uniform`.
 
         Where `stratified`, samples are pairs of ε and −ε, whose absolute values are a Latin hypercube: every
-        coordinate has one in each of n/2 strata of equal probability, in an order of its own, and with a sign
-        that is drawn. Each sample is standard normal, and its coordinates are independent.
+        coordinate has one in each of ⌈n/2⌉ strata of equal probability, in an order of its own, and with a
+        sign that is drawn. Where n is odd, the last one has no partner. Each sample is standard normal, and
+        its coordinates are independent.
         """
         return self._filled("stratified" if self.stratified else "normals", shape, counts)
 

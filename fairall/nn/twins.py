@@ -13,6 +13,8 @@ __all__ = ["Objective", "fastest", "processor"]
 class Objective(NamedTuple):
     """The loss of Phase II and that of the policy net in numbers, for a compiled twin.
 
+    Numba's cache does not notice that fields change places: then `native/kernels.py` must change too.
+
     Attributes:
         n_batches: minibatches an epoch.
         n_elbo: samples L of an ELBO.
@@ -27,7 +29,8 @@ class Objective(NamedTuple):
         through_classifier: whether U sends a gradient into the classifier.
         density: whether the KL term of U is `elbo.mixture_kl`, and not `elbo.cdf_mixture_kl`.
         stratified: whether samples are.
-        head: number of the policy in `policy_heads.NET_POLICIES`.
+        learns_labels: whether the policy net learns labels (`z_label`).
+        from_decoder: whether it learns what the decoder says (`z_dec`), and not the classifier.
         hard: whether targets of the policy net are thresholded, and not drawn.
         cost_sensitive: whether its loss is.
     """
@@ -45,7 +48,8 @@ class Objective(NamedTuple):
     through_classifier: bool
     density: bool
     stratified: bool
-    head: int
+    learns_labels: bool
+    from_decoder: bool
     hard: bool
     cost_sensitive: bool
 

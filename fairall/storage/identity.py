@@ -29,7 +29,7 @@ FURTHER_OUTPUTS = ("measures", "decisions")
 COMPUTING = """
     data nn models worlds online measuring metrics.py policy.py randomness.py runtime/process.py
 """.split()
-# Exceptions: `python -m fairall data`, downloads, whose files enter by their content, and what reads results.
+# Exceptions: `python -m fairall data`, downloads, whose files enter by their content, what no run imports.
 NOT_COMPUTING = """
     data/__main__.py data/describe.py data/load.py data/raw/fetch.py measuring/__init__.py online/load.py
 """.split()

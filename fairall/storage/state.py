@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, ClassVar
 
 
@@ -25,6 +26,6 @@ class Stateful:
         """Restore what `state_dict` returned."""
         for name, saved in state.items():
             if name in self.kept:
-                setattr(self, name, saved)
+                setattr(self, name, copy.deepcopy(saved))  # what is saved may be that of another object
             else:
                 getattr(self, name).load_state_dict(saved)

@@ -282,15 +282,17 @@ def _make_database(path: Path, artifacts: str) -> None:
     remove_leftovers(path.parent, path.name)
     if not path.exists():
         with atomic(path) as temporary:
+            tables = b""
             with suppress(Exception):  # whatever the reason, MLflow then makes the tables below
-                temporary.write_bytes(_template())
+                tables = _template()
+            temporary.write_bytes(tables)
             SqlAlchemyStore(sqlite_url(temporary), artifacts).search_experiments()
 
 
 def _template() -> bytes:
     """A database with MLflow's tables and no experiment, by `mlflow db upgrade`.
 
-    It is kept in the user's cache folder, by version of MLflow, whose migrations take seconds.
+    It is kept in the user's cache folder, by version of MLflow: MLflow's migrations take seconds.
     """
     import mlflow
     from mlflow.db import upgrade

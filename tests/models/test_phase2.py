@@ -109,11 +109,18 @@ def test_loss_and_gradients_are_those_of_torch(
 
 @compiled_only
 @pytest.mark.parametrize("shares", [[0.0, 1.0], [1.0, 0.5]], ids=str)
+@pytest.mark.parametrize("policy", ["z_dec", "z_label"])
 @pytest.mark.parametrize("model", ["fairall_II", "fairlab_I_II"])
 def test_a_minibatch_without_labels_or_with_nothing_else_is_that_of_torch(
-    model: str, shares: list[float]
+    model: str, policy: str, shares: list[float]
 ) -> None:
-    agree(people(shares), f"model={model}")
+    agree(people(shares), f"model={model}", f"model.policy={policy}")
+
+
+@compiled_only
+@pytest.mark.parametrize("noise", ["stratified", "independent"])
+def test_fewer_samples_of_the_kl_term_than_of_the_elbo_and_many_are_as_in_torch(noise: str) -> None:
+    agree(people([0.4, 0.6]), f"protocol.noise={noise}", "model.elbo_samples=140", "model.kl_samples=3")
 
 
 @compiled_only
@@ -141,10 +148,7 @@ def test_training_goes_on_from_a_saved_state_to_the_last_bit(
     decided = people([0.4, 0.6])
     own, again = learner(), learner(seeds=(5, 6))
     own.update(decided)
-    saved = torch.utils._pytree.tree_map(
-        lambda v: v.clone() if isinstance(v, Tensor) else v, own.training_state()
-    )
-    again.load_training_state(saved)
+    again.load_training_state(own.training_state())
     for one in (own, again):
         one.update(decided)
         one.update(decided)
@@ -179,6 +183,16 @@ class Halved(FairAll):
         return 0.5 * super().loss(batch)
 
 
+class Mixin:
+    """A loss that is mixed in."""
+
+    loss = Halved.loss
+
+
+class Mixed(Mixin, FairAll):
+    """A subclass with the loss of a mixin."""
+
+
 class Same(FairAll):
     """A subclass that changes nothing about training."""
 
@@ -187,6 +201,7 @@ class Same(FairAll):
 def test_a_subclass_with_a_loss_of_its_own_is_trained_by_torch() -> None:
     halved, same = learner(kind=Halved), learner(kind=Same)
     assert isinstance(halved.epochs, Phase2Epochs)
+    assert learner(kind=Mixed).objective() is None
     assert isinstance(same.epochs, native.Phase2Epochs)
     decided = people([0.4, 0.6])
     assert halved.epochs.model_epoch(halved, decided) == pytest.approx(

@@ -2,7 +2,7 @@
 
 `takes` is the switch. `fairall.nn` asks it and computes in torch otherwise: `stacked.evaluated`,
 `stacked.average_probability`, `noise.Noise` and `twins.fastest`. Where numba is missing or switched off
-(NUMBA_DISABLE_JIT=1) they give the same to rounding, in about four times the time.
+(NUMBA_DISABLE_JIT=1) they give the same to rounding, in several times the time.
 """
 
 from fairall.nn.native.calls import processor, takes

@@ -58,7 +58,7 @@ def announce() -> None:
 
 @functools.cache
 def processor() -> str:
-    """The processor and the BLAS as far as rounding depends on them; the same without compiled functions."""
+    """The processor and the BLAS as far as rounding depends on them; `none` without compiled functions."""
     if kernels() is None:
         return "none"
     from llvmlite.binding import get_host_cpu_features, get_host_cpu_name

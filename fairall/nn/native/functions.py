@@ -61,7 +61,7 @@ class Updated(Stateful):
     kept = ("moments", "steps")
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self.theta, _ = _flat(parameters)
+        self._parameters, (self.theta, _) = parameters, _flat(parameters)
         parts = self.theta.split([parameter[0].numel() for parameter in parameters], dim=1)
         for parameter, values in zip(parameters, parts, strict=True):
             parameter.data = values.view(parameter.shape)
@@ -71,6 +71,8 @@ class Updated(Stateful):
     @property
     def vectors(self) -> tuple[Tensor, ...]:
         """Parameters, first and second moments, each of shape (E, n)."""
+        if self._parameters[0].data_ptr() != self.theta.data_ptr():
+            raise RuntimeError("parameters that are trained were copied or moved: build the learner anew")
         return self.theta, *self.moments
 
 
@@ -127,8 +129,6 @@ class Phase2Epochs(Stateful):
         self._nets = tuple(_flat(net)[1] for net in nets)
         self._policy = None if policy is None else _flat(policy.weights_and_biases())[1]
         self._rate = learner.config.learning_rate
-        plain = (np.float32(v) if isinstance(v, float) else v for v in learner.objective())
-        self._objective = type(learner.objective())(*plain)
 
     @staticmethod
     def fits(learner: Any) -> bool:
@@ -158,16 +158,18 @@ class Phase2Epochs(Stateful):
     ) -> None:
         """Call a compiled epoch with what all have in common, and with more arrays and other arguments."""
         steps, order = int(updated.steps), learner.streams.permutations(decided.s.shape[1])
+        plain = learner.objective()
+        objective = plain._make(np.float32(v) if isinstance(v, float) else v for v in plain)
 
         def some(*arrays: np.ndarray) -> None:
             vectors, (state, order), rest = arrays[:3], arrays[3:5], arrays[5:]
             people, own = rest[: -len(of_replicates)], rest[-len(of_replicates) :]
             streams, rate = state.view(np.uint64), self._rate
-            compute(vectors, steps, rate, streams, order, people, *own, *shared, self._objective)
+            compute(vectors, steps, rate, streams, order, people, *own, *shared, objective)
 
         tables = learner.tables(decided)
         _over_replicates(some, *updated.vectors, learner.noise.state, order, *tables, *of_replicates)
-        updated.steps += self._objective.n_batches
+        updated.steps += objective.n_batches
 
 
 def _tables(vae: Any, people: Any) -> tuple[np.ndarray, ...]:

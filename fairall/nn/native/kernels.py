@@ -1,9 +1,9 @@
 """Compiled functions: nets, likelihoods and Adam of a few replicates, one after the other, in float32.
 
-The formulas are those of `likelihoods` and `adam` in `fairall.nn` and of `elbo` in `fairall.models`, which
-the tests compare them with. A net is one vector, `theta`, of weight (in, out) and bias (out) of its layers in
-turn; values of its units have people in columns, shape (units, n), and those of all layers lie one after the
-other in one buffer.
+The formulas are those of `likelihoods`, `noise` and `adam` in `fairall.nn` and of `elbo`, `objectives` and
+`policy_heads` in `fairall.models`, which the tests compare them with. A net is one vector, `theta`, of weight
+(in, out) and bias (out) of its layers in turn; values of its units have people in columns, shape (units, n),
+and those of all layers lie one after the other in one buffer.
 
 All compiled functions are in this one file, since numba renews its cache of a function when the function's
 own file has changed, but not when that of a function it calls has. Loops over people stand in small
@@ -160,9 +160,8 @@ def apply(theta, sizes, x, out):
 def average(theta, sizes, loc, scale, noise, out):
     """Average over samples z = loc + scale·ε of the logistic function of a net's only output.
 
-    Parameters `theta` (E, n) of nets with layers of these sizes; locations and scales (E, B, M, Z) of M
-    distributions of each person; ε (E, B, Z, L), or (E, 1, Z, L) for the same of all people. The averages go
-    to `out` (E, B, M).
+    Parameters `theta` (E, n) of nets with layers of these sizes; location and scale (E, B, M, Z) of M normal
+    distributions a person; ε (E, B, Z, L), or (E, 1, Z, L) for all. Averages go to `out` (E, B, M).
     """
     n_people, n_branches, n_latent = loc.shape[1:]
     n_noises, n_samples = noise.shape[1], noise.shape[3]
@@ -396,7 +395,7 @@ def add_means(values, into):
 def encode(theta, sizes, given, who, utility, min_scale):
     """Units of the encoder for people `who`, and location, scale and the scale's slope, each (Z, rows).
 
-    `given` (inputs, N) are its inputs, s the last, and then ũ of the rows if it is modelled.
+    `given` (N, inputs) are its inputs, s the last, and then ũ of the rows if it is modelled.
     """
     n, n_inputs, n_latent = len(who), given.shape[1], sizes[-1] // 2
     values = np.empty(sizes.sum() * n, F)
@@ -740,7 +739,7 @@ def n_parameters(sizes):
 
 @compiled
 def vae_loss(
-    theta, nets, layout, n_samples, people, who, eps, weight, utility, of_log_u, min_scale, of_theta
+    theta, nets, layout, n_samples, people, who, eps, weight, utility, weight_utility, min_scale, of_theta
 ):
     """The log-likelihood terms of a loss, and what its KL terms need; see `encode` and `decode`.
 
@@ -752,7 +751,7 @@ def vae_loss(
     of_loc, of_scale = np.zeros(loc.shape, F), np.zeros(loc.shape, F)
     log_x, log_utility = decode(
         theta[n:], nets[1], layout, n_samples, given[:, -1:], x, who, loc, scale, eps, weight, utility,
-        of_log_u, of_theta[n:], of_loc, of_scale,
+        weight_utility, of_theta[n:], of_loc, of_scale,
     )  # fmt: skip
     return log_x, log_utility, values, loc, scale, slope, of_loc, of_scale
 
@@ -886,8 +885,8 @@ def model_loss(theta, stream, rows, people, layout, nets, o, of_theta):
         )  # fmt: skip
         for r in range(n_rows):
             loss += weight[r] * (log_x[r] + log_base[who[r]]) + weight_utility[r] * log_utility[r]
+        of_kl = -o.beta * weight[:n_known]
         for k in range(n_latent):
-            of_kl = -o.beta * weight[:n_known]
             loss += gaussian_kl(loc[k, :n_known], scale[k, :n_known], of_kl, of_loc[k], of_scale[k])
         for r in range(n_known, n_rows, 2):
             i, w = unknown[(r - n_known) // 2], o.beta * per_unknown
@@ -992,13 +991,13 @@ def policy_loss(theta, stream, rows, people, model, frame, nets, sizes, o, of_th
             z[:, i] = turned[:, i]
 
     target, weight = np.empty(n, F), np.full(n, ONE / F(n))
-    if o.head == 2:
+    if o.learns_labels:
         per_known = ONE / F(max(accepted[rows].sum(), 1))
         for i in range(n):
             target[i] = label[rows[i]]
             weight[i] = per_known * risk_weight[rows[i]] if accepted[rows[i]] else ZERO
     else:
-        if o.head == 0:
+        if o.from_decoder:
             end = forward(model[n_encoder:n_vae], decoder, values, n, ZERO, values)
             logit = values[end + (decoder[-1] - 1) * n : end + decoder[-1] * n]
         else:
