@@ -10,9 +10,10 @@ from torch import Tensor
 
 # People of all replicates; some 16 latent samples of each take a few megabytes.
 AT_ONCE = 5120
-# PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way. With chunks of at least 16
-# people, all but the last a multiple of 16, a replicate draws the same numbers, however many are stacked.
-MULTIPLE = 16
+# PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way, and compiled nets compute 128
+# columns at once. With chunks of at least 128 people, all but the last a multiple of 128, a replicate has the
+# same numbers, however many are stacked.
+MULTIPLE = 128
 
 
 def in_chunks(compute: Callable[..., Tensor], *people: Tensor, rows: int | None = None) -> Tensor:

@@ -18,6 +18,7 @@ from fairall.models.learner import Setting
 from fairall.nn import native
 from fairall.nn.native import calls
 from fairall.nn.threads import use_threads
+from fairall.randomness import SeedStreams
 
 SCHEMA = Schema(
     [
@@ -174,6 +175,16 @@ def test_no_number_depends_on_threads_or_on_other_seeds() -> None:
         assert torch.equal(own, known)
     for own, known in zip(trained([2]), together, strict=True):
         assert torch.equal(own[0], known[2])
+
+
+@compiled_only
+def test_a_policy_of_a_seed_is_the_same_among_others_whose_people_come_in_other_chunks() -> None:
+    decided, among, alone = people([0.5] * 10, n=700), learner(seeds=tuple(range(10))), learner(seeds=(3,))
+    x, s = decided.x, decided.s
+    known = among.propensity(x, s, SeedStreams(range(10), "test"))[3]
+    own = alone.propensity(x[3:4], s[3:4], SeedStreams([3], "test"))[0]
+    assert torch.equal(own, known)
+    assert own.std() > 0.01
 
 
 class Halved(FairAll):

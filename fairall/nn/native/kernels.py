@@ -34,7 +34,7 @@ LEAST_EXPONENT = F(-87.0)  # e^x is a normal number above it
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8  # of Adam
 # Samples of people at once: few enough for a layer's values, its gradient and the next one's to stay in the
 # cache, and a minibatch of 128 is one piece. From about 200 on, OpenBLAS's gradients of weights are slower.
-COLUMNS = 136
+COLUMNS = 128
 # Of Philox, as `philox` in `fairall.nn.noise`.
 MULTIPLY_0, MULTIPLY_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 INCREASE_0, INCREASE_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
