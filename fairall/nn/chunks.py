@@ -10,7 +10,7 @@ from torch import Tensor
 
 # People of all replicates; some 16 latent samples of each take a few megabytes.
 AT_ONCE = 5120
-# PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way, and compiled nets compute 128
+# PyTorch draws normal numbers in blocks of 16, and fewer than 16 in another way; compiled nets compute 128
 # columns at once. With chunks of at least 128 people, all but the last a multiple of 128, a replicate has the
 # same numbers, however many are stacked.
 MULTIPLE = 128
