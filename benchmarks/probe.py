@@ -192,7 +192,7 @@ def _of_model_epoch(*arguments: Any) -> int:
 
 def _of_policy_epoch(*arguments: Any) -> int:
     people, (encoder, decoder, classifier), sizes, o = arguments[5], *arguments[8:]
-    teacher = _of_net(decoder) if o.head == 0 else 0
+    teacher = _of_net(decoder) if o.from_decoder else 0
     per_person = _of_net(classifier) + _of_net(encoder) + teacher + _of_training(sizes)
     return int(people[3].size) * per_person
 
