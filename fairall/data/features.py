@@ -262,6 +262,7 @@ class Schema(Sequence[Feature]):
     ) -> None:
         self._features = tuple(features)
         self.inputs = inputs
+        self.n_groups = 2
         self.mean = (0.0,) * len(self) if mean is None else tuple(mean)
         self.scale = (1.0,) * len(self) if scale is None else tuple(scale)
         repeated = [name for name, times in Counter(self.names).items() if times > 1]

@@ -102,6 +102,11 @@ class Decided:
         return Decided(*(take(getattr(self, field.name), rows) for field in fields(self)))
 
 
+def group_index(s: Tensor, n_groups: int) -> Tensor:
+    """Number of the group of each person, 0..G−1, any shape: of two groups, S = −1 is 0 and S = +1 is 1."""
+    return (s > 0).long() if n_groups == 2 else s.long()
+
+
 def take(values: Tensor, rows: Tensor) -> Tensor:
     """Select `rows` (E, n) of each replicate of `values` (E, B, ...); shape (E, n, ...)."""
     return values[torch.arange(len(rows)).unsqueeze(-1), rows]

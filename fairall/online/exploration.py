@@ -52,9 +52,9 @@ class Exploration(Stateful):
         raised = propensity + (1.0 - propensity) * rate
         if rule is ExplorationRule.epsilon:
             return raised
-        score = learner.score(x, s, self.streams.copy())
+        score, threshold = learner.compared(x, s, self.streams.copy())
         bound = torch.where(s > 0, *self._lower_bounds(learner))
-        return torch.where((bound <= score) & (score < learner.rule.threshold), raised, propensity)
+        return torch.where((bound <= score) & (score < threshold), raised, propensity)
 
     def _lower_bounds(self, learner: Learner) -> tuple[Tensor, Tensor]:
         """The lower bounds of S = +1 and S = −1, shape (E, 1) each; 0 before anybody is observed.
@@ -66,16 +66,16 @@ class Exploration(Stateful):
             nothing = torch.zeros(len(self.streams), 1)
             return nothing, nothing
         known = self.memory.rows()
-        score = learner.score(known.x, known.s, self.streams.copy())
+        score, threshold = learner.compared(known.x, known.s, self.streams.copy())
         negative = 1.0 - torch.where(known.accepted, known.label, score)
         advantaged, disadvantaged = (
-            lower_bound(score, torch.where(group, negative, 0.0), learner.rule.threshold)
+            lower_bound(score, torch.where(group, negative, 0.0), threshold)
             for group in (known.s > 0, known.s < 0)
         )
         return advantaged, disadvantaged
 
 
-def lower_bound(score: Tensor, weight: Tensor, threshold: float) -> Tensor:
+def lower_bound(score: Tensor, weight: Tensor, threshold: Tensor | float) -> Tensor:
     """The score LB with F₀(LB) = 2·F₀(median of F₀) − F₀(threshold) (Yang et al. 2022, section 3).
 
     F₀ is the distribution of the scores of people with ỹ = 0. As many of them are between LB and their
@@ -84,7 +84,7 @@ def lower_bound(score: Tensor, weight: Tensor, threshold: float) -> Tensor:
     Args:
         score: of M people, shape (E, M).
         weight: of each person in F₀, shape (E, M); 0 for all others.
-        threshold: least score accepted.
+        threshold: least score accepted, the same of all people of positive weight of a replicate.
 
     Returns:
         Shape (E, 1): the threshold or more, so that nobody is between, where less than half of F₀ is below

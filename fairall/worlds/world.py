@@ -54,6 +54,11 @@ class World:
         return next((part for part in self.parts.values() if isinstance(part, Capacity)), None)
 
     @property
+    def share(self) -> float:
+        """Places per applicant, at most 1."""
+        return 1.0 if self.capacity is None else self.capacity.places / self.setting.applicants
+
+    @property
     def moves(self) -> bool:
         """Whether the evaluation people of two time steps may differ."""
         return any(type(part).evaluated is not Part.evaluated for part in self.parts.values())
