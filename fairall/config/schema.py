@@ -126,8 +126,12 @@ class BoundConfig:
 
 @dataclass
 class FairnessConfig(BoundConfig):
-    """Thresholds per group that keep a bound among the people seen last, of number `window`."""
+    """Thresholds that keep a bound among the people seen last, of number `window`.
 
+    `blind`: whether decisions may not depend on s.
+    """
+
+    blind: bool = MISSING
     window: int = at_least(2)
 
 

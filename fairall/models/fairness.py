@@ -1,11 +1,13 @@
-"""Thresholds per group on top of a method, chosen from everybody seen, accepted or not."""
+"""Thresholds on top of a method, chosen from everybody seen, accepted or not, that bound the gap between groups."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
+from scipy.special import expit
 from torch import Tensor
 from typing_extensions import override
 
@@ -14,18 +16,20 @@ from fairall.data.features import Schema
 from fairall.data.people import Decided, group_index
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError, count
+from fairall.models.classifier import Remembering
 from fairall.models.learner import DecisionRule, Learner, PretrainCurves, ProgressCallback, Setting
 from fairall.models.memory import Memory
-from fairall.models.thresholds import acceptance, fair_thresholds
+from fairall.models.objectives import train_on
+from fairall.models.thresholds import acceptance, fair_thresholds, price_of_gap
+from fairall.nn.adam import Adam
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
 
 FEW = 100  # people of a group: the standard error of their acceptance rate can be 5 points
 # Utility per person that the nearest to the thresholds of the time step before may lose. Estimates of the
 # utility of nearly equal thresholds differ by more, and jumps are unfairness that labels do not ask for.
-import os
-GROWTH = float(os.environ.get("GROWTH", "1.15"))
-TOLERANCE = float(os.environ.get("TOL", "1e-3"))
+TOLERANCE = 1e-3
+AT_ONCE = 1024  # people who are scored again after an update
 
 
 def learner_of(config: Config, schema: Schema, share: float = 1.0) -> Learner:
@@ -37,17 +41,18 @@ def learner_of(config: Config, schema: Schema, share: float = 1.0) -> Learner:
         share: places per applicant.
 
     Raises:
-        FairAllError: where the method has no score that thresholds could be chosen for.
+        FairAllError: where the method has nothing that thresholds could be chosen for.
     """
     learner: Learner = config.model.build(Setting.of(schema, config))
     if config.fairness.rule is FairnessRule.none:
         return learner
-    return FairThresholds(config.fairness, learner, share)
+    kind = BlindThresholds if config.fairness.blind else FairThresholds
+    return kind(config.fairness, learner, share)
 
 
 @dataclass(frozen=True)
 class Scored(Decided):
-    """Decided people with the log odds by which they were decided on, shape (E, B), float64."""
+    """Decided people with the log odds of p(ỹ = 1 | x, s) by the learner, shape (E, B), float64."""
 
     log_odds: Tensor
 
@@ -56,12 +61,13 @@ class FairThresholds(Learner):
     """A learner that decides by one threshold per group on its estimate of p(ỹ = 1 | x, s).
 
     The thresholds are the ones of greatest estimated utility under a bound on the gap between the groups'
-    acceptance rates, or true positive rates (`models.thresholds`). They are chosen after every update from the
-    last `window` people seen. That needs their estimates and no labels, so that rejected people count too, and
-    the rates are those of all applicants, not of those whom earlier policies have accepted. A person has the
-    estimate by which they were decided on, when nothing had been learnt from their label.
+    acceptance rates, or true positive rates Σ π·p̂ / Σ p̂ (`models.thresholds`). They are chosen after every
+    update from the last `window` people seen. That needs estimates and no labels, so that rejected people count
+    too, and the rates are those of all applicants, not of those whom earlier policies have accepted.
 
-    The estimate of true positive rates is Σ π·p̂ / Σ p̂ over everybody, with p̂ the learner's.
+    New people have the estimates by which they were decided on. After an update some of the window are scored
+    again, in turn, so that no estimate is older than a few time steps: an update can move all estimates of a
+    group, and its acceptance rate with them.
 
     Args:
         fairness: rates that are compared, slack and window.
@@ -73,6 +79,7 @@ class FairThresholds(Learner):
         threshold: log odds from which on a group's people are accepted, float64, shape (E, G).
         tied_share: acceptance probability at these log odds, shape (E, G).
         least_rate: least of the groups' rates at the last choice, shape (E,); NaN before the first.
+        next: position in the window of who is scored again next, shape ().
 
     Raises:
         FairAllError: where the learner has no estimate of p(ỹ = 1 | x, s).
@@ -81,12 +88,14 @@ class FairThresholds(Learner):
     threshold: Tensor
     tied_share: Tensor
     least_rate: Tensor
+    next: Tensor
 
     def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
         super().__init__(learner.config, learner.setting)
+        self.asked = f"fairness={fairness.rule.name}"
         if not learner.estimates_label:
             raise FairAllError(
-                f"fairness={fairness.rule.name}: model={self.config.name} has no estimate of p(label = 1) that "
+                f"{self.asked}: model={self.config.name} has no estimate of p(label = 1) that "
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
             )
         self.fairness, self.learner, self.share = fairness, learner, share
@@ -98,67 +107,81 @@ class FairThresholds(Learner):
         cost = torch.tensor(self.setting.cost, dtype=torch.float64)
         self.register_buffer("threshold", cost.logit().expand(shape).clone())
         self.register_buffer("tied_share", torch.ones(shape, dtype=torch.float64))
-        self.register_buffer("scored_at", torch.zeros((), dtype=torch.long))
         self.register_buffer("least_rate", torch.full(shape[:1], torch.nan, dtype=torch.float64))
+        self.register_buffer("next", torch.zeros((), dtype=torch.long))
+
+    def seen_by_learner(self, s: Tensor) -> Tensor:
+        """The sensitive attribute as the learner gets it."""
+        return s
 
     @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train the learner; after the last epoch choose the first thresholds."""
-        values = self.learner.warm_up_epoch(decided, epoch)
+        values = self.learner.warm_up_epoch(replace(decided, s=self.seen_by_learner(decided.s)), epoch)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
-            self._see(decided)
-            self._choose()
+            self.see(decided)
+            self.choose()
         return values
 
     @override
     def update(self, decided: Decided) -> None:
         """Note the applicants' estimates, train the learner, and choose thresholds."""
-        self._see(decided)
-        self.learner.update(decided)
-        self._choose()
+        self.see(decided)
+        self.learner.update(replace(decided, s=self.seen_by_learner(decided.s)))
+        self.choose()
 
-    @torch.no_grad()
-    def _see(self, decided: Decided) -> None:
-        log_odds = self.learner.log_odds(decided.x, decided.s, self.streams)
-        self.seen.add(Scored(**vars(decided), log_odds=log_odds))
+    def see(self, decided: Decided) -> None:
+        """Remember people and the estimates of them, before anything is learnt from them."""
+        self.seen.add(Scored(**vars(decided), log_odds=self.log_odds(decided.x, decided.s, self.streams)))
 
-    def _choose(self) -> None:
-        seen = self.seen.rows()
-        if int(self.seen.added.max()) >= GROWTH * self.scored_at:
-            self.scored_at.fill_(int(self.seen.added.max()))
-            seen.log_odds.copy_(self.learner.log_odds(seen.x, seen.s, self.streams))
+    def choose(self) -> None:
+        """Choose the thresholds of all replicates."""
+        seen, n_seen = self.seen.rows(), len(self.seen)
+        assert isinstance(seen, Scored)
+        rows = (self.next + torch.arange(min(AT_ONCE, n_seen))) % n_seen
+        self.next = (rows[-1] + 1) % n_seen
+        # Into the memory, of which `rows` is a view.
+        seen.log_odds[:, rows] = self.log_odds(seen.x[:, rows], seen.s[:, rows], self.streams)
         for e, n in enumerate(self.seen.counts.tolist()):
-            log_odds, group = seen.log_odds[e, :n], group_index(seen.s[e, :n], self.n_groups)
+            log_odds, s = seen.log_odds[e, :n], seen.s[e, :n]
             # A group nobody of which has been seen, or a seed that has diverged, keeps the thresholds it has.
-            if len(group.unique()) < self.n_groups or not log_odds.isfinite().all():
-                continue
-            before = self.least_rate[e].item()
-            chosen = fair_thresholds(
-                log_odds,
-                group,
-                self.n_groups,
-                self.fairness,
-                self.setting.cost,
-                places=self.share * n,
-                before=None if before != before else before,
-                tolerance=TOLERANCE * n,
-            )
-            self.threshold[e], self.tied_share[e] = chosen.threshold, chosen.tied_share
-            self.least_rate[e] = chosen.least_rate
+            if len(s.unique()) == self.n_groups and log_odds.isfinite().all():
+                self.choose_for(e, seen.x[e, :n], s, log_odds)
+
+    def choose_for(self, e: int, x: Tensor, s: Tensor, log_odds: Tensor) -> None:
+        """Choose the thresholds of replicate e from n people, x (n, D), s and log odds (n,)."""
+        before = self.least_rate[e].item()
+        chosen = fair_thresholds(
+            log_odds,
+            group_index(s, self.n_groups),
+            self.n_groups,
+            self.fairness,
+            self.setting.cost,
+            places=self.share * len(s),
+            before=None if before != before else before,
+            tolerance=TOLERANCE * len(s),
+        )
+        self.threshold[e], self.tied_share[e] = chosen.threshold, chosen.tied_share
+        self.least_rate[e] = chosen.least_rate
 
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); 0 or 1 but at a threshold."""
-        log_odds, group = self.learner.log_odds(x, s, streams), group_index(s, self.n_groups)
+        group = group_index(s, self.n_groups)
         of_group = self.threshold.gather(1, group), self.tied_share.gather(1, group)
-        return acceptance(log_odds, *of_group).to(x.dtype)
+        return acceptance(self.log_odds(x, s, streams), *of_group).to(x.dtype)
 
     @override
     @torch.no_grad()
     def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
         threshold = self.threshold.gather(1, group_index(s, self.n_groups))
-        log_odds = self.learner.log_odds(x, s, streams)
-        return log_odds.sigmoid().to(x.dtype), threshold.sigmoid().to(x.dtype)
+        return self.log_odds(x, s, streams).sigmoid().to(x.dtype), threshold.sigmoid().to(x.dtype)
+
+    @override
+    @torch.no_grad()
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """Those of the learner."""
+        return self.learner.log_odds(x, self.seen_by_learner(s), streams)
 
     @override
     def notes(self, data: PreparedData) -> list[str]:
@@ -177,24 +200,122 @@ class FairThresholds(Learner):
 
     @override
     def explore(self, x: Tensor, s: Tensor, propensity: Tensor, uniform: Tensor) -> Tensor:
-        return self.learner.explore(x, s, propensity, uniform)
+        """As the learner explores, among those whom the thresholds reject."""
+        return self.learner.explore(x, self.seen_by_learner(s), propensity, uniform)
 
     @override
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
+        """As the learner."""
         return self.learner.pretrain(data, cache, progress)
 
     @override
     def pretrain_units(self, data: PreparedData) -> int:
+        """As the learner."""
         return self.learner.pretrain_units(data)
 
     @override
     def representation(self, x: Tensor, s: Tensor) -> Tensor | None:
+        """As the learner."""
         return self.learner.representation(x, s)
 
     @override
     def reconstruction(self, x: Tensor, s: Tensor) -> Tensor | None:
+        """As the learner."""
         return self.learner.reconstruction(x, s)
 
+
+class BlindThresholds(FairThresholds):
+    """Thresholds that depend on x alone, for where s may not be used to decide.
+
+    The learner gets s = 0 of everybody. Of the policies of x alone, the one of greatest utility under a bound on
+    the gap between two groups' rates accepts where p(ỹ = 1 | x) is at least c plus μ times the difference
+    p(S = +1 | x)/P(S = +1) − p(S = −1 | x)/P(S = −1) (Menon and Williamson 2018, section 4). A second net
+    of x, of the classifier's architecture, estimates p(S = +1 | x) from everybody seen; s is used to train it
+    and to choose μ, and not to decide.
+
+    Attributes:
+        group_net: its logit is that of p(S = +1 | x).
+        price: two μ, between which the gap passes the slack, float64, shape (E, 2).
+        second: probability of deciding by the second of them, shape (E,).
+        benefit: mean of p(S = g | x), times p(ỹ = 1 | x) for true positive rates, shape (E, 2).
+
+    Raises:
+        FairAllError: where the learner has no classifier of remembered people, there are more than two groups,
+            or places are few.
+    """
+
+    price: Tensor
+    second: Tensor
+    benefit: Tensor
+
+    def __init__(self, fairness: FairnessConfig, learner: Learner, share: float = 1.0) -> None:
+        super().__init__(fairness, learner, share)
+        asked = f"{self.asked} fairness.blind=true"
+        if not isinstance(learner, Remembering):
+            raise FairAllError(f"{asked}: model={self.config.name} is no classifier of remembered people; take greedy, ensemble or plot")
+        if self.n_groups > 2 or share < 1.0:
+            raise FairAllError(f"{asked}: for two groups, and without world.capacity; leave fairness.blind out")
+        self.remembering = learner.config
+        self.group_streams = SeedStreams(self.setting.seeds, "groups of fairness")
+        self.group_net = learner.net(self.remembering.clf_arch, self.group_streams)
+        self.optimiser = Adam(self.group_net.parameters(), self.remembering.learning_rate)
+        n_seeds = len(self.setting.seeds)
+        self.register_buffer("price", torch.zeros(n_seeds, 2, dtype=torch.float64))
+        self.register_buffer("second", torch.zeros(n_seeds, dtype=torch.float64))
+        self.register_buffer("benefit", torch.ones(n_seeds, 2, dtype=torch.float64))
+
     @override
-    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
-        return self.learner.log_odds(x, s, streams)
+    def seen_by_learner(self, s: Tensor) -> Tensor:
+        return torch.zeros_like(s)
+
+    @override
+    def choose(self) -> None:
+        """Train the net of p(S = +1 | x) on people seen, then choose μ."""
+        epochs = self.setting.schedule.warm_up_epochs if self.least_rate.isnan().all() else 1
+        n_batches, size = epochs * self.remembering.updates, self.remembering.batch_size
+        train_on(self.seen.minibatches(n_batches, size, self.group_streams), self._group_loss, self.optimiser)
+        super().choose()
+
+    def _group_loss(self, batch: Decided) -> Tensor:
+        logit = self.group_net.logit(batch.x, torch.zeros_like(batch.s))
+        known = batch.s != 0  # not of a replicate that has seen nobody
+        return F.binary_cross_entropy_with_logits(logit, (batch.s > 0).to(logit.dtype), weight=known.to(logit.dtype), reduction="none").mean(-1)
+
+    @override
+    @torch.no_grad()
+    def choose_for(self, e: int, x: Tensor, s: Tensor, log_odds: Tensor) -> None:
+        p, q = log_odds.sigmoid(), self._advantaged(x.expand(len(self.price), -1, -1))[e]
+        counted = p if self.fairness.rule is FairnessRule.equal_opportunity else torch.ones_like(p)
+        self.benefit[e] = torch.stack([(counted * (1.0 - q)).mean(), (counted * q).mean()])
+        weight = [torch.where(own, counted, 0.0) / counted[own].sum() for own in (s < 0, s > 0)]
+
+        def gap(price: float) -> float:
+            accepted = p >= self._least(p, q, self.benefit[e], price)
+            return float((weight[1] * accepted).sum() - (weight[0] * accepted).sum())
+
+        self.price[e], self.second[e] = price_of_gap(gap, self.fairness.slack)
+
+    def _least(self, p: Tensor, q: Tensor, benefit: Tensor, price: Tensor | float) -> Tensor:
+        """Least p at which a person is accepted, for p and q = p(S = +1 | x) (..., B), 2 in `benefit` (..., 2)."""
+        moved = price * (q / benefit[..., 1:] - (1.0 - q) / benefit[..., :1])
+        return self.setting.cost + (p * moved if self.fairness.rule is FairnessRule.equal_opportunity else moved)
+
+    @override
+    @torch.no_grad()
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """The acceptance probability, shape (E, B), which does not depend on s."""
+        p, q = self.log_odds(x, s, streams).sigmoid(), self._advantaged(x)
+        first, second = (p >= self._least(p, q, self.benefit, self.price[:, i : i + 1]) for i in (0, 1))
+        share = self.second.unsqueeze(-1)
+        return ((1.0 - share) * first + share * second).to(x.dtype)
+
+    @override
+    @torch.no_grad()
+    def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
+        p = self.log_odds(x, s, streams).sigmoid()
+        least = self._least(p, self._advantaged(x), self.benefit, self.price[:, :1])
+        return p.to(x.dtype), least.to(x.dtype)
+
+    def _advantaged(self, x: Tensor) -> Tensor:
+        """p(S = +1 | x), shape (E, B), float64."""
+        return self.group_net.logit(x, x.new_zeros(x.shape[:2])).double().sigmoid()

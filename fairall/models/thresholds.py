@@ -14,7 +14,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,8 @@ from torch import Tensor
 from fairall.config.schema import BoundConfig, FairnessRule
 
 TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
-HALVINGS = 40  # of the interval of the price of a place
+HALVINGS = 40  # of an interval of prices
+MOST_EXPENSIVE = 64.0  # price of a gap; with such a one nobody of the favoured group would be left
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,37 @@ def _rates(
         near = least[earned >= earned.max() - tolerance]
         chosen = min(max(before, near[0]), near[-1])
     return [float(min(max(best, chosen), chosen + slack)) for best in own]
+
+
+def price_of_gap(gap: Callable[[float], float], slack: float) -> tuple[Tensor, float]:
+    """Prices of a gap between two groups' rates that bring it within the slack.
+
+    Args:
+        gap: of the policy with a price, which decreases in it.
+        slack: ε in [0, 1].
+
+    Returns:
+        Two prices, shape (2,), float64, and the probability of the second that makes the expected gap that of
+        the slack; both are 0 where there is no larger gap without a price.
+
+    Examples:
+        >>> prices, second = price_of_gap(lambda price: 0.3 if price < 1 else -0.1, slack=0.1)
+        >>> [round(price, 6) for price in prices.tolist()], round(second, 6)
+        ([1.0, 1.0], 0.5)
+    """
+    free = gap(0.0)
+    if abs(free) <= slack:
+        return torch.zeros(2, dtype=torch.float64), 0.0
+    sign = math.copysign(1.0, free)
+    low, high = 0.0, 1.0
+    while sign * gap(sign * high) > slack and high < MOST_EXPENSIVE:
+        low, high = high, 2.0 * high
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if sign * gap(sign * middle) > slack else (low, middle)
+    over, under = sign * gap(sign * low), sign * gap(sign * high)
+    prices = torch.tensor([sign * low, sign * high], dtype=torch.float64)
+    return prices, min(1.0, (over - slack) / (over - under)) if over > under else 1.0
 
 
 def threshold_of(score: np.ndarray, accepted: float) -> tuple[float, float]:

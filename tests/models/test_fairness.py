@@ -1,0 +1,211 @@
+"""Thresholds on top of methods: what they are chosen from, what they reach, and what is refused."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from fairall import run
+from fairall.config.compose import compose_config
+from fairall.config.schema import FairnessConfig, FairnessRule, ModelConfig
+from fairall.data.people import Decided
+from fairall.errors import FairAllError
+from fairall.experiment import job
+from fairall.models.fairness import AT_ONCE, BlindThresholds, FairThresholds
+from fairall.models.learner import DecisionRule, Learner, Setting
+from fairall.online.training import Training
+from fairall.policy import Policy
+from fairall.randomness import SeedStreams
+from fairall.results.terminal import Display
+from fairall.storage.checkpoint import Checkpoint
+from tests.conftest import no_cache, training_of
+
+QUICK = ("preset=quick", "tracking.enabled=false")
+PARITY = FairnessConfig(rule=FairnessRule.demographic_parity, slack=0.0, blind=False, window=4096)
+
+
+class Known(Learner):
+    """Its log odds are the first feature, whatever it is shown, and 0.1 more after each update if it `moves`."""
+
+    def __init__(self, setting: Setting, *, moves: bool = False) -> None:
+        super().__init__(ModelConfig(name="known"), setting)
+        self.moves = moves
+        self.register_buffer("moved", torch.zeros(()))
+
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        return {}
+
+    def update(self, decided: Decided) -> None:
+        self.moved += 0.1 * self.moves
+
+    def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        return torch.sigmoid(x[..., 0] + self.moved)
+
+
+def people(seeds: int, n: int, start: int) -> Decided:
+    """People of whom S = +1 have greater log odds by 1.5, all rejected."""
+    draw = torch.Generator().manual_seed(start)
+    s = 2.0 * (torch.rand(seeds, n, generator=draw) < 0.7) - 1.0
+    x = torch.stack([torch.randn(seeds, n, generator=draw) + 0.75 * s, torch.randn(seeds, n, generator=draw)], -1)
+    return Decided(x, s, torch.zeros(seeds, n), torch.zeros(seeds, n).bool(), torch.zeros(seeds, n))
+
+
+def trained(training: Training, folder: Path) -> None:
+    """Run all phases."""
+    training.run(Checkpoint(folder / "state", "state", seconds=9e9), no_cache(), Display(progress_only=True))
+
+
+def rates(pi: Tensor, s: Tensor) -> tuple[float, float]:
+    return pi[s < 0].mean().item(), pi[s > 0].mean().item()
+
+
+def test_rejected_people_alone_are_enough_to_choose_the_best_thresholds(
+    two_features: Callable[..., Setting],
+) -> None:
+    setting = two_features([0, 1])
+    learner = FairThresholds(PARITY, Known(setting))
+    for t in range(60):
+        learner.update(people(2, 64, t))
+    new = people(2, 20_000, 1000)
+    pi = learner.propensity(new.x, new.s, SeedStreams([0, 1], "any"))
+    cost, p = setting.cost, torch.sigmoid(new.x[..., 0])
+    for e in range(2):
+        low, high = rates(pi[e], new.s[e])
+        assert abs(low - high) < 0.05  # 0.5 / √(number of S = −1 in the window) is 0.015
+        # The best common rate, by brute force on the new people.
+        best = -np.inf
+        for rate in np.linspace(0.01, 0.99, 99):
+            total = 0.0
+            for own in (new.s[e] < 0, new.s[e] > 0):
+                least = p[e][own].quantile(1.0 - rate)
+                total += ((p[e][own] >= least) * (p[e][own] - cost)).sum().item()
+            best = max(best, total / 20_000)
+        assert (pi[e] * (p[e] - cost)).mean().item() > best - 0.004
+
+
+def test_an_estimate_that_moves_takes_the_thresholds_with_it(two_features: Callable[..., Setting]) -> None:
+    learner = FairThresholds(PARITY, Known(two_features([0]), moves=True))
+    for t in range(AT_ONCE // 64 + 5):
+        learner.update(people(1, 64, t))
+    seen = learner.seen.rows()
+    now = learner.learner.log_odds(seen.x, seen.s, learner.streams)
+    # In updates: all of the window are scored again in turn.
+    age = (now - seen.log_odds) / 0.1  # type: ignore[attr-defined]
+    assert age.round().max() == 1
+
+
+@pytest.mark.parametrize("slack", [0.1, 0.25])
+def test_the_gap_is_the_slack_where_it_binds(slack: float, two_features: Callable[..., Setting]) -> None:
+    bound = replace(PARITY, slack=slack)
+    learner = FairThresholds(bound, Known(two_features([0])))
+    for t in range(60):
+        learner.update(people(1, 64, t))
+    seen = learner.seen.rows()
+    low, high = rates(learner.propensity(seen.x, seen.s, learner.streams)[0], seen.s[0])
+    assert high - low == pytest.approx(slack, abs=0.01)
+
+
+def test_slack_1_is_no_bound(tmp_path: Path) -> None:
+    words = ["model=greedy", "dataset=fico", *QUICK, f"outputs_dir={tmp_path}"]
+    free = run(compose_config(*words))
+    bound = run(compose_config(*words, "fairness=demographic_parity", "fairness.slack=1"))
+    assert free.per_seed["effective_utility"].equals(bound.per_seed["effective_utility"])
+    assert free.steps["dpu"].equals(bound.steps["dpu"])
+
+
+def test_log_odds_of_a_cost_sensitive_score_are_those_of_the_label(setting: Callable[..., Setting]) -> None:
+    """A classifier that minimises the cost-sensitive loss has σ(score) = ½ where p = c (Elkan 2001)."""
+    c = setting([0]).cost
+
+    class Sensitive(Known):
+        rule = DecisionRule()
+
+        def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+            p = torch.sigmoid(x[..., 0])
+            return p * (1 - c) / (p * (1 - c) + (1 - p) * c)
+
+    x = torch.linspace(-3.0, 3.0, 7).view(1, 7, 1)
+    found = Sensitive(setting([0])).log_odds(x, torch.ones(1, 7), SeedStreams([0], "any"))
+    torch.testing.assert_close(found.float(), x[..., 0], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("method", ["plot", "adopt", "consequential", "unfairlog", "fairall_II", "sellf_one_step"])
+def test_other_methods_are_fairer_with_thresholds_than_without(method: str, tmp_path: Path) -> None:
+    words = [f"model={method}", "dataset=fico", *QUICK, f"outputs_dir={tmp_path}", "exploration=none"]
+    with_bound = run(compose_config(*words, "fairness=demographic_parity", "schedule.time_steps=15"))
+    assert with_bound.last("dpu").mean() < 0.2
+
+
+def test_methods_without_an_estimate_are_refused() -> None:
+    for method in ("random", "accept_all", "oracle", "fair_reductions", "explore_exploit"):
+        with pytest.raises(FairAllError, match=rf"fairness=demographic_parity: model={method} has no estimate"):
+            job(compose_config(f"model={method}", "dataset=fico", "fairness=demographic_parity"))
+    with pytest.raises(FairAllError, match=r"fairness\.slack must be .* 1\.5|1\.5.*fairness\.slack|fairness\.slack"):
+        job(compose_config("model=greedy", "dataset=fico", "fairness.slack=1.5"))
+    with pytest.raises(FairAllError, match=r"fairness\.blind=true: model=fairall_I_II is no classifier"):
+        job(compose_config("model=fairall_I_II", "dataset=fico", "fairness=demographic_parity", "fairness.blind=true"))
+    with pytest.raises(FairAllError, match=r"without world\.capacity"):
+        words = "model=greedy dataset=fico fairness=demographic_parity fairness.blind=true world=capacity"
+        job(compose_config(*words.split()))
+
+
+def test_places_go_by_thresholds_at_equal_rates(tmp_path: Path) -> None:
+    words = ["model=ensemble", "dataset=fico", "world=capacity", "world.capacity.share=0.25", "preset=quick"]
+    training = training_of(*words, "fairness=demographic_parity", "schedule.time_steps=30", f"outputs_dir={tmp_path}")
+    assert isinstance(training.learner, FairThresholds)
+    assert training.learner.share == 0.25
+    trained(training, tmp_path)
+    wanted = training.learner.propensity(
+        training.evaluation.stacked.x, training.evaluation.stacked.s, SeedStreams(training.evaluation.seeds, "any")
+    )
+    assert wanted.mean().item() == pytest.approx(0.25, abs=0.06)
+
+
+def test_a_saved_policy_decides_by_the_thresholds(tmp_path: Path) -> None:
+    result = run(compose_config("model=parity_ensemble", "dataset=credit", *QUICK, f"outputs_dir={tmp_path}"))
+    assert result.path is not None
+    policy = Policy.load(result.path / "policy")
+    learner = policy.learner
+    assert isinstance(learner, FairThresholds)
+    assert not torch.equal(learner.threshold[:, 0], learner.threshold[:, 1])
+
+
+def test_blind_decisions_do_not_depend_on_s_and_are_fair(tmp_path: Path) -> None:
+    words = ["model=greedy", "dataset=fico", "preset=quick", "schedule.time_steps=60", "evaluation.window=[30,60]"]
+    training = training_of(*words, "fairness=demographic_parity", "fairness.blind=true")
+    trained(training, tmp_path)
+    learner = training.learner
+    assert isinstance(learner, BlindThresholds)
+    x, s = training.evaluation.stacked.x, training.evaluation.stacked.s
+    streams = SeedStreams(training.evaluation.seeds, "any")
+    pi = learner.propensity(x, s, streams)
+    assert torch.equal(pi, learner.propensity(x, -s, streams))
+    for e in range(len(pi)):
+        low, high = rates(pi[e], s[e])
+        assert abs(low - high) < 0.15  # 0.5 and more without thresholds
+
+
+def test_resumed_from_any_state_the_thresholds_are_the_same(two_features: Callable[..., Setting]) -> None:
+    def fresh() -> FairThresholds:
+        return FairThresholds(replace(PARITY, window=200), Known(two_features([0, 1]), moves=True))
+
+    whole, begun = fresh(), fresh()
+    for t in range(9):
+        whole.update(people(2, 64, t))
+    for t in range(4):
+        begun.update(people(2, 64, t))
+    resumed = fresh()
+    resumed.load_training_state(begun.training_state())
+    for t in range(4, 9):
+        resumed.update(people(2, 64, t))
+    torch.testing.assert_close(resumed.training_state(), whole.training_state(), rtol=0, atol=0)
+
+
+def test_a_small_group_is_told_of(two_features: Callable[..., Setting]) -> None:
+    words = ["model=ensemble", "dataset=credit", "fairness=demographic_parity", "fairness.window=50"]
+    notes = training_of(*words).learner.notes(training_of(*words).data)
+    assert any("rest on about" in note and "fairness.window=50" in note for note in notes)
