@@ -15,7 +15,7 @@ from torch import Tensor
 from fairall.config.checks import at_least, one_of
 from fairall.config.schema import ModelConfig, NetInputs
 from fairall.data.encoding import FeatureInputs
-from fairall.data.people import People
+from fairall.data.people import People, group_index
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.learner import (
@@ -73,7 +73,7 @@ class Optimal(FixedPolicy):
             )
         self.rule = DecisionRule(setting.cost, drawn=config.decision == "sample")
         self.inputs = FeatureInputs(setting.schema)
-        n_in = self.inputs.size + int(config.sees_sensitive)
+        n_in = self.inputs.size_with_s if config.sees_sensitive else self.inputs.size
         self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
 
     def pretrain_units(self, data: PreparedData) -> int:
@@ -108,7 +108,7 @@ class Optimal(FixedPolicy):
 
 @dataclass
 class OracleConfig(ModelConfig):
-    """Whether both groups have the same acceptance rate."""
+    """Whether all groups have the same acceptance rate."""
 
     parity: bool = MISSING
 
@@ -117,11 +117,12 @@ class Oracle(FixedPolicy):
     """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows, at most the first `ENOUGH`.
 
     One fit serves all seeds. Without parity it accepts where p ≥ c, which maximises the utility if p is true.
-    With parity it accepts the people of highest p in each group, at the same rate in both, which is the one
+    With parity it accepts the people of highest p in each group, at the same rate in all, which is the one
     of greatest Σ (p − c) over the training rows. People tied at a group's threshold are accepted with the
     probability that makes the rates of the training rows equal.
     """
 
+    two_groups = False
     config: OracleConfig
     config_type = OracleConfig
     weight: Tensor
@@ -134,11 +135,11 @@ class Oracle(FixedPolicy):
         self.rule = DecisionRule(drawn=config.parity)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         # Of the inputs, of s, and the intercept.
-        self.register_buffer("weight", torch.zeros(self.inputs.size + 2, dtype=torch.float64))
-        # For S = −1 and S = +1: the least log odds accepted, and the acceptance probability there.
-        worth = torch.tensor([setting.cost] * 2, dtype=torch.float64).logit()
+        self.register_buffer("weight", torch.zeros(self.inputs.size_with_s + 1, dtype=torch.float64))
+        # By `group_index`: the least log odds accepted, and the acceptance probability there.
+        worth = torch.full((setting.schema.n_groups,), setting.cost, dtype=torch.float64).logit()
         self.register_buffer("threshold", worth)
-        self.register_buffer("tied_share", torch.ones(2, dtype=torch.float64))
+        self.register_buffer("tied_share", torch.ones_like(worth))
 
     def pretrain_units(self, data: PreparedData) -> int:
         """One fit."""
@@ -177,7 +178,8 @@ class Oracle(FixedPolicy):
                 f"model={self.config.name}: all training rows have s = {s[0]:+.0f}: no second group "
                 "whose acceptance rate could be the same"
             )
-        groups = [log_odds[s < 0], log_odds[s > 0]]
+        group = group_index(s, self.setting.schema.n_groups)
+        groups = [log_odds[group == number] for number in range(self.setting.schema.n_groups)]
         rate = best_common_rate([own.sigmoid() for own in groups], self.setting.cost)
         thresholds, shares = zip(*(threshold_of(own, rate) for own in groups), strict=True)
         self.threshold = self.threshold.new_tensor(thresholds)
@@ -193,7 +195,7 @@ class Oracle(FixedPolicy):
 
     def accepted(self, log_odds: Tensor, s: Tensor) -> Tensor:
         """Acceptance probability of people of given log odds and s, shapes (...), float64."""
-        group = (s > 0).long()
+        group = group_index(s, self.setting.schema.n_groups)
         beyond = log_odds - self.threshold[group]
         return torch.where(beyond.abs() <= TIED, self.tied_share[group], (beyond > 0).double())
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import ExplorationConfig, ExplorationRule
-from fairall.data.people import Decided
+from fairall.data.people import Decided, group_index
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.history import History
@@ -53,26 +53,25 @@ class Exploration(Stateful):
         if rule is ExplorationRule.epsilon:
             return raised
         score = learner.score(x, s, self.streams.copy())
-        bound = torch.where(s > 0, *self._lower_bounds(learner))
+        bounds = self._lower_bounds(learner)
+        bound = bounds.gather(1, group_index(s, bounds.shape[1]))
         return torch.where((bound <= score) & (score < learner.rule.threshold), raised, propensity)
 
-    def _lower_bounds(self, learner: Learner) -> tuple[Tensor, Tensor]:
-        """The lower bounds of S = +1 and S = −1, shape (E, 1) each; 0 before anybody is observed.
+    def _lower_bounds(self, learner: Learner) -> Tensor:
+        """The lower bound of each group by `group_index`, shape (E, G); 0 before anybody is observed.
 
         A rejected applicant counts as one with ỹ = 0 to the extent that the score says so: nobody has a
         label below the bounds of the time steps before, and from labels alone bounds would rise without end.
         """
+        n_groups = learner.setting.schema.n_groups
         if len(self.memory) == 0:
-            nothing = torch.zeros(len(self.streams), 1)
-            return nothing, nothing
+            return torch.zeros(len(self.streams), n_groups)
         known = self.memory.rows()
         score = learner.score(known.x, known.s, self.streams.copy())
         negative = 1.0 - torch.where(known.accepted, known.label, score)
-        advantaged, disadvantaged = (
-            lower_bound(score, torch.where(group, negative, 0.0), learner.rule.threshold)
-            for group in (known.s > 0, known.s < 0)
-        )
-        return advantaged, disadvantaged
+        group = group_index(known.s, n_groups)
+        own = (torch.where(group == number, negative, 0.0) for number in range(n_groups))
+        return torch.cat([lower_bound(score, weight, learner.rule.threshold) for weight in own], dim=1)
 
 
 def lower_bound(score: Tensor, weight: Tensor, threshold: float) -> Tensor:
