@@ -119,8 +119,8 @@ class PreparedData:
             raise FairAllError("a table of more than two groups needs their words: `Table.sensitive`")
         for name, s in zip(words.names, words.groups, strict=True):
             remedy = "leave it out with dataset.groups=[A,B,C] of the others"
-            for role in ("train", "test"):
-                n = int((getattr(self, role).s == s).sum())
+            for role, people in (("training", self.train), ("test", self.test)):
+                n = int((people.s == s).sum())
                 if n == 0:
                     raise FairAllError(f"group {name}: nobody among the {role} people; {remedy}")
                 if n < FEWEST:

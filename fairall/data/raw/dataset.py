@@ -15,12 +15,12 @@ import pandas as pd
 from omegaconf import MISSING
 
 from fairall.config.checks import check, groups, limited, one_of, require
-from fairall.data.cells import listed, refuse
+from fairall.data.cells import refuse, shown
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
 from fairall.data.raw.files import RawTableConfig, find, raw_file
 from fairall.data.table import Table, sides
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 
 SAS_TINY = 1e-78
 
@@ -53,7 +53,9 @@ class GroupedTableConfig(RawTableConfig):
         pairs = {name: vars(own) for name, own in (self.two_groups or {}).items()}
         try:
             for name, own in (self.groups or {}).items():
-                pairs[name] = pairs.get(name, {}) | {key: list(map(str, own[key])) for key in own}
+                if not all(isinstance(values, list) for values in own.values()):
+                    raise TypeError
+                pairs[name] = pairs.get(name, {}) | {key: [*map(str, own[key])] for key in own}
             self.groups = {name: GroupsConfig(**own) for name, own in pairs.items()}
         except (AttributeError, TypeError) as error:
             allowed = "a list of words, as [A,B,C], or lists `advantaged` and `disadvantaged` by attribute"
@@ -127,6 +129,8 @@ class RawTableDataset(TableDataset):
                     refuse(column, raw[name].isna() & column.notna(), "is no number")
             table = self.recipe(raw)
         except FairAllError as error:
+            if str(error).startswith("dataset."):  # about the configuration
+                raise
             raise FairAllError(f"{path}: {error}; was the file edited?") from error
         if self.config.rows is not None and len(table) != self.config.rows:
             raise FairAllError(
@@ -163,8 +167,11 @@ def of_lists(column: pd.Series, groups: Sequence[tuple[str, list[str]]]) -> tupl
         for value in values:
             rows = (column == value).to_numpy()
             if not rows.any():
-                there = listed(sorted(column.unique()), "value")
-                raise FairAllError(f"{key}: no row has {value!r}; there are {there}")
+                there = sorted(column.unique())
+                raise FairAllError(
+                    f"{key}: no row has {value!r}; there are {count(len(there), 'value')} of {column.name} "
+                    f"({', '.join(map(shown, there))})"
+                )
             number[rows] = i
     kept = number >= 0
     return kept, np.array(sides(len(groups)), dtype=int)[number[kept]]
