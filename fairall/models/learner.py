@@ -112,7 +112,7 @@ class Learner(nn.Module, ABC):
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
         net_inputs: how its nets see counts and categories with `protocol.inputs=by_method`.
         rule: how its score becomes π; by default π is the score.
-        two_groups: whether it is for two groups only, and refuses people of more.
+        two_groups: whether it is for two groups only, so that a run with more is refused.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
@@ -122,8 +122,6 @@ class Learner(nn.Module, ABC):
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()
-        if self.two_groups:
-            setting.schema.require_two_groups(f"model={config.name}", "choose model=ensemble, or ")
         self.config = config
         self.setting = setting
 

@@ -25,8 +25,9 @@ REMEMBERED = 1000  # applicants from whom the lower bounds of `bounded` are esti
 class Exploration(Stateful):
     """Raises the propensities of a policy by the rule of `exploration.rule`."""
 
-    def __init__(self, config: ExplorationConfig, seeds: list[int]) -> None:
+    def __init__(self, config: ExplorationConfig, seeds: list[int], n_groups: int = 2) -> None:
         self.config = config
+        self.n_groups = n_groups
         self.memory = Memory("all", REMEMBERED)
         self.streams = SeedStreams(seeds, "scores of exploration")
 
@@ -53,8 +54,7 @@ class Exploration(Stateful):
         if rule is ExplorationRule.epsilon:
             return raised
         score = learner.score(x, s, self.streams.copy())
-        bounds = self._lower_bounds(learner)
-        bound = bounds.gather(1, group_index(s, bounds.shape[1]))
+        bound = self._lower_bounds(learner).gather(1, group_index(s, self.n_groups))
         return torch.where((bound <= score) & (score < learner.rule.threshold), raised, propensity)
 
     def _lower_bounds(self, learner: Learner) -> Tensor:
@@ -63,14 +63,13 @@ class Exploration(Stateful):
         A rejected applicant counts as one with ỹ = 0 to the extent that the score says so: nobody has a
         label below the bounds of the time steps before, and from labels alone bounds would rise without end.
         """
-        n_groups = learner.setting.schema.n_groups
         if len(self.memory) == 0:
-            return torch.zeros(len(self.streams), n_groups)
+            return torch.zeros(len(self.streams), self.n_groups)
         known = self.memory.rows()
         score = learner.score(known.x, known.s, self.streams.copy())
         negative = 1.0 - torch.where(known.accepted, known.label, score)
-        group = group_index(known.s, n_groups)
-        own = (torch.where(group == number, negative, 0.0) for number in range(n_groups))
+        group = group_index(known.s, self.n_groups)
+        own = (torch.where(group == number, negative, 0.0) for number in range(self.n_groups))
         return torch.cat([lower_bound(score, weight, learner.rule.threshold) for weight in own], dim=1)
 
 
