@@ -200,8 +200,8 @@ def test_gaps_are_the_largest_of_all_pairs() -> None:
             given = [torch.tensor(of).float() for of in (p, label, s, weight)]
             found = {
                 "dpu": metrics.dpu(given[0], given[2]),
-                "eo": metrics.equal_opportunity(*given[:3], given[3]),
-                "pp": metrics.predictive_parity(*given[:3], given[3]),
+                "eo": metrics.equal_opportunity(given[0], given[1], given[2], given[3]),
+                "pp": metrics.predictive_parity(given[0], given[1], given[2], given[3]),
             }
             for seed in range(2):
                 own_p = p[seed]
@@ -407,7 +407,8 @@ def test_decide_and_evaluate_tell_each_group(outputs: Path) -> None:
     assert [*groups] == ["all", *FOUR]
     assert sum(groups[name]["people"] for name in FOUR) == groups["all"]["people"] == len(pd.read_csv(log))
     words = [
-        "decision=decision", "label=label", "sensitive=race", "propensity=propensity", "drop=[seed,time_step]",
+        "decision=decision", "label=label", "sensitive=race", "propensity=propensity",
+        "drop=[seed,time_step]",
     ]  # fmt: skip
     ended = typed("evaluate", str(log), *words, "-o", str(outputs / "evaluation"), cwd=outputs)
     assert "4 groups" in ended.stdout, ended.stderr

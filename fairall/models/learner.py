@@ -118,7 +118,7 @@ class Learner(nn.Module, ABC):
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
     net_inputs: ClassVar[NetInputs] = NetInputs.codes
     rule: DecisionRule = DecisionRule()
-    two_groups: ClassVar[bool] = True
+    two_groups: bool = True
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()
