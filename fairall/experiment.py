@@ -21,7 +21,8 @@ from fairall.measuring.decisions import decision_tables
 from fairall.measuring.latent_quality import latent
 from fairall.measuring.measure import measure
 from fairall.metrics import Measure, load_measures, summaries
-from fairall.models.learner import Learner, Setting
+from fairall.models.fairness import learner_of
+from fairall.models.learner import Learner
 from fairall.nn.threads import use_threads
 from fairall.online.footprint import short_of
 from fairall.online.initial_policy import InitialPolicy
@@ -71,8 +72,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     config = checked(composed)
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
-    setting = Setting.of(data.schema, config)
-    world = World.of(config, data, setting.seeds)
+    world = World.of(config, data, list(range(config.seed, config.seed + config.seeds)))
     words = data.pool_table.sensitive
     measures = (*load_measures(config.evaluation.measures, words.keys if words else None), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]
@@ -83,7 +83,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     for objective in objectives_of(config.objective):
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
     policy: InitialPolicy = config.initial_policy.build()
-    learner: Learner = config.model.build(setting)
+    learner = learner_of(config, data.schema, world.share)
     plain, functions = config.to_plain(), (measure.function for measure in measures)
     identity = run_id(plain, data.fingerprint(), source, policy, learner, *world.parts.values(), *functions)
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)

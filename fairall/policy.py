@@ -26,13 +26,14 @@ from fairall.data.cells import shown
 from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
-from fairall.models.learner import Learner, Setting
+from fairall.models.fairness import learner_of
+from fairall.models.learner import Learner
 from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples
 from fairall.storage.files import atomic, damaged, why_no_file, write_sums
 
-FORMAT = 5  # of the folder; increased when older folders would be read wrongly
+FORMAT = 6  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample
@@ -297,7 +298,7 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
     target = config.model._target_
     try:
         with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
-            return config.model.build(Setting.of(reader.schema, config))
+            return learner_of(config, reader.schema)
     except FairAllError as error:
         raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
     except TooLargeError as error:

@@ -11,12 +11,15 @@ from typing import Any, cast
 from fairall.config.paths import configuration_root, sweeps_folder
 
 # Groups that users choose from.
-MAIN = ("model", "dataset", "initial_policy", "exploration", "world", "cost", "protocol", "preset", "sweeps")
+MAIN = (
+    "model", "dataset", "initial_policy", "fairness", "exploration", "world", "cost", "protocol", "preset", "sweeps",
+)  # fmt: skip
 # What `list` has, by the word that picks it: groups, runs and studies.
 LISTS = {
     "models": "model",
     "datasets": "dataset",
     "initial_policies": "initial_policy",
+    "fairness": "fairness",
     "explorations": "exploration",
     "worlds": "world",
     "costs": "cost",

@@ -112,6 +112,22 @@ class ExplorationConfig:
     decay: bool = False
 
 
+# Rates whose gap between groups is bounded: conf/fairness/ describes each rule.
+FairnessRule = Enum("FairnessRule", ["none", "demographic_parity", "equal_opportunity"])
+
+
+@dataclass
+class FairnessConfig:
+    """Thresholds per group that bound the gap between the groups' rates.
+
+    `slack`: the largest gap allowed, 1 is no bound. `window`: number of people seen last whose rates are bounded.
+    """
+
+    rule: FairnessRule = MISSING
+    slack: float = between(0, 1)
+    window: int = at_least(2)
+
+
 # Choices of the switches of `ProtocolConfig`: docs/protocols.md says what each of them means.
 KL = Enum("KL", ["density", "cdf"])
 PolicyTarget = Enum("PolicyTarget", ["hard", "sampled"])
@@ -217,6 +233,7 @@ class Config:
     cost: CostConfig = field(default_factory=CostConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
+    fairness: FairnessConfig = field(default_factory=FairnessConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     tracking: TrackingConfig = field(default_factory=TrackingConfig)

@@ -180,7 +180,7 @@ def _decisions(
     wants = uniform < policy.accepted(own, s)
 
     def value(score: Tensor, of: Tensor) -> Tensor:
-        return -_share_ahead(score, of, own, s) if policy.config.parity else score
+        return -_share_ahead(score, of, own, s) if policy.bound is not None else score
 
     def accepted(score: Tensor, of: Tensor) -> Tensor:
         wanted = uniform < policy.accepted(score, of)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+from typing_extensions import override
 
 from fairall.config.checks import at_least, below_one, hidden_sizes, one_of, positive
 from fairall.config.schema import ModelConfig, NetInputs
@@ -82,6 +83,12 @@ class Classifier(Learner):
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """σ of the logit, shape (E, B); draws nothing."""
         return torch.sigmoid(self.classifier.logit(x, s))
+
+    @override
+    @torch.no_grad()
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """From the logit, which does not saturate as the score does; draws nothing."""
+        return self._moved(self.classifier.logit(x, s))
 
 
 @dataclass

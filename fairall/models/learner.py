@@ -35,6 +35,7 @@ ProgressCallback = Callable[..., None]
 `resumed=n` alone reports n units that an earlier process has done, which do not count for the speed.
 """
 
+LEAST = 1e-12  # probability whose log odds are taken for those of less
 DECISIONS = ("sample", "deterministic")  # `model.decision`: π is the score, or 0 or 1 by a threshold
 
 
@@ -106,17 +107,20 @@ class Learner(nn.Module, ABC):
     Modules, optimisers and streams that are attributes are part of checkpoints; see `training_state`.
 
     It defines `score`, `warm_up_epoch` and `update`. It may also set the attributes below and override
-    `explore`, `pretrain`, `pretrain_units`, `notes`, `representation` and `reconstruction`, and nothing else.
+    `explore`, `log_odds`, `pretrain`, `pretrain_units`, `notes`, `representation` and `reconstruction`, and
+    nothing else.
 
     Attributes:
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
         net_inputs: how its nets see counts and categories with `protocol.inputs=by_method`.
         rule: how its score becomes π; by default π is the score.
         two_groups: whether it is for two groups only, so that a run with more is refused.
+        estimates_label: whether `log_odds` are an estimate; False where the score is no function of one.
     """
 
     config_type: ClassVar[type[ModelConfig]] = ModelConfig
     net_inputs: ClassVar[NetInputs] = NetInputs.codes
+    estimates_label: ClassVar[bool] = True
     rule: DecisionRule = DecisionRule()
     two_groups: bool = True
 
@@ -155,6 +159,24 @@ class Learner(nn.Module, ABC):
             streams: draw the samples that the score is averaged over, by `normal_samples`; equal streams give
                 common random numbers. A deployed policy gets `FixedSamples`.
         """
+
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """Estimate of the log odds of p(ỹ = 1 | x, s), shape (E, B), float64; arguments as for `score`.
+
+        By default those of the score, moved so that its `rule.threshold` corresponds to c: a cost-sensitive
+        loss moves log odds by a constant (Elkan 2001, theorem 2). `models.fairness` chooses thresholds of it.
+        """
+        return self._moved(self.score(x, s, streams).double().logit(eps=LEAST))
+
+    @final
+    def _moved(self, logit: Tensor) -> Tensor:
+        cost, threshold = torch.tensor([self.setting.cost, self.rule.threshold], dtype=torch.float64).logit()
+        return logit.double() + (cost - threshold)
+
+    def compared(self, x: Tensor, s: Tensor, streams: SeedStreams) -> tuple[Tensor, Tensor]:
+        """The score and, of each person, the least one accepted, shapes (E, B); arguments as for `score`."""
+        score = self.score(x, s, streams)
+        return score, torch.full_like(score, self.rule.threshold)
 
     @final
     @torch.no_grad()
@@ -268,6 +290,8 @@ class FixedPolicy(Learner):
     Runs with it have no exploration, no warning about a policy that accepts everybody or nobody, and no note
     on hyperparameters.
     """
+
+    estimates_label = False
 
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Do nothing."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from scipy.special import expit
 from torch import Tensor
 
 from fairall.config.checks import at_least, one_of
-from fairall.config.schema import ModelConfig, NetInputs
+from fairall.config.schema import FairnessConfig, FairnessRule, ModelConfig, NetInputs
 from fairall.data.encoding import FeatureInputs
 from fairall.data.people import People, group_index
 from fairall.data.prepared import PreparedData
@@ -26,6 +25,7 @@ from fairall.models.learner import (
     ProgressCallback,
     Setting,
 )
+from fairall.models.thresholds import acceptance, fair_thresholds
 from fairall.nn.stacked import StackedLinear
 from fairall.randomness import SeedStreams
 from fairall.storage.cache import Cache
@@ -36,7 +36,6 @@ ENOUGH = 50_000  # training rows of a regression on some hundreds of columns
 SURE = 36.0  # the greatest log odds of a person left out, with an error of a probability's rounding
 MOST_STEPS = 100  # of Newton's method, which needs about ten
 EXACT = 1e-12  # Newton decrement of the last step; the mean loss then decreases by half of it
-TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
 
 
 @dataclass
@@ -108,18 +107,17 @@ class Optimal(FixedPolicy):
 
 @dataclass
 class OracleConfig(ModelConfig):
-    """Whether all groups have the same acceptance rate."""
+    """The bound that the thresholds keep, as for other methods (`models.fairness`)."""
 
-    parity: bool = MISSING
+    fairness: FairnessConfig = field(default_factory=FairnessConfig)
 
 
 class Oracle(FixedPolicy):
     """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows, at most the first `ENOUGH`.
 
-    One fit serves all seeds. Without parity it accepts where p ≥ c, which maximises the utility if p is true.
-    With parity it accepts the people of highest p in each group, at the same rate in all, which is the one
-    of greatest Σ (p − c) over the training rows. People tied at a group's threshold are accepted with the
-    probability that makes the rates of the training rows equal.
+    One fit serves all seeds. It accepts where p ≥ c, which maximises the utility if p is true, or from
+    thresholds of each group on (`models.thresholds`), chosen from the training rows. People tied at a group's
+    threshold are accepted with the probability that makes the rates of the training rows right.
     """
 
     two_groups = False
@@ -131,15 +129,21 @@ class Oracle(FixedPolicy):
 
     def __init__(self, config: OracleConfig, setting: Setting) -> None:
         super().__init__(config, setting)
-        # With parity, people tied at a threshold have a probability.
-        self.rule = DecisionRule(drawn=config.parity)
+        # With a bound, people tied at a threshold have a probability.
+        self.rule = DecisionRule(drawn=self.bound is not None)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         # Of the inputs, of s, and the intercept.
         self.register_buffer("weight", torch.zeros(self.inputs.size_with_s + 1, dtype=torch.float64))
-        # By `group_index`: the least log odds accepted, and the acceptance probability there.
-        worth = torch.full((setting.schema.n_groups,), setting.cost, dtype=torch.float64).logit()
+        # By group: the least log odds accepted, and the acceptance probability there.
+        worth = torch.tensor([setting.cost] * setting.schema.n_groups, dtype=torch.float64).logit()
         self.register_buffer("threshold", worth)
         self.register_buffer("tied_share", torch.ones_like(worth))
+
+    @property
+    def bound(self) -> FairnessConfig | None:
+        """The bound on the gap between groups; None without one."""
+        fairness = self.config.fairness
+        return None if fairness.rule is FairnessRule.none else fairness
 
     def pretrain_units(self, data: PreparedData) -> int:
         """One fit."""
@@ -170,20 +174,16 @@ class Oracle(FixedPolicy):
         self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
     def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
-        """Choose the thresholds of parity from people of given log odds and s (N,); else they stay at c."""
-        if not self.config.parity:
+        """Choose the thresholds from people of given log odds and s (N,); without a bound they stay at c."""
+        if self.bound is None:
             return
         if s.min() == s.max():
             raise FairAllError(
                 f"model={self.config.name}: all training rows have s = {s[0]:+.0f}: no second group "
                 "whose acceptance rate could be the same"
             )
-        group = group_index(s, self.setting.schema.n_groups)
-        groups = [log_odds[group == number] for number in range(self.setting.schema.n_groups)]
-        rate = best_common_rate([own.sigmoid() for own in groups], self.setting.cost)
-        thresholds, shares = zip(*(threshold_of(own, rate) for own in groups), strict=True)
-        self.threshold = self.threshold.new_tensor(thresholds)
-        self.tied_share = self.tied_share.new_tensor(shares)
+        chosen = fair_thresholds(log_odds, self._group(s), len(self.threshold), self.bound, self.setting.cost)
+        self.threshold, self.tied_share = chosen.threshold, chosen.tied_share
 
     def log_odds(self, x: Tensor, s: Tensor) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
@@ -195,9 +195,11 @@ class Oracle(FixedPolicy):
 
     def accepted(self, log_odds: Tensor, s: Tensor) -> Tensor:
         """Acceptance probability of people of given log odds and s, shapes (...), float64."""
-        group = group_index(s, self.setting.schema.n_groups)
-        beyond = log_odds - self.threshold[group]
-        return torch.where(beyond.abs() <= TIED, self.tied_share[group], (beyond > 0).double())
+        group = self._group(s)
+        return acceptance(log_odds, self.threshold[group], self.tied_share[group])
+
+    def _group(self, s: Tensor) -> Tensor:
+        return group_index(s, len(self.threshold))
 
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
         return self.inputs.with_s(x, s).double()
@@ -291,45 +293,13 @@ def log_loss(logit: np.ndarray, label: np.ndarray) -> float:
 
 def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
     """The oracles without and with parity, by name, from one fit to N people; raises as `Oracle.fit`."""
-    free = Oracle(OracleConfig(name="oracle", parity=False), setting)
-    equal = Oracle(OracleConfig(name="oracle_fair", parity=True), setting)
+
+    def oracle(name: str, rule: FairnessRule) -> Oracle:
+        return Oracle(OracleConfig(name=name, fairness=FairnessConfig(rule=rule, slack=0.0)), setting)
+
+    free = oracle("oracle", FairnessRule.none)
+    equal = oracle("oracle_fair", FairnessRule.demographic_parity)
     free.fit(people)
     equal.load_state_dict(free.state_dict())
     equal.choose_thresholds(equal.log_odds(people.x, people.s), people.s)
     return {"oracle": free, "oracle_fair": equal}
-
-
-def best_common_rate(groups: list[Tensor], cost: float) -> float:
-    """The acceptance rate of all groups that maximises Σ (p − c) over the accepted.
-
-    A group's sum is concave in the rate and linear between the multiples of 1/n, so one of the multiples of
-    some group is best; the least of several. `groups` are p of the people of each group, shape (n,) each.
-
-    Examples:
-        >>> best_common_rate([torch.tensor([0.9, 0.1]), torch.tensor([0.8, 0.7, 0.6, 0.1])], 0.5)
-        0.5
-    """
-    rates = np.unique(np.concatenate([np.arange(len(p) + 1) / len(p) for p in groups]))
-    total = np.zeros(len(rates))
-    for p in groups:
-        earned = np.cumsum(np.sort(p.numpy())[::-1] - cost)
-        total += np.interp(rates * len(p), np.arange(len(p) + 1), [0.0, *earned])
-    return float(rates[total.argmax()])
-
-
-def threshold_of(score: Tensor, rate: float) -> tuple[float, float]:
-    """Least accepted score, and acceptance probability at that score, for a rate in [0, 1] among n people.
-
-    People of high score (n,) are accepted first.
-
-    Examples:
-        >>> threshold_of(torch.tensor([2.0, 1.0, 1.0, 1.0]), 0.5)
-        (1.0, 0.3333333333333333)
-    """
-    accepted = rate * len(score)
-    # A multiple of 1/n times n may exceed a whole number by rounding.
-    last = max(math.ceil(accepted - TIED), 1)
-    threshold = float(score.sort(descending=True).values[last - 1])
-    beyond = score - threshold
-    surely, tied = int((beyond > TIED).sum()), int((beyond.abs() <= TIED).sum())
-    return threshold, min(max((accepted - surely) / tied, 0.0), 1.0)

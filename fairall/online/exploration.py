@@ -53,9 +53,9 @@ class Exploration(Stateful):
         raised = propensity + (1.0 - propensity) * rate
         if rule is ExplorationRule.epsilon:
             return raised
-        score = learner.score(x, s, self.streams.copy())
+        score, threshold = learner.compared(x, s, self.streams.copy())
         bound = self._lower_bounds(learner).gather(1, group_index(s, self.n_groups))
-        return torch.where((bound <= score) & (score < learner.rule.threshold), raised, propensity)
+        return torch.where((bound <= score) & (score < threshold), raised, propensity)
 
     def _lower_bounds(self, learner: Learner) -> Tensor:
         """The lower bound of each group by `group_index`, shape (E, G); 0 before anybody is observed.
@@ -66,14 +66,14 @@ class Exploration(Stateful):
         if len(self.memory) == 0:
             return torch.zeros(len(self.streams), self.n_groups)
         known = self.memory.rows()
-        score = learner.score(known.x, known.s, self.streams.copy())
+        score, threshold = learner.compared(known.x, known.s, self.streams.copy())
         negative = 1.0 - torch.where(known.accepted, known.label, score)
         group = group_index(known.s, self.n_groups)
         own = (torch.where(group == number, negative, 0.0) for number in range(self.n_groups))
-        return torch.cat([lower_bound(score, weight, learner.rule.threshold) for weight in own], dim=1)
+        return torch.cat([lower_bound(score, weight, threshold) for weight in own], dim=1)
 
 
-def lower_bound(score: Tensor, weight: Tensor, threshold: float) -> Tensor:
+def lower_bound(score: Tensor, weight: Tensor, threshold: Tensor | float) -> Tensor:
     """The score LB with F₀(LB) = 2·F₀(median of F₀) − F₀(threshold) (Yang et al. 2022, section 3).
 
     F₀ is the distribution of the scores of people with ỹ = 0. As many of them are between LB and their
@@ -82,7 +82,7 @@ def lower_bound(score: Tensor, weight: Tensor, threshold: float) -> Tensor:
     Args:
         score: of M people, shape (E, M).
         weight: of each person in F₀, shape (E, M); 0 for all others.
-        threshold: least score accepted.
+        threshold: least score accepted, the same of all people of positive weight of a replicate.
 
     Returns:
         Shape (E, 1): the threshold or more, so that nobody is between, where less than half of F₀ is below

@@ -34,6 +34,10 @@ class World:
         self.setting = setting
         self.nodes = parts or {}
         self.parts: dict[str, Part] = {name: node.build(setting) for name, node in self.nodes.items()}
+        for name, part in self.parts.items():
+            if part.two_groups:
+                key = f"world.{name}" + (".quotas" if isinstance(part, Capacity) else "")
+                setting.data.schema.require_two_groups(key, "leave it out, or ")
         self.stream = setting.data.applicants(setting.applicants, setting.seeds, one_order=setting.fixed_luck)
         self.time_step = 0
 
@@ -52,6 +56,11 @@ class World:
     def capacity(self) -> Capacity | None:
         """The part that limits acceptances, if there is one."""
         return next((part for part in self.parts.values() if isinstance(part, Capacity)), None)
+
+    @property
+    def share(self) -> float:
+        """Places per applicant, at most 1."""
+        return 1.0 if self.capacity is None else self.capacity.places / self.setting.applicants
 
     @property
     def moves(self) -> bool:

@@ -91,8 +91,14 @@ class Ensemble(Remembering):
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The quantile of the members' p(ỹ = 1 | x, s), shape (E, B)."""
-        return in_chunks(self._quantile, x, s, rows=ROWS_AT_ONCE)
+        return in_chunks(lambda x, s: self._quantile(self.member_logits(x, s).sigmoid()), x, s, rows=ROWS_AT_ONCE)
 
-    def _quantile(self, x: Tensor, s: Tensor) -> Tensor:
-        probability = torch.sigmoid(self.member_logits(x, s))
-        return torch.quantile(probability, self.config.quantile, dim=1)
+    @override
+    @torch.no_grad()
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
+        """The quantile of the members' logits, shape (E, B)."""
+        logit = in_chunks(lambda x, s: self._quantile(self.member_logits(x, s)), x, s, rows=ROWS_AT_ONCE)
+        return logit.double()
+
+    def _quantile(self, of_members: Tensor) -> Tensor:
+        return torch.quantile(of_members, self.config.quantile, dim=1)

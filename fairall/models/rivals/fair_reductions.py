@@ -98,6 +98,7 @@ class FairReductions(Learner):
 
     config: FairReductionsConfig
     config_type = FairReductionsConfig
+    estimates_label = False
     net_inputs = NetInputs.standardised
     seen: Tensor
     classifiers: Tensor

@@ -1,0 +1,224 @@
+"""Thresholds per group that earn most under a bound on the gap between the groups' rates.
+
+Among policies that see s, the one of greatest utility under such a bound accepts a group's people from some
+p(ỹ = 1 | x, s) on (Hardt, Price and Srebro 2016; Corbett-Davies et al. 2017; Menon and Williamson 2018), so
+that what is left to choose is a rate per group.
+
+References:
+    Hardt, M., Price, E. and Srebro, N. (2016). Equality of opportunity in supervised learning. NeurIPS.
+    Corbett-Davies, S., Pierson, E., Feller, A., Goel, S. and Huq, A. (2017). Algorithmic decision making and
+    the cost of fairness. KDD.
+    Menon, A. K. and Williamson, R. C. (2018). The cost of fairness in binary classification. FAT*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.special import expit, logit
+from torch import Tensor
+
+from fairall.config.schema import FairnessConfig, FairnessRule
+
+TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
+HALVINGS = 40  # of the interval of the price of a place
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """From which log odds on people are accepted, by group.
+
+    Attributes:
+        threshold: log odds, float64, shape (G,).
+        tied_share: acceptance probability at these log odds, float64, shape (G,).
+        least_rate: least of the groups' rates among the people that the thresholds were chosen from.
+    """
+
+    threshold: Tensor
+    tied_share: Tensor
+    least_rate: float
+
+
+def acceptance(log_odds: Tensor, threshold: Tensor, tied_share: Tensor) -> Tensor:
+    """π of people with log odds, threshold and `tied_share` of their group, float64, shapes (...)."""
+    beyond = log_odds - threshold
+    return torch.where(beyond.abs() <= TIED, tied_share, (beyond > 0).double())
+
+
+def fair_thresholds(
+    log_odds: Tensor,
+    group: Tensor,
+    n_groups: int,
+    fairness: FairnessConfig,
+    cost: float,
+    *,
+    places: float = math.inf,
+    before: float | None = None,
+    tolerance: float = 0.0,
+) -> Thresholds:
+    """The thresholds that earn most of N people under the bound `fairness`.
+
+    Args:
+        log_odds: of p(ỹ = 1 | x, s), shape (N,).
+        group: 0..G−1, each present, shape (N,).
+        n_groups: G.
+        fairness: the rates that are compared, and the slack.
+        cost, places, before, tolerance: as for `fair_rates`.
+    """
+    true_positives = fairness.rule is FairnessRule.equal_opportunity
+    log_odds = log_odds.double()
+    groups = [Group.of(log_odds[group == g].numpy(), true_positives=true_positives) for g in range(n_groups)]
+    rates, price = fair_rates(
+        groups, cost, fairness.slack, places=places, before=before, tolerance=tolerance
+    )
+    chosen = [one.threshold(rate, price) for one, rate in zip(groups, rates, strict=True)]
+    threshold, tied_share = torch.tensor(chosen, dtype=torch.float64).T
+    return Thresholds(threshold, tied_share, min(rates))
+
+
+@dataclass(frozen=True)
+class Group:
+    """What n people of a group earn, who are accepted in the order of their probabilities p(ỹ = 1 | x, s).
+
+    Attributes:
+        log_odds: of p, descending, shape (n,).
+        accepted: numbers of people 0..n, shape (n + 1,).
+        rate: the rate that is compared, of so many accepted people: the acceptance rate, or the expected true
+            positive rate Σ p over the accepted / Σ p. Ascends from 0 to 1, shape (n + 1,).
+        gain: Σ p over the accepted, shape (n + 1,).
+    """
+
+    log_odds: np.ndarray
+    accepted: np.ndarray
+    rate: np.ndarray
+    gain: np.ndarray
+
+    @classmethod
+    def of(cls, log_odds: np.ndarray, *, true_positives: bool) -> Group:
+        """The group of people with these log odds, n ≥ 1, float64, shape (n,); of true positive rates, or not."""
+        ordered = np.sort(log_odds)[::-1]
+        accepted = np.arange(len(ordered) + 1.0)
+        # No p is 0, so that the true positive rate ascends.
+        gain = np.append(0.0, np.cumsum(expit(ordered.clip(-700.0))))
+        return cls(ordered, accepted, (gain / gain[-1]) if true_positives else accepted / len(ordered), gain)
+
+    def best(self, cost: float) -> float:
+        """The rate of greatest Σ (p − cost), which accepts where p ≥ cost."""
+        return float(self.rate[np.searchsorted(-self.log_odds, -_log_odds(cost), side="right")])
+
+    def earned(self, rate: np.ndarray | float, cost: float) -> np.ndarray:
+        """Greatest Σ (p − cost) at rates of any shape; concave, and linear between the values of `rate`."""
+        return np.interp(rate, self.rate, self.gain - cost * self.accepted)
+
+    def threshold(self, rate: float, cost: float) -> tuple[float, float]:
+        """Log odds from which on people are accepted at a rate, and the acceptance probability at these log odds.
+
+        It is that of `cost` at the rate `best`, which so is that of no bound for new people too.
+        """
+        if rate == self.best(cost):
+            return _log_odds(cost), 1.0
+        return threshold_of(self.log_odds, float(np.interp(rate, self.rate, self.accepted)))
+
+
+def fair_rates(
+    groups: Sequence[Group],
+    cost: float,
+    slack: float,
+    *,
+    places: float = math.inf,
+    before: float | None = None,
+    tolerance: float = 0.0,
+) -> tuple[list[float], float]:
+    """Rates r_g of greatest Σ (p − c) over the accepted with max r − min r ≤ slack, and what they cost.
+
+    With the least rate ℓ given, a group's rate is its best one between ℓ and ℓ + slack, since what it earns is
+    concave; the sum over groups is concave and piecewise linear in ℓ, so that one of the ℓ at which some group's
+    slope changes is best. Few places add a price to the cost of all, and between the two solutions at the price
+    at which the number of accepted people jumps over the places, a mixture is feasible and best.
+
+    Args:
+        groups: of the same kind of rates.
+        cost: c in (0, 1).
+        slack: ε in [0, 1], the greatest gap; 1 is no bound.
+        places: number of people, at least 0, who may be accepted of all groups together.
+        before: least rate ℓ of an earlier choice, to which the new one is as near as `tolerance` allows.
+        tolerance: Σ (p − c) that may be lost for it.
+
+    Returns:
+        The rates in the order of the groups, and the cost plus the price of a place.
+
+    Examples:
+        >>> groups = [Group.of(logit(np.array(p)), true_positives=False) for p in ([0.9, 0.1], [0.8, 0.7, 0.6, 0.1])]
+        >>> fair_rates(groups, cost=0.5, slack=0.0)
+        ([0.5, 0.5], 0.5)
+        >>> fair_rates(groups, cost=0.5, slack=0.25)
+        ([0.5, 0.75], 0.5)
+    """
+
+    def at(cost: float) -> list[float]:
+        return _rates(groups, cost, slack, before, tolerance)
+
+    def number(rates: list[float]) -> float:
+        return sum(float(np.interp(r, g.rate, g.accepted)) for g, r in zip(groups, rates, strict=True))
+
+    rates = at(cost)
+    if number(rates) <= places:
+        return rates, cost
+    low, high = cost, 1.0
+    below = [0.0] * len(groups)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        found = at(middle)
+        if number(found) > places:
+            low, rates = middle, found
+        else:
+            high, below = middle, found
+    over, under = number(rates), number(below)
+    share = (places - under) / (over - under)
+    return [share * r + (1 - share) * b for r, b in zip(rates, below, strict=True)], high
+
+
+def _rates(
+    groups: Sequence[Group], cost: float, slack: float, before: float | None, tolerance: float
+) -> list[float]:
+    own = [group.best(cost) for group in groups]
+    if max(own) - min(own) <= slack:
+        return own
+    bends = np.concatenate([group.rate - shift for group in groups for shift in (0.0, slack)])
+    least = np.unique(np.append(bends[(bends >= 0.0) & (bends <= 1.0 - slack)], 1.0 - slack))
+    earned = sum(
+        group.earned(np.clip(best, least, least + slack), cost)
+        for group, best in zip(groups, own, strict=True)
+    )
+    assert isinstance(earned, np.ndarray)
+    chosen = least[earned.argmax()]
+    if before is not None:
+        near = least[earned >= earned.max() - tolerance]
+        chosen = min(max(before, near[0]), near[-1])
+    return [float(min(max(best, chosen), chosen + slack)) for best in own]
+
+
+def threshold_of(score: np.ndarray, accepted: float) -> tuple[float, float]:
+    """Least accepted score, and acceptance probability at that score, for so many accepted of n people.
+
+    Args:
+        score: descending, shape (n,).
+        accepted: in [0, n], not necessarily whole.
+
+    Examples:
+        >>> threshold_of(np.array([2.0, 1.0, 1.0, 1.0]), 2.0)
+        (1.0, 0.3333333333333333)
+    """
+    # A multiple of 1/n times n may exceed a whole number by rounding.
+    threshold = float(score[max(math.ceil(accepted - TIED), 1) - 1])
+    beyond = score - threshold
+    surely, tied = int((beyond > TIED).sum()), int((np.abs(beyond) <= TIED).sum())
+    return threshold, min(max((accepted - surely) / tied, 0.0), 1.0)
+
+
+def _log_odds(p: float) -> float:
+    return float(logit(p))
