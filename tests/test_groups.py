@@ -407,7 +407,7 @@ def test_decide_and_evaluate_tell_each_group(outputs: Path) -> None:
     assert [*groups] == ["all", *FOUR]
     assert sum(groups[name]["people"] for name in FOUR) == groups["all"]["people"] == len(pd.read_csv(log))
     words = [
-        "decision=decision", "label=label", "sensitive=race", "propensity=propensity",
+        "decision=decision", "label=label", "positive=1", "sensitive=race", "propensity=propensity",
         "drop=[seed,time_step]",
     ]  # fmt: skip
     ended = typed("evaluate", str(log), *words, "-o", str(outputs / "evaluation"), cwd=outputs)

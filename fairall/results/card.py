@@ -40,6 +40,9 @@ def model_card(result: Result, identity: str) -> str:
 
     config, dataset, model = result.config, result.config["dataset"], result.config["model"]
     known = texts().get(dataset["name"], {})
+    data = described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}."
+    if len(result.named_groups) > 2:  # the description is of two
+        data = data.partition("; S = +1")[0].rstrip(".") + "."
     return (
         rendered(
             "card.md.jinja",
@@ -52,7 +55,7 @@ def model_card(result: Result, identity: str) -> str:
                 "method": described("model", model["name"])
                 or f"A method of the user's own, {model['_target_']}.",
                 "page": page_of(model["name"]),
-                "data": described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}.",
+                "data": data,
                 "file": Path(dataset["path"]).name if dataset.get("path") else None,
                 "terms": known.get("terms"),
                 "caveats": known.get("caveats", OWN),

@@ -85,6 +85,7 @@ class Capacity(Part):
     """
 
     config_type = CapacityConfig
+    two_groups = False
     kept = ("counts",)
     measures = (utility_per_place,)
     config: CapacityConfig
@@ -100,7 +101,6 @@ class Capacity(Part):
         shares = (config.quotas.disadvantaged, config.quotas.advantaged)
         # Places of S = −1 and of S = +1, where each group has its own.
         self.by_group = [math.floor(q * self.places + ROUNDING) for q in shares if q is not None]
-        self.two_groups = bool(self.by_group)
         self.streams = SeedStreams(setting.seeds, "places")
         self.lot = self.streams.uniform(setting.applicants) if setting.fixed_luck else None
         # Applicants to whom the policy gave at least `LEAST`, and those of them whose propensity is now less.

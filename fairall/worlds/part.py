@@ -66,7 +66,7 @@ class Part(Stateful):
 
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
-    two_groups: bool = True
+    two_groups: ClassVar[bool] = True
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config
