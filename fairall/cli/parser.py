@@ -27,6 +27,10 @@ dataset=csv: decision and accepted (its value for an acceptance), label and posi
 sensitive, propensity, cost, drop, kinds; and person (who a row is about), gain and loss (instead of cost).
 Without --policy the decisions taken are judged; with one, that policy; with two, their difference."""
 
+OF_FRONTIER = """\
+KEY=VALUE is as for a run; model=A,B and dataset=A,B are several, fairness=demographic_parity|equal_opportunity the
+rates compared, fairness.slack=0,0.1,1 the largest gaps. Runs that are done are read, so that it can be extended."""
+
 
 class Command(NamedTuple):
     """A verb, or a verb and its second word.
@@ -178,6 +182,13 @@ COMMANDS = {
     ),
     "show": Command("a run again, or how far it has come", show.show, "RUN", "--json"),
     "compare": Command("runs side by side: tables, tests, curves", verbs.compare, "RUN...", "-o --log"),
+    "frontier": Command(
+        "utility against the gap between groups, by slack",
+        verbs.frontier,
+        options="-o --log",
+        notes=OF_FRONTIER,
+        resumes=True,
+    ),
     "tune list": Command("studies and where each stands", verbs.tune),
     "tune show": Command("a study: progress, selected point, Pareto set", verbs.tune, "NAME"),
     "tune export": Command("write what a study selects, for hparams=NAME", verbs.tune, "NAME FOLDER"),

@@ -51,6 +51,25 @@ def compare(given: Namespace) -> Done:
     return Done()
 
 
+def frontier(given: Namespace) -> Done:
+    """Draw utility against the gap between groups."""
+    from fairall.config.compose import places
+    from fairall.report.frontier import frontier, points
+    from fairall.results.interpretable import own_name
+    from fairall.results.table import print_table
+    from fairall.results.terminal import Display
+
+    config = places(given.words)
+    found = points(given.words, Display())
+    name = own_name("frontier", found[0].result.config)
+    folder = Path(given.out or Path(config["outputs_dir"]) / name)
+    for table in frontier(found, folder):
+        print_table(table)
+    print(f"Frontier: {folder / 'index.html'}")
+    _log(given, config, folder, name)
+    return Done()
+
+
 def decide(given: Namespace) -> Done:
     """Decide on the people of a table."""
     from fairall.decide.deciding import decide

@@ -31,7 +31,7 @@ LISTS = {
 }
 # First words of the command line that are no KEY=VALUE.
 VERBS = (
-    "run", "list", "show", "compare", "tune", "data", "decide", "explain", "evaluate", "mlflow", "completion",
+    "run", "list", "show", "compare", "frontier", "tune", "data", "decide", "explain", "evaluate", "mlflow", "completion",
 )  # fmt: skip
 PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins

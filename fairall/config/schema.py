@@ -117,14 +117,17 @@ FairnessRule = Enum("FairnessRule", ["none", "demographic_parity", "equal_opport
 
 
 @dataclass
-class FairnessConfig:
-    """Thresholds per group that bound the gap between the groups' rates.
-
-    `slack`: the largest gap allowed, 1 is no bound. `window`: number of people seen last whose rates are bounded.
-    """
+class BoundConfig:
+    """Bound on the gap between the groups' rates; `slack` is the largest gap allowed, and 1 is no bound."""
 
     rule: FairnessRule = MISSING
     slack: float = between(0, 1)
+
+
+@dataclass
+class FairnessConfig(BoundConfig):
+    """Thresholds per group that keep a bound among the people seen last, of number `window`."""
+
     window: int = at_least(2)
 
 

@@ -23,7 +23,9 @@ from fairall.storage.cache import Cache
 FEW = 100  # people of a group: the standard error of their acceptance rate can be 5 points
 # Utility per person that the nearest to the thresholds of the time step before may lose. Estimates of the
 # utility of nearly equal thresholds differ by more, and jumps are unfairness that labels do not ask for.
-TOLERANCE = 1e-3
+import os
+GROWTH = float(os.environ.get("GROWTH", "1.15"))
+TOLERANCE = float(os.environ.get("TOL", "1e-3"))
 
 
 def learner_of(config: Config, schema: Schema, share: float = 1.0) -> Learner:
@@ -97,6 +99,7 @@ class FairThresholds(Learner):
         cost = torch.tensor(self.setting.cost, dtype=torch.float64)
         self.register_buffer("threshold", cost.logit().expand(shape).clone())
         self.register_buffer("tied_share", torch.ones(shape, dtype=torch.float64))
+        self.register_buffer("scored_at", torch.zeros((), dtype=torch.long))
         self.register_buffer("least_rate", torch.full(shape[:1], torch.nan, dtype=torch.float64))
 
     @override
@@ -122,6 +125,9 @@ class FairThresholds(Learner):
 
     def _choose(self) -> None:
         seen = self.seen.rows()
+        if int(self.seen.added.max()) >= GROWTH * self.scored_at:
+            self.scored_at.fill_(int(self.seen.added.max()))
+            seen.log_odds.copy_(self.learner.log_odds(seen.x, seen.s, self.streams))
         for e, n in enumerate(self.seen.counts.tolist()):
             log_odds, group = seen.log_odds[e, :n], group_index(seen.s[e, :n], self.n_groups)
             # A group nobody of which has been seen, or a seed that has diverged, keeps the thresholds it has.

@@ -12,7 +12,7 @@ from scipy.special import expit
 from torch import Tensor
 
 from fairall.config.checks import at_least, one_of
-from fairall.config.schema import FairnessConfig, FairnessRule, ModelConfig, NetInputs
+from fairall.config.schema import BoundConfig, FairnessRule, ModelConfig, NetInputs
 from fairall.data.encoding import FeatureInputs
 from fairall.data.people import People, group_index
 from fairall.data.prepared import PreparedData
@@ -109,7 +109,7 @@ class Optimal(FixedPolicy):
 class OracleConfig(ModelConfig):
     """The bound that the thresholds keep, as for other methods (`models.fairness`)."""
 
-    fairness: FairnessConfig = field(default_factory=FairnessConfig)
+    fairness: BoundConfig = field(default_factory=BoundConfig)
 
 
 class Oracle(FixedPolicy):
@@ -140,7 +140,7 @@ class Oracle(FixedPolicy):
         self.register_buffer("tied_share", torch.ones_like(worth))
 
     @property
-    def bound(self) -> FairnessConfig | None:
+    def bound(self) -> BoundConfig | None:
         """The bound on the gap between groups; None without one."""
         fairness = self.config.fairness
         return None if fairness.rule is FairnessRule.none else fairness
@@ -295,7 +295,7 @@ def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
     """The oracles without and with parity, by name, from one fit to N people; raises as `Oracle.fit`."""
 
     def oracle(name: str, rule: FairnessRule) -> Oracle:
-        return Oracle(OracleConfig(name=name, fairness=FairnessConfig(rule=rule, slack=0.0)), setting)
+        return Oracle(OracleConfig(name=name, fairness=BoundConfig(rule=rule, slack=0.0)), setting)
 
     free = oracle("oracle", FairnessRule.none)
     equal = oracle("oracle_fair", FairnessRule.demographic_parity)

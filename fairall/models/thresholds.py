@@ -22,7 +22,7 @@ import torch
 from scipy.special import expit, logit
 from torch import Tensor
 
-from fairall.config.schema import FairnessConfig, FairnessRule
+from fairall.config.schema import BoundConfig, FairnessRule
 
 TIED = 1e-9  # log odds no further apart are equal; rounding differs with the number of rows
 HALVINGS = 40  # of the interval of the price of a place
@@ -53,27 +53,27 @@ def fair_thresholds(
     log_odds: Tensor,
     group: Tensor,
     n_groups: int,
-    fairness: FairnessConfig,
+    bound: BoundConfig,
     cost: float,
     *,
     places: float = math.inf,
     before: float | None = None,
     tolerance: float = 0.0,
 ) -> Thresholds:
-    """The thresholds that earn most of N people under the bound `fairness`.
+    """The thresholds that earn most of N people under a bound.
 
     Args:
         log_odds: of p(ỹ = 1 | x, s), shape (N,).
         group: 0..G−1, each present, shape (N,).
         n_groups: G.
-        fairness: the rates that are compared, and the slack.
+        bound: the rates that are compared, and the slack.
         cost, places, before, tolerance: as for `fair_rates`.
     """
-    true_positives = fairness.rule is FairnessRule.equal_opportunity
+    true_positives = bound.rule is FairnessRule.equal_opportunity
     log_odds = log_odds.double()
     groups = [Group.of(log_odds[group == g].numpy(), true_positives=true_positives) for g in range(n_groups)]
     rates, price = fair_rates(
-        groups, cost, fairness.slack, places=places, before=before, tolerance=tolerance
+        groups, cost, bound.slack, places=places, before=before, tolerance=tolerance
     )
     chosen = [one.threshold(rate, price) for one, rate in zip(groups, rates, strict=True)]
     threshold, tied_share = torch.tensor(chosen, dtype=torch.float64).T

@@ -1,0 +1,171 @@
+"""Utility against the gap between groups: runs of methods at several slacks, on one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from omegaconf import DictConfig
+
+from fairall.config.compose import compose_all
+from fairall.config.schema import FairnessRule
+from fairall.errors import FairAllError
+from fairall.experiment import run
+from fairall.metrics import Quantity
+from fairall.report.labels import dataset_label, look_of, measures, method_label
+from fairall.results.figures import COLUMN, GREY, handles_of, interval, legend_below
+from fairall.results.format import mean_interval, number
+from fairall.results.page import PageFigure, cautioned, write_page
+from fairall.results.result import REFERENCES, Result
+from fairall.results.table import Row, Table, frame_of, records_of
+from fairall.results.terminal import Display
+
+SLACKS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
+ORACLE = "oracle_fair"
+# Utility and gap that a bound on each rate trades: of the decisions taken, and of the policy on the evaluation people.
+AXES = {
+    "demographic_parity": (("effective_utility", "effective_dpu_pooled"), ("mean_utility", "mean_dpu")),
+    "equal_opportunity": (("mean_utility", "mean_equal_opportunity"),),
+}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run of a frontier: `slack` is None for the method as it is."""
+
+    dataset: str
+    model: str
+    slack: float | None
+    result: Result
+
+    @property
+    def label(self) -> str:
+        """Name of the method."""
+        return REFERENCES[ORACLE] if self.model == ORACLE else method_label(self.model)
+
+
+def points(words: Sequence[str], display: Display) -> list[Point]:
+    """Make the runs of a frontier, or read them where they are done.
+
+    Args:
+        words: of the command line, KEY=VALUE; `model`, `dataset` and `fairness.slack` may have several values
+            with commas between them. `fairness` is demographic_parity unless given.
+        display: for the progress of each run.
+
+    Raises:
+        FairAllError: where a value is impossible, or as `experiment.run`.
+    """
+    given = dict(word.split("=", 1) for word in words)
+    models, data_sets = (given.pop(key, "").split(",") for key in ("model", "dataset"))
+    if "" in (*models, *data_sets):
+        raise FairAllError("frontier takes model=NAME,... and dataset=NAME,..., for instance model=ensemble dataset=credit")
+    rule = given.pop("fairness", "demographic_parity")
+    if rule not in AXES:
+        raise FairAllError(f"fairness={rule}: a frontier is of {' or '.join(AXES)}")
+    slacks = given.pop("fairness.slack", ",".join(map(str, SLACKS))).split(",")
+    rest = [f"{key}={value}" for key, value in given.items()]
+    wanted: list[tuple[str, str, float | None, list[str]]] = []
+    for data_set in data_sets:
+        for model in dict.fromkeys([*models, ORACLE]):
+            own = [f"model={model}", f"dataset={data_set}", *rest]
+            node = "model.fairness" if model == ORACLE else "fairness"
+            chosen = [f"model.fairness.rule={rule}"] if model == ORACLE else [f"fairness={rule}"]
+            if model != ORACLE:
+                wanted.append((data_set, model, None, [*own, "fairness=none"]))
+            for slack in slacks:
+                wanted.append((data_set, model, _number(slack), [*own, *chosen, f"{node}.slack={slack}"]))
+    composed = compose_all(words for *_, words in wanted)
+    found = []
+    for i, (data_set, model, slack, words) in enumerate(wanted):
+        display.say(f"{i + 1} of {len(wanted)}: {' '.join(words)}")
+        found.append(Point(data_set, model, slack, run(composed[i], Display(progress_only=True))))
+    return found
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError as error:
+        raise FairAllError(f"fairness.slack={word}: numbers from 0 to 1, with commas between them") from error
+
+
+def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
+    """Write index.html, tables/ and figures/ on the points; return the tables.
+
+    Args:
+        found: of `points`.
+        folder: to write to.
+
+    Raises:
+        FairAllError: where `folder` cannot be written.
+    """
+    rule = next(point for point in found if point.model == ORACLE).result.config["model"]["fairness"]["rule"]
+    pairs = [measures(*names) for names in AXES[rule]]
+    data_sets = list(dict.fromkeys(point.dataset for point in found))
+    table = Table(
+        key="frontier",
+        title=f"Utility and gap by slack, {rule.replace('_', ' ')}",
+        note="×100, mean and 95 % interval over seeds. Slack: the largest gap allowed; none: the method as it is.",
+        frame=frame_of(
+            ["slack", *(one.heading for pair in pairs for one in pair)],
+            [_row(point, pairs) for point in found],
+        ),
+        records=records_of(record for point in found for record in _records(point, pairs)),
+    )
+    figure = PageFigure(
+        key="utility_against_gap",
+        title="Utility against the gap",
+        note="A line joins the slacks of a method, from 0 to 1; the large mark is the method as it is. Bars: "
+        "95 % intervals over seeds. Grey: thresholds of the same kind by a classifier that knows every label.",
+        draw=lambda: draw(found, data_sets, pairs),
+        wide=True,
+    )
+    items = cautioned([table, figure], found[0].result.config)
+    write_page(folder, "FairAll: the frontier", {"": items})
+    return [item for item in items if isinstance(item, Table)]
+
+
+def _row(point: Point, pairs: Sequence[Sequence[Quantity]]) -> Row:
+    slack = "none" if point.slack is None else number(point.slack, 1, 2)
+    spreads = [point.result.spread(one.name) for pair in pairs for one in pair]
+    cells = ["" if one is None else mean_interval(one) for one in spreads]
+    return Row(dataset_label(point.dataset), point.label, [slack, *cells])
+
+
+def _records(point: Point, pairs: Sequence[Sequence[Quantity]]) -> list[Mapping[str, object]]:
+    who = {"dataset": point.dataset, "model": point.model, "slack": point.slack, "run": point.result.identity}
+    found = [(one.name, point.result.spread(one.name)) for pair in pairs for one in pair]
+    return [
+        who | {"measure": name, "mean": one.mean, "std": one.std, "interval": one.interval}
+        for name, one in found
+        if one is not None
+    ]
+
+
+def draw(found: Sequence[Point], data_sets: Sequence[str], pairs: Sequence[Sequence[Quantity]]) -> Figure:
+    """A row of panels per data set and a column per pair of measures."""
+    size = COLUMN * len(pairs), 0.8 * COLUMN * len(data_sets)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(len(data_sets), len(pairs), squeeze=False)
+    for data_set, row in zip(data_sets, panels, strict=True):
+        own = [point for point in found if point.dataset == data_set]
+        for (utility, gap), axes in zip(pairs, row, strict=True):
+            for model in dict.fromkeys(point.model for point in own):
+                _curve(axes, [point for point in own if point.model == model], utility, gap)
+            axes.set(title=dataset_label(data_set), xlabel=f"{gap.heading} ×100", ylabel=f"{utility.heading} ×100")
+    legend_below(figure, handles_of(panels.ravel()), 3)
+    return figure
+
+
+def _curve(axes, own: Sequence[Point], utility: Quantity, gap: Quantity) -> None:
+    oracle = own[0].model == ORACLE
+    look = {"color": GREY, "marker": "."} if oracle else look_of(own[0].model)
+    for point in own:
+        x, y = (point.result.spread(one.name) for one in (gap, utility))
+        if x is not None and y is not None:
+            interval(axes, x, y, ms=9 if point.slack is None else 4, **look)
+    curve = [(p.result.spread(gap.name), p.result.spread(utility.name)) for p in own if p.slack is not None]
+    known = [(100 * x.mean, 100 * y.mean) for x, y in curve if x is not None and y is not None]
+    axes.plot(*zip(*known, strict=True), lw=1, label=own[0].label, ls="--" if oracle else "-", color=look["color"])
