@@ -320,6 +320,7 @@ def test_what_needs_two_groups_says_so(words: str) -> None:
     [
         "model=greedy exploration=bounded",
         "model=ensemble initial_policy=lenient",
+        "model=ensemble fairness=demographic_parity",
         "model=epsilon_greedy",
         "model=adopt",
         "model=unfairlog",
