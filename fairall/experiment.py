@@ -73,7 +73,8 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
     world = World.of(config, data, list(range(config.seed, config.seed + config.seeds)))
-    measures = (*load_measures(config.evaluation.measures), *world.measures)
+    words = data.pool_table.sensitive
+    measures = (*load_measures(config.evaluation.measures, words.keys if words else None), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]
     if config.evaluation.split == "validation":
         from fairall.measuring.selection import SELECTION  # imports scipy.optimize, a third of a second

@@ -191,16 +191,17 @@ def summaries(measures: Iterable[Measure]) -> list[Quantity]:
     return [*(one for one in measures if one.cumulative), *temporal]
 
 
-def load_measures(names: Sequence[str]) -> tuple[Measure, ...]:
+def load_measures(names: Sequence[str], groups: Mapping[str, str] | None = None) -> tuple[Measure, ...]:
     """The standard measures, and those that a user has written.
 
     Args:
         names: of decorated functions, as `module.function`; the module is imported.
+        groups: see `of_groups`.
 
     Raises:
         FairAllError: where there is no such measure, its name is taken, or it fails on made-up data.
     """
-    found = list(STANDARD)
+    found = list(of_groups(groups or {}))
     for name in names:
         key = f"evaluation.measures: {name}"
         module, _, function = name.rpartition(".")
@@ -297,7 +298,7 @@ def dpu(propensity: Tensor, s: Tensor) -> Tensor:
 
     Args:
         propensity: acceptance probabilities π(d=1 | x, s), or decisions in {0, 1}, shape (..., N).
-        s: sensitive attribute in {−1, +1}, shape (N,) or (..., N).
+        s: sensitive attribute, shape (N,) or (..., N); see `group_gap` for more than two groups.
 
     Returns:
         Shape (...), in [0, 1]; NaN where a group is absent.
@@ -419,8 +420,9 @@ def effective_utility(accepted: Tensor, label: Tensor, cost: float) -> Tensor:
 def effective_dpu(accepted: Tensor, s: Tensor) -> Tensor:
     """Running mean of each step's |difference of acceptance rates| (definition D.2, as printed).
 
-    Steps in which a group is absent are left out. With N = 64 applicants a policy that treats both groups
-    alike still has about 0.10: see `effective_dpu_pooled`.
+    Steps in which a group is absent are left out; of more than two groups those in which all but one are,
+    and the difference is the largest one of a step. With N = 64 applicants a policy that treats both groups
+    alike still has about 0.10, and more with more groups: see `effective_dpu_pooled`.
 
     Shape (T, E), in [0, 1]; NaN until both groups have been present in one step.
 
@@ -449,10 +451,9 @@ def effective_dpu_pooled(accepted: Tensor, s: Tensor) -> Tensor:
         >>> effective_dpu_pooled(torch.tensor([[[True, False]]]), torch.tensor([[[1.0, -1.0]]]))
         tensor([[1.]])
     """
-    rates = []
-    for group in (s > 0, s < 0):
-        rates.append((accepted & group).sum(-1).cumsum(0) / group.sum(-1).cumsum(0))
-    return (rates[0] - rates[1]).abs()
+    return largest_gap(
+        [(accepted & group).sum(-1).cumsum(0) / group.sum(-1).cumsum(0) for group in members(s)]
+    )
 
 
 @measure(label="effective CFU", unit="share", higher_is_better=False, bounds=SHARE, cumulative=True)
@@ -524,6 +525,32 @@ STANDARD = tuple(_registered.values())
 """The measures of every run."""
 
 
+def of_groups(names: Mapping[str, str]) -> tuple[Measure, ...]:
+    """The measures of every run with these groups.
+
+    Args:
+        names: of more than two groups in the order of their numbers, by key; empty for two groups.
+    """
+    if not names:
+        return STANDARD
+    common = [
+        one
+        for one in STANDARD
+        if one.function not in (acceptance_rate_advantaged, acceptance_rate_disadvantaged)
+    ]
+    return (*common, *(_rate_of(number, *names_of) for number, names_of in enumerate(names.items())))
+
+
+def _rate_of(number: int, key: str, name: str) -> Measure:
+    """The acceptance rate of the applicants of a group."""
+
+    def rate(accepted: Tensor, s: Tensor) -> Tensor:
+        return (accepted & (s == number)).sum(-1) / (s == number).sum(-1)
+
+    label = f"acceptance rate of applicants, {name}"
+    return Measure(f"acceptance_rate_{key}", label, "share", None, SHARE, "applicants", function=rate)
+
+
 def registered(function: Callable[..., Tensor]) -> Measure:
     """The measure of a function decorated with `measure`."""
     return _registered[function]
@@ -571,7 +598,7 @@ def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = N
     """Standard error of the difference in `dpu` as an estimate for the population of the N people.
 
     √(Σ_g V_g) with V_g the variance of the mean of π in a group, given the sizes of the groups; see
-    `utility_standard_error`.
+    `utility_standard_error`. Of more than two groups the sum is over the two of largest difference.
 
     Returns:
         Shape (E,); NaN where a group has fewer than two people.
@@ -581,15 +608,21 @@ def dpu_standard_error(propensity: Tensor, s: Tensor, stratum: Tensor | None = N
         >>> dpu_standard_error(torch.tensor([[1.0, 0.0, 1.0, 1.0]]), s)
         tensor([0.5000])
     """
-    variance = torch.zeros_like(propensity[..., 0])
-    for group in (s > 0, s < 0):
+    groups, means, variances = members(s), [], []
+    for group in groups:
         n = int(group.sum())
         if n < 2:
-            return torch.full_like(variance, torch.nan)
+            return torch.full_like(propensity[..., 0], torch.nan)
         of_group = propensity[..., group]
-        z = (of_group - of_group.mean(-1, keepdim=True)) / n
-        variance = variance + _variance_of_total(z, None if stratum is None else stratum[group])
-    return variance.sqrt()
+        mean = of_group.mean(-1, keepdim=True)
+        means.append(mean.squeeze(-1))
+        variances.append(
+            _variance_of_total((of_group - mean) / n, None if stratum is None else stratum[group])
+        )
+    highest = torch.stack(means).argmax(0, keepdim=True)
+    lowest = torch.stack(means).scatter(0, highest, torch.inf).argmin(0, keepdim=True)  # another group
+    variance = torch.stack(variances)
+    return (variance.gather(0, highest) + variance.gather(0, lowest)).squeeze(0).sqrt()
 
 
 def _variance_of_total(z: Tensor, stratum: Tensor | None) -> Tensor:
@@ -620,23 +653,44 @@ def weighted_mean(values: Tensor, weight: Tensor | None) -> Tensor:
 def group_gap(values: Tensor, s: Tensor, weight: Tensor | float = 1.0) -> Tensor:
     """|Difference between S = +1 and S = −1 of the weighted mean|, Σ w·v / Σ w over each group.
 
+    Of more than two groups it is the largest difference between two of them, without those that are absent.
+
     Args:
         values: shape (..., N).
-        s: sensitive attribute in {−1, +1}, shape (N,) or (..., N).
+        s: sensitive attribute in {−1, +1}, or numbers of more than two groups, shape (N,) or (..., N).
         weight: of each value, at least 0, shape (N,) or (..., N), or one for all.
 
     Returns:
-        Shape (...); NaN where a group is absent or has no weight.
+        Shape (...); NaN where a group is absent or has no weight, of more than two where all but one are.
 
     Examples:
         >>> group_gap(torch.tensor([1.0, 0.5, 0.0]), torch.tensor([1.0, 1.0, -1.0]))
         tensor(0.7500)
+        >>> group_gap(torch.tensor([1.0, 0.5, 0.25]), torch.tensor([0.0, 1.0, 2.0]))
+        tensor(0.7500)
     """
-    advantaged = (s > 0).to(values.dtype).expand_as(values)
-    of_advantaged, of_others = weight * advantaged, weight * (1.0 - advantaged)
-    mean_advantaged = (values * of_advantaged).sum(-1) / of_advantaged.sum(-1)
-    mean_others = (values * of_others).sum(-1) / of_others.sum(-1)
-    return (mean_advantaged - mean_others).abs()
+    of_groups = [weight * group.to(values.dtype).expand_as(values) for group in members(s)]
+    return largest_gap([(values * own).sum(-1) / own.sum(-1) for own in of_groups])
+
+
+def members(s: Tensor) -> list[Tensor]:
+    """Masks of the people of each group, of the shape of s: S = +1 and S = −1, or the numbers from 0."""
+    last = int(s.max())
+    return [s > 0, s <= 0] if last < 2 else [s == number for number in range(last + 1)]
+
+
+def largest_gap(of_groups: list[Tensor]) -> Tensor:
+    """Largest difference between the values of two groups, of which there are two or more, of shape (...).
+
+    NaN is no value; NaN where a group of two, or all but one of more groups, have none.
+    """
+    if len(of_groups) == 2:
+        return (of_groups[0] - of_groups[1]).abs()
+    values = torch.stack(of_groups)
+    known = ~values.isnan()
+    highest = torch.where(known, values, -torch.inf).amax(0)
+    gap = highest - torch.where(known, values, torch.inf).amin(0)
+    return torch.where(known.sum(0) > 1, gap, torch.nan)
 
 
 def effective_sample_size(weight: np.ndarray) -> float:

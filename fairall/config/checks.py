@@ -71,6 +71,15 @@ def copies(least: int) -> Any:
     return between(least, MOST_COPIES)
 
 
+def groups() -> Any:
+    """A field for the words of two or more groups of people; where it is null it is not stored with runs."""
+    several = limited(
+        "a list of two or more different words, such as [A,B,C]",
+        lambda words: isinstance(words, list) and len(words) > 1 and len({*words}) == len(words),
+    )
+    return field(default=None, metadata={**several.metadata, "left_out": True})
+
+
 def hidden_sizes(least: int = 1) -> Any:
     """A field for the sizes of `least` or more hidden layers; a net without hidden layers is linear."""
     allowed = "a list of sizes of at least 1, as [64,64]"

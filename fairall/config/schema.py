@@ -267,9 +267,17 @@ class Config:
 
 
 def plain(node: Any) -> Any:
-    """Plain containers of configuration nodes; enums by name, addresses without user and password."""
+    """Plain containers of configuration nodes; enums by name, addresses without user and password.
+
+    Fields with `left_out` in their metadata are left out where they are None.
+    """
     if is_dataclass(node):
-        return {field.name: plain(getattr(node, field.name)) for field in fields(node)}
+        values = {field: getattr(node, field.name) for field in fields(node)}
+        return {
+            field.name: plain(value)
+            for field, value in values.items()
+            if value is not None or "left_out" not in field.metadata
+        }
     if isinstance(node, dict):
         return {key: plain(value) for key, value in node.items()}
     if isinstance(node, list):

@@ -67,7 +67,7 @@ class Adult(RawTableDataset):
         return pd.concat(parts, ignore_index=True)
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """People of the two groups without missing values."""
+        """People of the groups without missing values."""
         complete = raw[(raw[self.words] != "?").all(axis=1)]
         features = [Feature(name, Kind.REAL) for name in REAL]
         features += [
@@ -76,7 +76,7 @@ class Adult(RawTableDataset):
             if name != self.config.sensitive
         ]
         kept, s, sensitive = of_groups(complete, self.config)
-        schema = Schema(features)
+        schema = Schema(features, n_groups=self.config.n_groups)
         # Labels of the test file end in a full stop.
         income = kept["income"].str.rstrip(".").map(INCOME)
         if income.isna().any():

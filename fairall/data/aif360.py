@@ -35,6 +35,7 @@ def standard_dataset(table: Table) -> StandardDataset:
     The label is `label` (favourable: 1), the protected attribute `s` (privileged: 1, unprivileged: 0).
     Categorical features become indicators `name=code`; the others are unchanged.
     """
+    table.schema.require_two_groups("AIF360's StandardDataset")
     rows = table.rows(np.flatnonzero(table.labelled))
     frame = rows.x[rows.schema.names].reset_index(drop=True)
     frame = frame.assign(s=(rows.s == 1).astype(float), label=rows.label.astype(float))

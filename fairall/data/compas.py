@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pandas as pd
 
+from fairall.config.checks import groups
 from fairall.data.features import Feature, Kind, Schema
-from fairall.data.raw.dataset import RawTableDataset, label_of
+from fairall.data.raw.dataset import RawTableDataset, label_of, of_lists
+from fairall.data.raw.files import RawTableConfig
 from fairall.data.table import Table
 
 FEATURES = [
@@ -13,31 +17,45 @@ FEATURES = [
     Feature("priors_count", Kind.COUNT),
     Feature.discrete("c_charge_degree", ["M", "F"], first_code=0),
 ]
-RACE = {"Caucasian": 1, "African-American": -1}
+TWO_RACES = ["Caucasian", "African-American"]  # S = +1 and S = −1
 WORDS = ["age_cat", "c_charge_degree", "race", "score_text"]
 NUMBERS = ["priors_count", "days_b_screening_arrest", "is_recid", "two_year_recid"]
+
+
+@dataclass
+class CompasConfig(RawTableConfig):
+    """Keys of the data set; `groups`: races, in place of `TWO_RACES`."""
+
+    groups: list[str] | None = groups()
+
+    def __post_init__(self) -> None:
+        """Expect no number of rows of other groups."""
+        if self.groups is not None:
+            self.rows = None
 
 
 class Compas(RawTableDataset):
     """5278 defendants: age (3 categories), prior counts, degree of the charge; ỹ = no recidivism.
 
-    Restricted to African-American and Caucasian defendants whose charge is within 30 days of the screening
-    and no ordinary traffic offence, and whose score and recidivism are known.
+    Restricted to African-American and Caucasian defendants, or to the chosen groups, whose charge is within
+    30 days of the screening and no ordinary traffic offence, and whose score and recidivism are known.
     """
 
+    config: CompasConfig
+    config_type = CompasConfig
     columns = WORDS + NUMBERS
     words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """Defendants of the two groups, with a recent charge and known recidivism."""
+        """Defendants of the groups, with a recent charge and known recidivism."""
         kept = raw[
             raw["days_b_screening_arrest"].between(-30, 30)
             & (raw["is_recid"] != -1)
             & (raw["c_charge_degree"] != "O")
             & raw["score_text"].notna()  # "N/A" reads as missing
-            & raw["race"].isin(RACE)
         ]
-        schema = Schema(FEATURES)
-        s = kept["race"].map(RACE).to_numpy()
+        races = self.config.groups or TWO_RACES
+        of_races, s = of_lists(kept["race"], [("dataset.groups", [race]) for race in races])
+        kept, schema = kept[of_races], Schema(FEATURES, n_groups=len(races))
         label = 1 - label_of(kept["two_year_recid"])
         return Table.fully_labelled(schema, schema.encode(kept), s, label, kept["race"])

@@ -22,11 +22,11 @@ from fairall.data.features import DISCRETE, Feature, Kind
 from fairall.data.load import load_dataset
 from fairall.data.prepared import PreparedData
 from fairall.data.splits import ROLES
-from fairall.data.table import Table
+from fairall.data.table import Table, sides
 from fairall.errors import FairAllError
 from fairall.runtime.console import AnyConsole, say
 
-NEEDED = ("label", "positive", "sensitive", "advantaged")  # keys without which a CSV cannot be run
+NEEDED = ("label", "positive", "sensitive")  # keys without which a CSV cannot be run
 
 
 def list_known(overrides: Sequence[str], folder: Path | None) -> None:
@@ -78,6 +78,8 @@ def check(path: str, overrides: Sequence[str], folder: Path | None) -> bool:
         raise FairAllError(f"{own[-1]} is not a CSV; `check` is for dataset=csv and what inherits from it")
     composed.dataset.path = literal(path)
     missing = [key for key in NEEDED if OmegaConf.is_missing(composed.dataset, key)]
+    if "sensitive" in missing and composed.dataset.advantaged is None:
+        missing.append("advantaged")
     # Columns can be inspected before their roles are declared.
     for key in missing:
         composed.dataset[key] = ""
@@ -151,11 +153,8 @@ def _features(table: Table) -> Grid:
 
 def _groups(table: Table) -> Grid:
     grid = _grid("group", "label 0", "label 1", "base rate", "no label")
-    for name, rows in (
-        (table.group_name(-1), table.s == -1),
-        (table.group_name(1), table.s == 1),
-        ("all", np.ones(len(table), dtype=bool)),
-    ):
+    of_groups = [(table.group_name(s), table.s == s) for s in sorted(sides(table.schema.n_groups))]
+    for name, rows in (*of_groups, ("all", np.ones(len(table), dtype=bool))):
         known = rows & table.labelled
         positive = int(table.label[known].sum())
         n = int(known.sum())
@@ -165,8 +164,8 @@ def _groups(table: Table) -> Grid:
 
 
 def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -> Grid:
-    of_groups = (f"of {data.pool_table.group_name(s)}" for s in (1, -1))
-    grid = _grid("initial policy", "accepts", *of_groups)
+    groups = sides(data.schema.n_groups)
+    grid = _grid("initial policy", "accepts", *(f"of {data.pool_table.group_name(s)}" for s in groups))
     chosen = _initial_policy(*overrides)
     others = [word for word in overrides if not word.lstrip("+~").startswith("initial_policy")]
     for name in _choices("initial_policy", folder):
@@ -180,7 +179,7 @@ def _acceptance(data: PreparedData, overrides: list[str], folder: Path | None) -
                 raise
             continue
         s = data.pool_table.s
-        rates = (accepted.mean(), accepted[s == 1].mean(), accepted[s == -1].mean())
+        rates = (accepted.mean(), *(accepted[s == side].mean() for side in groups))
         grid.add_row(name, *(f"{rate:.4f}" for rate in rates))
     grid.caption = "of the pool; people without a label count as rejected"
     return grid

@@ -37,6 +37,8 @@ class FeatureInputs:
         self.columns = torch.tensor([i for i, _ in indicators], dtype=torch.long)
         self.codes = torch.tensor([code for _, code in indicators])
         self.size = len(schema) if self.ordinal else len(self.numeric) + len(indicators)
+        self.n_groups = schema.n_groups
+        self.size_with_s = self.size + (1 if schema.n_groups == 2 else schema.n_groups)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Encode features (..., D) as inputs (..., size)."""
@@ -45,9 +47,16 @@ class FeatureInputs:
         return torch.cat([x[..., self.numeric], (x[..., self.columns] == self.codes).to(x.dtype)], dim=-1)
 
     def with_s(self, x: Tensor, s: Tensor) -> Tensor:
-        """Inputs of features (..., D), and s (...) in the last column, shape (..., size + 1)."""
-        return torch.cat([self(x), s.unsqueeze(-1)], dim=-1)
+        """Inputs of features (..., D), then of s (...), shape (..., size_with_s).
+
+        Of two groups s is a column, of more there is an indicator per group.
+        """
+        return torch.cat([self(x), self._of_s(s)], dim=-1)
 
     def columns_with_s(self, x: Tensor, s: Tensor) -> Tensor:
-        """The same with people in columns, shape (E, size + 1, B), for x (E, B, D) and s (E, B)."""
-        return torch.cat([self(x).mT, s.unsqueeze(1)], dim=1)
+        """The same with people in columns, shape (E, size_with_s, B), for x (E, B, D) and s (E, B)."""
+        return torch.cat([self(x).mT, self._of_s(s).mT], dim=1)
+
+    def _of_s(self, s: Tensor) -> Tensor:
+        s = s.unsqueeze(-1)
+        return s if self.n_groups == 2 else (s == torch.arange(self.n_groups)).to(s.dtype)

@@ -248,6 +248,7 @@ class Schema(Sequence[Feature]):
         inputs: how nets see counts and categories, see `encoding.FeatureInputs`.
         mean: of each feature in the training rows, raw values and codes; by default 0.
         scale: standard deviation, likewise, positive; by default 1.
+        n_groups: G, of the sensitive attribute that nets see beside the features.
 
     Raises:
         FairAllError: if a feature has a reserved name, or that of another.
@@ -259,10 +260,11 @@ class Schema(Sequence[Feature]):
         inputs: NetInputs = NetInputs.codes,
         mean: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
+        n_groups: int = 2,
     ) -> None:
         self._features = tuple(features)
+        self.n_groups = n_groups
         self.inputs = inputs
-        self.n_groups = 2
         self.mean = (0.0,) * len(self) if mean is None else tuple(mean)
         self.scale = (1.0,) * len(self) if scale is None else tuple(scale)
         repeated = [name for name, times in Counter(self.names).items() if times > 1]
@@ -285,17 +287,26 @@ class Schema(Sequence[Feature]):
         return iter(self._features)
 
     def __repr__(self) -> str:
-        return f"Schema({list(self._features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r})"
+        more = f", {self.n_groups}" if self.n_groups > 2 else ""
+        return f"Schema({list(self._features)!r}, {self.inputs.name}, {self.mean!r}, {self.scale!r}{more})"
 
     def measured(self, x: np.ndarray) -> Schema:
         """The same features with `mean` and `scale` of training rows x (N, D); 1 if constant."""
         std = x.std(0)
         scale = np.where(std > 0, std, 1.0)
-        return Schema(self._features, self.inputs, x.mean(0).tolist(), scale.tolist())
+        return Schema(self._features, self.inputs, x.mean(0).tolist(), scale.tolist(), self.n_groups)
 
     def seen_as(self, inputs: NetInputs) -> Schema:
         """The same features, which nets see as `inputs`."""
-        return Schema(self._features, inputs, self.mean, self.scale)
+        return Schema(self._features, inputs, self.mean, self.scale, self.n_groups)
+
+    def require_two_groups(self, name: str, instead: str = "") -> None:
+        """Raise FairAllError where people have more than two groups, for which `name` is not made."""
+        if self.n_groups > 2:
+            raise FairAllError(
+                f"{name} is for two groups, and the data have {self.n_groups}: {instead}choose two groups "
+                "with dataset.groups=[A,B]"
+            )
 
     @property
     def names(self) -> list[str]:
@@ -319,14 +330,14 @@ class Schema(Sequence[Feature]):
         return pd.DataFrame(columns, columns=self.names)
 
     def to_plain(self) -> list[dict[str, Any]]:
-        """The features as plain containers; `inputs` is not part of them."""
+        """The features as plain containers; `inputs` and `n_groups` are not part of them."""
         return [
             asdict(feature) | {"kind": feature.kind.value, "mean": mean, "scale": scale}
             for feature, mean, scale in zip(self, self.mean, self.scale, strict=True)
         ]
 
     @classmethod
-    def from_plain(cls, plain: Any) -> Schema:
+    def from_plain(cls, plain: Any, n_groups: int = 2) -> Schema:
         """Inverse of `to_plain`, also after a round trip through JSON.
 
         Raises:
@@ -336,7 +347,7 @@ class Schema(Sequence[Feature]):
             raise FairAllError("features must be a list with at least one feature")
         read = [of_plain(f"features.{i}", _feature_of, item) for i, item in enumerate(plain)]
         features, mean, scale = zip(*read, strict=True)
-        return cls(features, mean=mean, scale=scale)
+        return cls(features, mean=mean, scale=scale, n_groups=n_groups)
 
 
 def _feature_of(item: Any) -> tuple[Feature, float, float]:

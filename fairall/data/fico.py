@@ -1,4 +1,4 @@
-"""FICO: credit scores and repayment of two groups by the Federal Reserve's report of 2007, as a population.
+"""FICO: credit scores and repayment of four groups by the Federal Reserve's report of 2007, as a population.
 
 References:
     Board of Governors of the Federal Reserve System (2007). Report to the Congress on credit scoring and its
@@ -20,13 +20,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from fairall.config.checks import one_of, open_unit, require
+from fairall.config.checks import check, groups, one_of, open_unit, require
 from fairall.data.dynamics import Dynamics, DynamicsConfig
 from fairall.data.features import Feature, Kind, Schema
 from fairall.data.generated import GeneratedConfig, GeneratedDataset, Individuals
 from fairall.data.people import People
 from fairall.data.prepared import Scaler
-from fairall.data.table import Sensitive
+from fairall.data.table import Sensitive, sides
 from fairall.randomness import SeedStreams
 
 TABLES = "fico_tables"
@@ -40,61 +40,76 @@ class FicoConfig(GeneratedConfig):
     advantaged: str = one_of(REPORT_COLUMNS)
     disadvantaged: str = one_of(REPORT_COLUMNS)
     advantaged_share: float | None = open_unit()
+    groups: list[str] | None = groups()
+
+    @property
+    def words(self) -> list[str]:
+        """The groups, of two the advantaged first."""
+        return self.groups or [self.advantaged, self.disadvantaged]
 
     def validate(self) -> None:
-        """Check that the groups are two."""
+        """Check that the groups are different ones of the report."""
         super().validate()
+        for word in self.groups or []:
+            check("dataset.groups", word, one_of(REPORT_COLUMNS))
+        share = self.advantaged_share
+        require(
+            share is None or len(self.words) == 2, "dataset.advantaged_share", share, "null of more than two"
+        )
         other = self.advantaged != self.disadvantaged
         require(other, "dataset.disadvantaged", self.disadvantaged, "another group than dataset.advantaged")
 
 
 @dataclass(frozen=True)
 class CreditScores:
-    """Distribution of R scores in two groups, S = −1 and S = +1 in this order, and repayment by score."""
+    """Distribution of R scores in G groups by `group_index`, and repayment by score."""
 
     score: np.ndarray  # from 0 to 100, ascending, shape (R,)
-    share: np.ndarray  # of each group's people with a score, shape (2, R), rows sum to 1
-    repays: np.ndarray  # P(ỹ = 1 | score, s), shape (2, R)
-    group_share: np.ndarray  # shape (2,), sums to 1
+    share: np.ndarray  # of each group's people with a score, shape (G, R), rows sum to 1
+    repays: np.ndarray  # P(ỹ = 1 | score, s), shape (G, R)
+    group_share: np.ndarray  # shape (G,), sums to 1
 
     @classmethod
     def of(cls, config: FicoConfig) -> CreditScores:
-        """The tables of the report for the two groups of a configuration."""
-        columns = [REPORT_COLUMNS[config.disadvantaged], REPORT_COLUMNS[config.advantaged]]
+        """The tables of the report for the groups of a configuration."""
+        words = config.words
+        columns = [REPORT_COLUMNS[word] for word in (words[::-1] if len(words) == 2 else words)]
         cdf, bad = (_read(f"transrisk_{name}_by_race_ssa.csv") for name in ("cdf", "performance"))
         cumulative = cdf[columns].to_numpy().T / 100.0
         share = np.diff(cumulative, axis=1, prepend=0.0) / cumulative[:, -1:]
         people = _read("totals.csv")[columns].to_numpy(dtype=float)[0]
-        advantaged = config.advantaged_share
-        if advantaged is None:
-            advantaged = people[1] / people.sum()
+        group_share, advantaged = people / people.sum(), config.advantaged_share
+        if len(words) == 2:
+            advantaged = group_share[1] if advantaged is None else advantaged
+            group_share = np.array([1.0 - advantaged, advantaged])
         repays = 1.0 - bad[columns].to_numpy().T / 100.0
-        return cls(cdf["Score"].to_numpy(), share, repays, np.array([1.0 - advantaged, advantaged]))
+        return cls(cdf["Score"].to_numpy(), share, repays, group_share)
 
     def individuals(self, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Score, s and label of people from uniform numbers (..., 3) on [0, 1); shapes (...)."""
-        group = (uniform[..., 0] >= self.group_share[0]).astype(int)
+        group = np.searchsorted(self.group_share.cumsum()[:-1], uniform[..., 0], side="right")
         level = np.empty(group.shape, dtype=int)
         for g, cumulative in enumerate(self.share.cumsum(1)):
             of_group = group == g
             position = np.searchsorted(cumulative, uniform[..., 1][of_group], side="right")
             level[of_group] = position.clip(max=len(self.score) - 1)
         label = uniform[..., 2] < self.repays[group, level]
-        return self.score[level], np.where(group == 1, 1.0, -1.0), label.astype(float)
+        s = np.sort(sides(len(self.group_share)))[group]
+        return self.score[level], s, label.astype(float)
 
     def draw(self, streams: SeedStreams, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Score, s and label of n new people per seed, shapes (E, n)."""
         return self.individuals(streams.uniform(n, 3).double().numpy())
 
     def value(self, acceptance: np.ndarray, cost: float) -> float:
-        """Utility per person of a policy with acceptance probabilities (2, R) by group and score."""
+        """Utility per person of a policy with acceptance probabilities (G, R) by group and score."""
         by_group = (self.share * acceptance * (self.repays - cost)).sum(1)
         return float(self.group_share @ by_group)
 
     def best_policy(self, cost: float, *, parity: bool = False) -> np.ndarray:
-        """Acceptance probabilities (2, R) of the policy of greatest utility.
+        """Acceptance probabilities (G, R) of the policy of greatest utility.
 
-        Without parity it accepts where P(ỹ = 1 | score, s) > c. With parity both groups have one acceptance
+        Without parity it accepts where P(ỹ = 1 | score, s) > c. With parity all groups have one acceptance
         rate, of the people most likely to repay in each (Hardt et al. 2016, section 5.1); the utility is
         concave in the rate, and linear between the rates at which a whole score is accepted.
         """
@@ -154,12 +169,13 @@ class Fico(GeneratedDataset[Individuals]):
 
     config: FicoConfig
     config_type = FicoConfig
-    schema = Schema([Feature("score", Kind.REAL)])
     stream = "fico"
 
     def __init__(self, config: FicoConfig) -> None:
         super().__init__(config)
-        self.sensitive = Sensitive("race", (config.advantaged,), (config.disadvantaged,))
+        first, second, *others = ((word,) for word in config.words)
+        self.sensitive = Sensitive("race", first, second, tuple(others))
+        self.schema = Schema([Feature("score", Kind.REAL)], n_groups=len(config.words))
 
     @classmethod
     def location(cls, config: Any) -> str:

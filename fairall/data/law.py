@@ -30,9 +30,9 @@ class Law(RawTableDataset):
     words = WORDS
 
     def recipe(self, raw: pd.DataFrame) -> Table:
-        """Students of the two groups."""
+        """Students of the groups."""
         kept, s, sensitive = of_groups(raw, self.config)
         features = [Feature("LSAT", Kind.REAL), Feature("UGPA", Kind.REAL)]
         features += [feature for name, feature in GROUPING.items() if name != self.config.sensitive]
-        schema = Schema(features)
+        schema = Schema(features, n_groups=self.config.n_groups)
         return Table.fully_labelled(schema, schema.encode(kept), s, label_of(kept["first_pf"]), sensitive)

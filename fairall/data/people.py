@@ -16,7 +16,8 @@ class People:
 
     Attributes:
         x: features, shape (N, D); real ones standardised, counts as they are, categories as their codes.
-        s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,).
+        s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,); of more than two groups the
+            number of the group, from 0.
         label: proxy label ỹ in {0, 1}, shape (N,).
         ground_truth: y in {0, 1}, shape (N,), if known (synthetic data).
         counterfactual_x: x had s been −s, shape (N, D), if known (synthetic data).
@@ -75,7 +76,7 @@ class Decided:
 
     Attributes:
         x: features, shape (E, B, D).
-        s: sensitive attribute in {−1, +1}, shape (E, B).
+        s: sensitive attribute, shape (E, B); see `People`.
         propensity: π(d=1 | x, s) of the deciding policy, shape (E, B).
         accepted: the decisions d, shape (E, B), bool.
         label: ỹ in {0, 1} where accepted, 0 elsewhere, shape (E, B).
@@ -103,7 +104,14 @@ class Decided:
 
 
 def group_index(s: Tensor, n_groups: int) -> Tensor:
-    """Number of the group of each person, 0..G−1, any shape: of two groups, S = −1 is 0 and S = +1 is 1."""
+    """Number of the group of each person, from 0 to G − 1, of the shape of s; long.
+
+    Of two groups S = −1 is 0 and S = +1 is 1.
+
+    Examples:
+        >>> group_index(torch.tensor([1.0, -1.0]), 2), group_index(torch.tensor([0.0, 2.0]), 3)
+        (tensor([1, 0]), tensor([0, 2]))
+    """
     return (s > 0).long() if n_groups == 2 else s.long()
 
 

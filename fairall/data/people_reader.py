@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -30,7 +31,7 @@ from fairall.data.features import (
     plain_text,
 )
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.table import Sensitive, group_name
+from fairall.data.table import Sensitive, group_name, sides
 from fairall.errors import FairAllError
 
 CODED = "s"  # the column that holds the sensitive attribute as −1 or +1
@@ -104,7 +105,7 @@ class PeopleReader:
         return list(dict.fromkeys([*self.schema.names, CODED, *raw]))
 
     def read(self, people: pd.DataFrame, *, strict: bool = False) -> tuple[Tensor, Tensor]:
-        """Scaled x (N, D) and s (N,) in {−1, +1} of raw people, float32; arguments as of `Policy.propensity`.
+        """Scaled x (N, D) and s (N,) of raw people, float32; arguments as of `Policy.propensity`.
 
         Spellings of a value are equivalent: 1, 1.0, True, "1" and "true"; upper and lower case; blanks. One
         warning per call lists accepted values that are unlike the training data.
@@ -164,33 +165,35 @@ class PeopleReader:
         return said
 
     def groups(self, people: pd.DataFrame) -> np.ndarray:
-        """The sensitive attribute in {−1, +1} of each row, shape (N,); NaN where it is no group."""
+        """The sensitive attribute s of each row, shape (N,); NaN where it is no group."""
         column, meaning, _ = self.sensitive_column(people)
         return of_words(people[column], meaning)
 
     def group_name(self, s: float) -> str:
         """The group S = s, with its words in the raw data if they are known."""
-        return group_name(s, () if self.sensitive is None else self.sensitive.values(s))
+        return group_name(s, () if self.sensitive is None else self.sensitive.values(s), self.schema.n_groups)
 
     def without_doubts(self) -> PeopleReader:
         """The same reader without the warnings and errors of `doubts`, for a table that it has judged."""
         return replace(self, judged=True)
 
     def example(self) -> pd.DataFrame:
-        """Two artificial people, one of each group, as raw values.
+        """Artificial people, one of each group, as raw values.
 
-        Real features have their training mean, counts their smallest training value, others their first
-        two levels.
+        Real features have their training mean, counts their smallest training value, others one of their
+        levels, the first person the first one.
         """
         columns: dict[str, list[Any]] = {}
+        groups = sides(self.schema.n_groups)
         for feature, mean, lowest in zip(self.schema, self.scaler.mean, self.lowest, strict=True):
             if feature.kind in DISCRETE:
-                columns[feature.name] = list(feature.words[:2])
+                columns[feature.name] = list(itertools.islice(itertools.cycle(feature.words), len(groups)))
             else:
                 number = float(f"{mean:.4g}") if feature.kind is Kind.REAL else int(lowest)
-                columns[feature.name] = [number, number]
+                columns[feature.name] = [number] * len(groups)
         raw = self.sensitive
-        columns |= {CODED: [1, -1]} if raw is None else {raw.column: [raw.values(s)[0] for s in (1, -1)]}
+        coded = [int(s) for s in groups]
+        columns |= {CODED: coded} if raw is None else {raw.column: [raw.values(s)[0] for s in groups]}
         return pd.DataFrame(columns)
 
     def to_plain(self) -> dict[str, Any]:
@@ -200,17 +203,18 @@ class PeopleReader:
             feature | {"lowest": low, "highest": high}
             for feature, low, high in zip(self.schema.to_plain(), lowest, highest, strict=True)
         ]
-        return {"features": features, "sensitive": None if self.sensitive is None else asdict(self.sensitive)}
+        sensitive = None if self.sensitive is None else self.sensitive.to_plain()
+        return {"features": features, "sensitive": sensitive}
 
     @classmethod
     def from_plain(cls, plain: Any) -> PeopleReader:
         """Inverse of `to_plain`, also after a round trip through JSON; raises as `Schema.from_plain`."""
-        schema = Schema.from_plain(plain.get("features"))
+        sensitive = of_plain("sensitive", _sensitive_of, plain.get("sensitive"))
+        schema = Schema.from_plain(plain.get("features"), 2 if sensitive is None else len(sensitive.groups))
         ranges = [
             of_plain(f"features.{i}", partial(_range_of, feature.kind), item)
             for i, (feature, item) in enumerate(zip(schema, plain["features"], strict=True))
         ]
-        sensitive = of_plain("sensitive", _sensitive_of, plain.get("sensitive"))
         lowest, highest = np.array(ranges).T
         return cls(Scaler(schema), lowest, highest, sensitive)
 
@@ -234,16 +238,19 @@ class PeopleReader:
         Raises:
             FairAllError: if it is not among `columns`.
         """
-        name, meaning, allowed = CODED, CODES, "−1 or +1"
-        raw = self.sensitive
+        n_groups, raw = self.schema.n_groups, self.sensitive
+        codes = CODES if n_groups == 2 else {f"{s:g}": s for s in sides(n_groups)}
+        coded = "−1 and +1" if n_groups == 2 else f"0 to {n_groups - 1}"
+        name, meaning, allowed = CODED, codes, coded.replace("and", "or")
         if raw is not None and (CODED not in columns or raw.column == CODED):
             name, words = raw.column, raw.meaning
-            meaning = CODES | words if name == CODED else words
-            allowed = ", ".join(f"{word} (S = {'+1' if side > 0 else '−1'})" for word, side in words.items())
+            meaning = codes | words if name == CODED else words
+            signs = {1.0: " (S = +1)", -1.0: " (S = −1)"} if n_groups == 2 else {}
+            allowed = ", ".join(f"{word}{signs.get(side, '')}" for word, side in words.items())
         if name not in columns:
             own = f" or {name!r} of {allowed}" if name != CODED else ""
             raise FairAllError(
-                f"the table lacks the sensitive attribute and needs it: a column {CODED!r} of −1 and +1{own}"
+                f"the table lacks the sensitive attribute and needs it: a column {CODED!r} of {coded}{own}"
             )
         return name, meaning, allowed
 
@@ -291,10 +298,11 @@ def _sensitive_of(plain: Any) -> Sensitive | None:
     """The sensitive attribute; raises ValueError, KeyError or TypeError."""
     if plain is None:
         return None
-    groups = [tuple(map(plain_text, plain[name])) for name in ("advantaged", "disadvantaged")]
-    if not all(groups) or set(groups[0]) & set(groups[1]):
+    lists = [plain[name] for name in ("advantaged", "disadvantaged")] + list(plain.get("further", []))
+    groups = [tuple(map(plain_text, values)) for values in lists]
+    if not all(groups) or len({*itertools.chain(*groups)}) < sum(len(set(values)) for values in groups):
         raise ValueError("both groups need values, and no value can be of both")
-    return Sensitive(plain_text(plain["column"]), *groups)
+    return Sensitive(plain_text(plain["column"]), groups[0], groups[1], tuple(groups[2:]))
 
 
 def _of_unknown(feature: Feature, findings: Findings, strict: bool) -> str:

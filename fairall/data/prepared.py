@@ -16,9 +16,11 @@ from fairall.data.dynamics import Dynamics
 from fairall.data.features import DISCRETE, Kind, Schema
 from fairall.data.people import People
 from fairall.data.table import Table
+from fairall.errors import FairAllError, count
 from fairall.randomness import SeedStreams
 
 FURTHEST = 100.0  # training standard deviations; larger outliers would dominate squared errors
+FEWEST = 20  # people of a group without a warning
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,28 @@ class PreparedData:
     dynamics: Dynamics | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse people of more than two groups one of which is absent, and warn of groups of few people."""
+        if self.schema.n_groups == 2:
+            return
+        told, words = list(self.warnings), self.pool_table.sensitive
+        if words is None or len(words.groups) != self.schema.n_groups:
+            raise FairAllError("a table of more than two groups needs their words: `Table.sensitive`")
+        for name, s in zip(words.names, words.groups, strict=True):
+            remedy = "leave it out with dataset.groups=[A,B,C] of the others"
+            for role, people in (("training", self.train), ("test", self.test)):
+                n = int((people.s == s).sum())
+                if n == 0:
+                    raise FairAllError(f"group {name}: nobody among the {role} people; {remedy}")
+                if n < FEWEST:
+                    few = count(n, f"{role} person", f"{role} people")
+                    told.append(
+                        f"group {name} has {few}: too few to measure its acceptance rate, whose standard "
+                        f"error is up to {0.5 / n**0.5:.2f}, and with it the "
+                        f"largest gap; {remedy}"
+                    )
+        object.__setattr__(self, "warnings", tuple(dict.fromkeys(told)))
 
     @property
     def schema(self) -> Schema:

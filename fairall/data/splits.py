@@ -56,8 +56,9 @@ def split_alike(s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: 
 
     Strata with too few rows are merged.
     """
-    advantaged = (s == 1).astype(int)
-    for strata in (2 * np.where(labelled, label, 2) + advantaged, 2 * labelled + advantaged, advantaged):
+    values, group = np.unique(s, return_inverse=True)
+    n = len(values)
+    for strata in (n * np.where(labelled, label, 2) + group, n * labelled + group, group):
         try:
             return split(len(s), config, strata)
         except FairAllError:

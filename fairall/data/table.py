@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,13 +33,25 @@ class Logged:
     reveals: bool = False
 
 
-def group_name(s: float, values: Sequence[str] = ()) -> str:
-    """The group S = s, with its values in the raw data if they are known.
+def sides(n_groups: int) -> tuple[float, ...]:
+    """The values of s of G groups, in the order in which a configuration lists them.
 
     Examples:
-        >>> group_name(1, ["male"]), group_name(-1)
-        ('S = +1 (male)', 'S = −1')
+        >>> sides(2), sides(3)
+        ((1.0, -1.0), (0.0, 1.0, 2.0))
     """
+    return (1.0, -1.0) if n_groups == 2 else tuple(map(float, range(n_groups)))
+
+
+def group_name(s: float, values: Sequence[str] = (), n_groups: int = 2) -> str:
+    """The group S = s, with its values in the raw data if they are known; of more than two these alone.
+
+    Examples:
+        >>> group_name(1, ["male"]), group_name(-1), group_name(2, ["asian"], 4)
+        ('S = +1 (male)', 'S = −1', 'asian')
+    """
+    if n_groups > 2:
+        return ", ".join(values)
     sign = "S = +1" if s > 0 else "S = −1"
     return f"{sign} ({', '.join(values)})" if values else sign
 
@@ -48,29 +62,59 @@ class Sensitive:
 
     Attributes:
         column: name.
-        advantaged: values that mean S = +1, as text.
-        disadvantaged: values that mean S = −1, as text.
+        advantaged: values of the first group, as text; of two groups S = +1.
+        disadvantaged: values of the second one; of two groups S = −1.
+        further: values of each further group.
     """
 
     column: str
     advantaged: tuple[str, ...]
     disadvantaged: tuple[str, ...]
+    further: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def groups(self) -> dict[float, tuple[str, ...]]:
+        """The values of each group, by s."""
+        words = (self.advantaged, self.disadvantaged, *self.further)
+        return dict(zip(sides(len(words)), words, strict=True))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the groups for sentences, in the order of `sides`."""
+        if not self.further:
+            return ("advantaged", "disadvantaged")
+        return tuple(", ".join(values) for values in self.groups.values())
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """Names of more than two groups in their order, by key in tables and files; empty for two groups."""
+        if not self.further:
+            return {}
+        keys = [re.sub(r"\W+", "_", name.lower()).strip("_") for name in self.names]
+        if len({*keys, "all", "column", ""}) < len(keys) + 3:
+            keys = [f"group_{number}" for number in range(len(keys))]
+        return dict(zip(keys, self.names, strict=True))
 
     @property
     def meaning(self) -> dict[str, float]:
         """S of each value."""
-        return dict.fromkeys(self.advantaged, 1.0) | dict.fromkeys(self.disadvantaged, -1.0)
+        return {value: s for s, values in self.groups.items() for value in values}
 
     def values(self, s: float) -> tuple[str, ...]:
         """Values that mean S = s."""
-        return self.advantaged if s > 0 else self.disadvantaged
+        return self.groups[float(s)]
 
     @classmethod
-    def of(cls, column: pd.Series, s: np.ndarray) -> Sensitive:
-        """The values of each group in `column`, given s (N,) of its rows."""
+    def of(cls, column: pd.Series, s: np.ndarray, n_groups: int = 2) -> Sensitive:
+        """The values of each of G groups in `column`, given s (N,) of its rows."""
         values = column.astype(str).to_numpy()
-        advantaged, disadvantaged = (tuple(sorted(set(values[s == side]))) for side in (1, -1))
-        return cls(str(column.name), advantaged, disadvantaged)
+        first, second, *others = (tuple(sorted(set(values[s == side]))) for side in sides(n_groups))
+        return cls(str(column.name), first, second, tuple(others))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain containers, for JSON."""
+        plain = asdict(self)
+        return plain if self.further else {name: of for name, of in plain.items() if name != "further"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +124,7 @@ class Table:
     Attributes:
         schema: the D features.
         x: a column per feature, categories as codes; columns hidden from learners may follow.
-        s: sensitive attribute in {−1, +1}, +1 the advantaged group, shape (N,).
+        s: sensitive attribute, shape (N,); see `People`.
         label: proxy label ỹ in {0, 1}, 0 where unknown, shape (N,).
         labelled: whose label is known, shape (N,), bool.
         logged: past decisions, if the raw data has any.
@@ -114,7 +158,7 @@ class Table:
     ) -> Table:
         """A table in which every label is known; `sensitive` may be the raw column of s."""
         if isinstance(sensitive, pd.Series):
-            sensitive = Sensitive.of(sensitive, s)
+            sensitive = Sensitive.of(sensitive, s, schema.n_groups)
         return cls(schema, x, s, label, np.ones(len(x), dtype=bool), sensitive=sensitive)
 
     def __len__(self) -> int:
@@ -146,9 +190,16 @@ class Table:
             return None
         return self.labelled / np.where(self.labelled, self.label_propensity, 1.0)
 
+    @property
+    def groups(self) -> dict[str, np.ndarray]:
+        """Masks (N,) of the groups of `sensitive` by their names for sentences; none without it."""
+        of = self.sensitive
+        return {} if of is None else {name: self.s == s for name, s in zip(of.names, of.groups, strict=True)}
+
     def group_name(self, s: float) -> str:
         """The group S = s, with its values in the raw data if they are known."""
-        return group_name(s, () if self.sensitive is None else self.sensitive.values(s))
+        values = () if self.sensitive is None else self.sensitive.values(s)
+        return group_name(s, values, self.schema.n_groups)
 
     def rows(self, index: np.ndarray) -> Table:
         """The rows at `index`, in its order."""

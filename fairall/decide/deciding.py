@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.data.people_reader import Findings, PeopleReader
+from fairall.data.table import sides
 from fairall.decide.rules import Rule
 from fairall.decide.tables import Part, Table
 from fairall.errors import FairAllError, count
@@ -62,7 +63,7 @@ class Decided:
     def groups(self) -> pd.DataFrame:
         """Number of people and of the accepted, a row for everybody and for each group."""
         rows = {"all": (self.people.total(), self.accepted.total())}
-        for s in (1.0, -1.0):
+        for s in sides(self.policy.reader.schema.n_groups):
             rows[self.policy.reader.group_name(s)] = self.people[s], self.accepted[s]
         return pd.DataFrame.from_dict(rows, orient="index", columns=["people", "accepted"])
 

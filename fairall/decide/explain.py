@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import warnings
@@ -24,11 +25,12 @@ from fairall.config.target import require_trusted
 from fairall.config.validation import checked_dataset
 from fairall.data.dataset import dataset
 from fairall.data.people_reader import PeopleReader
+from fairall.data.table import sides
 from fairall.decide.deciding import findings_in
 from fairall.decide.tables import Table
 from fairall.errors import FairAllError, count
 from fairall.policy import Policy
-from fairall.results.figures import BLUE, GREY, ORANGE, STYLE, principal, save_figure, set_title
+from fairall.results.figures import BLUE, GREY, ORANGE, PALETTE, STYLE, principal, save_figure, set_title
 from fairall.results.table import print_frame
 from fairall.storage.files import atomic, tidied, why_no_file
 
@@ -222,7 +224,10 @@ def explain(
         average=float(average[0]),
         contributions=contributions,
         others=of_others,
-        groups={policy.reader.group_name(side): background[:, -1] == side for side in (1.0, -1.0)},
+        groups={
+            policy.reader.group_name(side): background[:, -1] == side
+            for side in sides(policy.reader.schema.n_groups)
+        },
         group=policy.reader.group_name(own[0, -1]),
         position=_position(policy, own, background, by),
     )
@@ -413,7 +418,8 @@ def _contributions(axes: Axes, explanation: Explanation) -> None:
 
 def _among_others(axes: Axes, explanation: Explanation) -> None:
     bins = np.linspace(0.0, 1.0, 21)
-    for (name, rows), colour in zip(explanation.groups.items(), (BLUE, ORANGE), strict=True):
+    colours = itertools.cycle((BLUE, ORANGE, *PALETTE))
+    for (name, rows), colour in zip(explanation.groups.items(), colours, strict=False):
         if rows.any():
             share = [1.0 / rows.sum()] * rows.sum()
             own = explanation.others[rows]

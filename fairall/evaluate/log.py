@@ -33,7 +33,7 @@ from fairall.errors import FairAllError, count
 
 PREFIX = "dataset."
 OWN_KEYS = ("person", "gain", "loss")  # columns of a log only
-KEYS = (*(field.name for field in fields(CsvConfig)), *OWN_KEYS)
+KEYS = (*(field.name for field in fields(CsvConfig) if field.name != "groups"), *OWN_KEYS)
 MAY_BE_ABSENT = ("path", "label", "positive", "sensitive", "advantaged")  # of the keys without a default
 MOST_GROUPS = 50  # more are a number or a name, no groups
 LEAST_WANTED = 0.01  # share of the target policy's acceptances in a reported region
@@ -48,7 +48,7 @@ UNLABELLED = (
 class LogConfig(CsvConfig):
     """Keys of `dataset=csv` and of a log."""
 
-    groups: Sequence[str] = ()
+    grouped_by: Sequence[str] = ()
     decision_maker: str | None = None
     not_features: Sequence[str] = ()
     person: str | None = None
@@ -131,7 +131,7 @@ class DecisionLog:
         """
         with _as_typed(words):
             config = replace(
-                _config(words), path=str(path), groups=groups, decision_maker=decision_maker,
+                _config(words), path=str(path), grouped_by=groups, decision_maker=decision_maker,
                 not_features=not_features,
             )  # fmt: skip
             raw = read_text(
@@ -164,8 +164,9 @@ class DecisionLog:
         config = replace(
             _defaults(), path="the table", decision=decision, accepted=str(accepted), label=label or "",
             positive=str(positive), sensitive=sensitive or "", propensity=propensity, drop=list(drop),
-            kinds=dict(kinds or {}), groups=groups, decision_maker=decision_maker, not_features=not_features,
-            person=person, gain=gain, loss=loss, cost=_defaults().cost if cost is None else cost,
+            kinds=dict(kinds or {}), grouped_by=groups, decision_maker=decision_maker,
+            not_features=not_features, person=person, gain=gain, loss=loss,
+            cost=_defaults().cost if cost is None else cost,
             words=() if cost is None else (f"cost={cost}",),
         )  # fmt: skip
         with _as_typed():
@@ -297,7 +298,7 @@ def _config(words: Sequence[str]) -> LogConfig:
 def _log(raw: pd.DataFrame, text: pd.DataFrame, config: LogConfig) -> DecisionLog:
     if config.decision is None:
         raise FairAllError("a log needs the past decisions: give decision=COLUMN and accepted=VALUE")
-    grouping = list(dict.fromkeys(config.groups)) or [config.sensitive]
+    grouping = list(dict.fromkeys(config.grouped_by)) or [config.sensitive]
     if not grouping[0]:
         raise FairAllError("a log needs groups of people: give sensitive=COLUMN, or the columns of groups")
     with_role = _with_role(text, config, grouping)

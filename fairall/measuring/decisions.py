@@ -27,7 +27,7 @@ def decision_tables(training: Training) -> Iterator[pd.DataFrame]:
     The columns are `seed`, `time_step`, the features and the sensitive attribute as in the raw data,
     `propensity` (float32) and `decision` (0 or 1) of the policy that decided, and the revealed `label` (0 or
     1, missing for rejected applicants and where it never comes); see `column_names`. The sensitive attribute
-    is the column `s` of −1 and 1 where several raw values mean the same group. A seed that has diverged has
+    is the column `s` where several raw values mean the same group. A seed that has diverged has
     no propensities.
 
     A table has at most `BLOCK` cells, or one time step of one seed. For each group of seeds the applicants
@@ -153,16 +153,16 @@ def _group_words(data: PreparedData) -> Sensitive | None:
     raw = data.pool_table.sensitive
     if raw is None or raw.column in data.schema.names:
         return None
-    return raw if len(raw.advantaged) == len(raw.disadvantaged) == 1 else None
+    return raw if all(len(values) == 1 for values in raw.groups.values()) else None
 
 
 def _group_column(s: np.ndarray, data: PreparedData) -> dict[str, np.ndarray]:
-    """The sensitive attribute s (N,) by the name of its column: raw, see `_group_words`, or −1 and 1."""
+    """The sensitive attribute s (N,) by the name of its column: raw, see `_group_words`, or s."""
     raw = _group_words(data)
     if raw is None:
         return {CODED: s.astype(np.int8)}
-    words = np.array([raw.disadvantaged[0], raw.advantaged[0]], dtype=object)
-    return {raw.column: words[(s > 0).astype(int)]}
+    words = np.array([values[0] for _, values in sorted(raw.groups.items())], dtype=object)
+    return {raw.column: words[np.searchsorted(sorted(raw.groups), s)]}
 
 
 def raw_values(feature: Feature, scaler: Scaler, x: np.ndarray) -> np.ndarray:

@@ -9,19 +9,14 @@ import torch
 from fairall import metrics
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData
+from fairall.data.table import sides
 from fairall.results.result import GROUPS, Group
 
 SPLITS = ("train", "validation", "test")
-# Measure of the applicants' acceptance.
-RATES = {
-    "all": "acceptance_rate",
-    "advantaged": "acceptance_rate_advantaged",
-    "disadvantaged": "acceptance_rate_disadvantaged",
-}
 
 
 def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> dict[str, Group]:
-    """Sizes, base rates and acceptance of everybody and of either group.
+    """Sizes, base rates and acceptance of everybody and of each group.
 
     Args:
         data: the people of the run.
@@ -31,22 +26,25 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
     sensitive = data.pool_table.sensitive
     splits = {name: getattr(data, name) for name in SPLITS}
     in_window = table[table["time_step"].between(*window)]
+    keys = sensitive.keys if sensitive is not None else {}
+    of_groups = dict(zip(keys or GROUPS[1:], sides(len(keys) or 2), strict=True))
     found = {}
-    for group, sign in GROUPS.items():
-        members = {name: _members(people, sign) for name, people in splits.items()}
+    for group, s in {GROUPS[0]: None, **of_groups}.items():
+        members = {name: _members(people, s) for name, people in splits.items()}
+        rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
         found[group] = Group(
-            values=list(getattr(sensitive, group)) if sensitive is not None and sign else [],
+            values=list(sensitive.values(s)) if sensitive is not None and s is not None else [],
             people={name: int(rows.sum()) for name, rows in members.items()},
             labelled=sum(int(splits[name].labelled[rows].sum()) for name, rows in members.items()),
             base_rate=_base_rate(data.train, members["train"]),
-            accepted=_over_seeds(table, RATES[group]),
-            accepted_in_window=_over_seeds(in_window, RATES[group]),
+            accepted=_over_seeds(table, rate),
+            accepted_in_window=_over_seeds(in_window, rate),
         )
     return found
 
 
-def _members(people: People, sign: int) -> torch.Tensor:
-    return people.s == sign if sign else torch.ones_like(people.s, dtype=torch.bool)
+def _members(people: People, s: float | None) -> torch.Tensor:
+    return torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
 
 
 def _base_rate(people: People, rows: torch.Tensor) -> float | None:

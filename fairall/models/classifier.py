@@ -37,11 +37,11 @@ class ClassifierNet(StackedMLP):
         dropout: float = 0.0,
     ) -> None:
         inputs = FeatureInputs(schema)
-        super().__init__(inputs.size + 1, hidden, 1, streams, dropout=dropout, gain=gain)
+        super().__init__(inputs.size_with_s, hidden, 1, streams, dropout=dropout, gain=gain)
         self.inputs = inputs
 
     def columns(self, x: Tensor, s: Tensor) -> Tensor:
-        """Inputs of the net for x (E, B, D) and s (E, B), people in columns, shape (E, inputs + 1, B)."""
+        """Inputs of the net for x (E, B, D) and s (E, B), people in columns, shape (E, inputs, B)."""
         return self.inputs.columns_with_s(x, s)
 
     def logit(self, x: Tensor, s: Tensor, dropout_streams: SeedStreams | None = None) -> Tensor:

@@ -23,6 +23,7 @@ class ConstantPolicyConfig(ModelConfig):
 class ConstantPolicy(FixedPolicy):
     """Policy that accepts everybody with the same probability."""
 
+    two_groups = False
     config: ConstantPolicyConfig
     config_type = ConstantPolicyConfig
 

@@ -23,6 +23,8 @@ from fairall.models.objectives import classification_risk, masked_mean
 class UnfairLog(IPSClassifier):
     """IPS-weighted cross-entropy without a fairness term."""
 
+    two_groups = False
+
     def loss(self, batch: Decided) -> Tensor:
         """R (eq. 5), shape (E,)."""
         return classification_risk(self.classifier.logit(batch.x, batch.s, self.streams), batch, self.setting)

@@ -99,6 +99,7 @@ class FairThresholds(Learner):
                 "thresholds could be chosen for; take fairness=none, or for instance model=ensemble"
             )
         self.fairness, self.learner, self.share = fairness, learner, share
+        self.two_groups = learner.two_groups
         self.rule = DecisionRule()  # people tied at a threshold have a probability
         self.seen = Memory("all", fairness.window, of=Scored)
         self.streams = SeedStreams(self.setting.seeds, "scores of fairness")

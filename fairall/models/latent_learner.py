@@ -86,7 +86,7 @@ class LatentLearner(Learner):
             return StackedMLP(n_in, config.clf_arch, 1, self.streams, dropout=dropout, gain=gain)
 
         # The policy takes the classifier's architecture (appendix D.4).
-        self.model = SemiSupervisedVAE(vae, net(vae.inputs.size + 1))
+        self.model = SemiSupervisedVAE(vae, net(vae.inputs.size_with_s))
         self.policy_net = net(config.latent_size) if config.policy in NET_POLICIES else None
         self.rule = DecisionRule(threshold(config.policy, setting), drawn=config.decision == "sample")
         self.epochs = fastest(Phase2Epochs, self)

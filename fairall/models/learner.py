@@ -114,6 +114,7 @@ class Learner(nn.Module, ABC):
         config_type: dataclass of the configuration node; every key of the node is one of its fields.
         net_inputs: how its nets see counts and categories with `protocol.inputs=by_method`.
         rule: how its score becomes π; by default π is the score.
+        two_groups: whether it is for two groups only, so that a run with more is refused.
         estimates_label: whether `log_odds` are an estimate; False where the score is no function of one.
     """
 
@@ -121,6 +122,7 @@ class Learner(nn.Module, ABC):
     net_inputs: ClassVar[NetInputs] = NetInputs.codes
     estimates_label: ClassVar[bool] = True
     rule: DecisionRule = DecisionRule()
+    two_groups: bool = True
 
     def __init__(self, config: Any, setting: Setting) -> None:
         super().__init__()

@@ -72,7 +72,7 @@ class Optimal(FixedPolicy):
             )
         self.rule = DecisionRule(setting.cost, drawn=config.decision == "sample")
         self.inputs = FeatureInputs(setting.schema)
-        n_in = self.inputs.size + int(config.sees_sensitive)
+        n_in = self.inputs.size_with_s if config.sees_sensitive else self.inputs.size
         self.logistic = StackedLinear(n_in, 1, SeedStreams(setting.seeds, "optimal"))
 
     def pretrain_units(self, data: PreparedData) -> int:
@@ -120,6 +120,7 @@ class Oracle(FixedPolicy):
     threshold are accepted with the probability that makes the rates of the training rows right.
     """
 
+    two_groups = False
     config: OracleConfig
     config_type = OracleConfig
     weight: Tensor
@@ -132,7 +133,7 @@ class Oracle(FixedPolicy):
         self.rule = DecisionRule(drawn=self.bound is not None)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
         # Of the inputs, of s, and the intercept.
-        self.register_buffer("weight", torch.zeros(self.inputs.size + 2, dtype=torch.float64))
+        self.register_buffer("weight", torch.zeros(self.inputs.size_with_s + 1, dtype=torch.float64))
         # By group: the least log odds accepted, and the acceptance probability there.
         worth = torch.tensor([setting.cost] * setting.schema.n_groups, dtype=torch.float64).logit()
         self.register_buffer("threshold", worth)
@@ -292,6 +293,7 @@ def log_loss(logit: np.ndarray, label: np.ndarray) -> float:
 
 def oracles(people: People, setting: Setting) -> dict[str, Oracle]:
     """The oracles without and with parity, by name, from one fit to N people; raises as `Oracle.fit`."""
+
     def oracle(name: str, rule: FairnessRule) -> Oracle:
         return Oracle(OracleConfig(name=name, fairness=BoundConfig(rule=rule, slack=0.0)), setting)
 

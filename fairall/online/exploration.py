@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairall.config.schema import ExplorationConfig, ExplorationRule
-from fairall.data.people import Decided
+from fairall.data.people import Decided, group_index
 from fairall.models.learner import Learner
 from fairall.models.memory import Memory
 from fairall.online.history import History
@@ -25,8 +25,9 @@ REMEMBERED = 1000  # applicants from whom the lower bounds of `bounded` are esti
 class Exploration(Stateful):
     """Raises the propensities of a policy by the rule of `exploration.rule`."""
 
-    def __init__(self, config: ExplorationConfig, seeds: list[int]) -> None:
+    def __init__(self, config: ExplorationConfig, seeds: list[int], n_groups: int = 2) -> None:
         self.config = config
+        self.n_groups = n_groups
         self.memory = Memory("all", REMEMBERED)
         self.streams = SeedStreams(seeds, "scores of exploration")
 
@@ -53,26 +54,23 @@ class Exploration(Stateful):
         if rule is ExplorationRule.epsilon:
             return raised
         score, threshold = learner.compared(x, s, self.streams.copy())
-        bound = torch.where(s > 0, *self._lower_bounds(learner))
+        bound = self._lower_bounds(learner).gather(1, group_index(s, self.n_groups))
         return torch.where((bound <= score) & (score < threshold), raised, propensity)
 
-    def _lower_bounds(self, learner: Learner) -> tuple[Tensor, Tensor]:
-        """The lower bounds of S = +1 and S = −1, shape (E, 1) each; 0 before anybody is observed.
+    def _lower_bounds(self, learner: Learner) -> Tensor:
+        """The lower bound of each group by `group_index`, shape (E, G); 0 before anybody is observed.
 
         A rejected applicant counts as one with ỹ = 0 to the extent that the score says so: nobody has a
         label below the bounds of the time steps before, and from labels alone bounds would rise without end.
         """
         if len(self.memory) == 0:
-            nothing = torch.zeros(len(self.streams), 1)
-            return nothing, nothing
+            return torch.zeros(len(self.streams), self.n_groups)
         known = self.memory.rows()
         score, threshold = learner.compared(known.x, known.s, self.streams.copy())
         negative = 1.0 - torch.where(known.accepted, known.label, score)
-        advantaged, disadvantaged = (
-            lower_bound(score, torch.where(group, negative, 0.0), threshold)
-            for group in (known.s > 0, known.s < 0)
-        )
-        return advantaged, disadvantaged
+        group = group_index(known.s, self.n_groups)
+        own = (torch.where(group == number, negative, 0.0) for number in range(self.n_groups))
+        return torch.cat([lower_bound(score, weight, threshold) for weight in own], dim=1)
 
 
 def lower_bound(score: Tensor, weight: Tensor, threshold: Tensor | float) -> Tensor:

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from fairall.config.checks import numpy_seed, open_unit, positive_share
 from fairall.config.schema import InitialPolicyConfig
-from fairall.data.table import Logged, Table
+from fairall.data.table import Logged, Table, sides
 from fairall.errors import FairAllError
 
 
@@ -81,7 +81,10 @@ class LogisticPolicyConfig(DrawnPolicyConfig):
 
 
 class LogisticPolicy(DrawnPolicy):
-    """p(d=1) = σ(intercept + advantaged·[S = +1] + slope·Σ_j score_j·x_j), on unscaled features."""
+    """p(d=1) = σ(intercept + advantaged·[S = +1] + slope·Σ_j score_j·x_j), on unscaled features.
+
+    With more than two groups the first one takes the place of S = +1.
+    """
 
     config: LogisticPolicyConfig
     config_type = LogisticPolicyConfig
@@ -99,7 +102,7 @@ class LogisticPolicy(DrawnPolicy):
                 features = ", ".join(table.schema.names)
                 raise FairAllError(f"initial_policy.score: {name!r} is no feature; they are {features}")
         score = sum(weight * table.x[name].to_numpy() for name, weight in self.config.score.items())
-        advantaged = self.config.advantaged * (table.s == 1)
+        advantaged = self.config.advantaged * (table.s == sides(table.schema.n_groups)[0])
         return expit(self.config.intercept + advantaged + self.config.slope * score)
 
 

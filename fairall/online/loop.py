@@ -45,7 +45,8 @@ class OnlineLearning:
         self.learner = learner
         self.world = world
         self.evaluation = evaluation
-        self.exploration = Exploration(exploration, list(seeds))
+        n_groups = world.setting.data.schema.n_groups
+        self.exploration = Exploration(exploration, list(seeds), n_groups)
         self.decide_again = decide_again
         self.decisions = SeedStreams(seeds, "decisions")
         self.uniform: Tensor | None = None  # of every time step's decisions, shape (E, N)

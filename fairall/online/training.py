@@ -45,7 +45,8 @@ class Training:
         history: measures and decisions of Phase II.
 
     Raises:
-        FairAllError: where the initial policy needs what the data set does not have.
+        FairAllError: where the initial policy needs what the data set does not have, or the method is for two
+            groups and there are more.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class Training:
         self.learner = learner
         self.config = config
         self.data = data = world.setting.data
+        if learner.two_groups:
+            data.schema.require_two_groups(f"model={config.model.name}", "choose model=ensemble, or ")
         learner.training_state()  # fails here, not at the first checkpoint, for state that cannot be saved
         seeds = list(learner.setting.seeds)
         self.decided = initially_decided(initial_policy, config, data)

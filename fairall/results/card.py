@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,10 @@ import yaml
 import fairall
 from fairall.config.choices import description, shown
 from fairall.config.paths import configuration_root
-from fairall.data.table import group_name
 from fairall.metrics import LATENT
 from fairall.results.format import interval, mean_interval, mean_std, number
 from fairall.results.interpretable import CAUTION
-from fairall.results.result import Group, Result
+from fairall.results.result import Result
 from fairall.results.table import Markdown, code, markdown_rows
 from fairall.results.terminal import noise
 
@@ -28,7 +27,6 @@ ESSENTIAL = (
     "effective_utility", "effective_dpu", "mean_utility", "mean_dpu", "mean_acceptance",
     "mean_equal_opportunity",
 )  # fmt: skip
-SIGNS = {"advantaged": 1, "disadvantaged": -1, "all": 0}  # in the order of tables
 
 
 def model_card(result: Result, identity: str) -> str:
@@ -42,6 +40,9 @@ def model_card(result: Result, identity: str) -> str:
 
     config, dataset, model = result.config, result.config["dataset"], result.config["model"]
     known = texts().get(dataset["name"], {})
+    data = described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}."
+    if len(result.named_groups) > 2:  # the description is of two
+        data = data.partition("; S = +1")[0].rstrip(".") + "."
     return (
         rendered(
             "card.md.jinja",
@@ -54,7 +55,7 @@ def model_card(result: Result, identity: str) -> str:
                 "method": described("model", model["name"])
                 or f"A method of the user's own, {model['_target_']}.",
                 "page": page_of(model["name"]),
-                "data": described("dataset", dataset["name"]) or f"People read by {dataset['_target_']}.",
+                "data": data,
                 "file": Path(dataset["path"]).name if dataset.get("path") else None,
                 "terms": known.get("terms"),
                 "caveats": known.get("caveats", OWN),
@@ -62,7 +63,8 @@ def model_card(result: Result, identity: str) -> str:
                 "measures": measure_table(result),
                 "oracle": ("oracle", "mean_utility") in result.references.index,
                 "noise": noise(result),
-                "groups": _sizes_of_groups(result.groups),
+                "groups": _sizes_of_groups(result),
+                "n_groups": len(result.named_groups),
                 "accepted": _accepted_of_groups(result),
                 "share": share(result.groups["all"].accepted),
                 "words": Markdown(" ".join(_words(config).splitlines())),  # in a block of code
@@ -108,16 +110,15 @@ def share(accepted: Any) -> str:
     return f"{rate} % {ends}".rstrip()
 
 
-def _sizes_of_groups(groups: Mapping[str, Group]) -> Markdown:
+def _sizes_of_groups(result: Result) -> Markdown:
     """A table of the groups: people by split, labels and base rate."""
-    everybody = groups["all"]
+    everybody = result.groups["all"]
     weights = ", labels weighted by 1/π" if everybody.labelled < sum(everybody.people.values()) else ""
     head = ["group", *everybody.people, "labels in the data", f"base rate of ỹ = 1{weights}"]
     rows = []
-    for name, sign in SIGNS.items():
-        group = groups[name]
+    for name, group in (*result.named_groups.items(), ("all", everybody)):
         rate = "" if group.base_rate is None else f"{number(group.base_rate)} %"
-        rows.append([_name(sign, group), *group.people.values(), group.labelled, rate])
+        rows.append([name, *group.people.values(), group.labelled, rate])
     return markdown_rows(head, rows)
 
 
@@ -126,14 +127,9 @@ def _accepted_of_groups(result: Result) -> Markdown:
     first, last = result.window
     head = ["group", "over all time steps", f"over time steps {first} to {last}"]
     rows = []
-    for name, sign in SIGNS.items():
-        group = result.groups[name]
-        rows.append([_name(sign, group), share(group.accepted), share(group.accepted_in_window)])
+    for name, group in (*result.named_groups.items(), ("all", result.groups["all"])):
+        rows.append([name, share(group.accepted), share(group.accepted_in_window)])
     return markdown_rows(head, rows)
-
-
-def _name(sign: int, group: Group) -> str:
-    return group_name(sign, group.values) if sign else "all"
 
 
 def described(group: str, name: str) -> str | None:

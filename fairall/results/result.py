@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.choices import shown
+from fairall.data.table import group_name, sides
 from fairall.errors import count
 from fairall.metrics import LATENT, Quantity, Spread
 from fairall.results.interpretable import interpretable, marked
@@ -22,8 +23,7 @@ from fairall.storage.run_folder import RunFolder
 
 # Policies that every run is compared with, as tables and figures name them.
 REFERENCES = {name: shown(name)["label"] for name in ("accept_all", "reject_all", "oracle", "oracle_fair")}
-# Groups of people, and the sign of the sensitive attribute of their members.
-GROUPS = {"all": 0, "advantaged": 1, "disadvantaged": -1}
+GROUPS = ("all", "advantaged", "disadvantaged")  # of people; more than two groups have keys of their words
 
 
 def run_title(config: Mapping[str, Any]) -> str:
@@ -101,7 +101,7 @@ class Result:
         aggregate: the same over seeds that have not diverged, a row per measure: `mean`, `std`, and `low` and
             `high`, the ends of the 95 % interval of the mean by Student's t. NaN where there is no value.
         references: as `aggregate`, a row per reference policy and measure.
-        groups: by name of `GROUPS`.
+        groups: by name of `GROUPS`, or everybody and more than two groups by `data.table.Sensitive.keys`.
         sensitive_column: raw column of the sensitive attribute, None where there is none.
         evaluation: the people measured on.
         warm_up: the decisions of the initial policy.
@@ -163,6 +163,13 @@ class Result:
         """First and last time step of the temporal measures."""
         first, last = self.config["evaluation"]["window"]
         return first, last
+
+    @property
+    def named_groups(self) -> dict[str, Group]:
+        """The groups without `all`, by their names for readers."""
+        own = [group for key, group in self.groups.items() if key != GROUPS[0]]
+        signs = sides(len(own))
+        return {group_name(s, group.values, len(own)): group for s, group in zip(signs, own, strict=True)}
 
     def name(self, group: str) -> str:
         """Name of the chosen file of a group of the configuration, such as `model`."""

@@ -11,11 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
-from fairall.data.table import group_name
 from fairall.metrics import LATENT
 from fairall.models.learner import ProgressCallback
 from fairall.results.format import interval, mean_std, number
-from fairall.results.result import GROUPS, Result
+from fairall.results.result import Result
 from fairall.results.table import print_frame
 from fairall.results.time_left import TimeLeft
 from fairall.runtime.console import AnyConsole
@@ -93,6 +92,24 @@ class Display:
         )
         frame = pd.DataFrame.from_dict(shown, orient="index")
         print_frame(frame, title=result.title, caption=caption, first="measure")
+        if len(result.named_groups) > 2:
+            print_frame(by_group(result), title=f"By {result.sensitive_column}, ×100", first="group")
+
+
+def by_group(result: Result) -> pd.DataFrame:
+    """People, base rate and acceptance of each group and of everybody."""
+    rows = {}
+    for name, group in (*result.named_groups.items(), ("all", result.groups["all"])):
+        rates = group.accepted, group.accepted_in_window
+        of_all, in_window = ("" if one is None else mean_std(one.mean, one.std) for one in rates)
+        rows[name] = {
+            "people": str(sum(group.people.values())),
+            f"{result.evaluation.split} people": str(group.people[result.evaluation.split]),
+            "base rate": number(group.base_rate),
+            "accepted applicants": of_all,
+            f"over t in {list(result.window)}": in_window,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def known_labels(result: Result) -> str:
@@ -125,8 +142,12 @@ def noise(result: Result) -> str:
     )
     if of.dpu_standard_error is None:
         return f"{said}."
-    groups = [(GROUPS[name], result.groups[name]) for name in ("disadvantaged", "advantaged")]
-    sizes = " and ".join(f"{one.people[of.split]} with {group_name(s, one.values)}" for s, one in groups)
+    groups = result.named_groups
+    if len(groups) > 2:
+        sizes = ", ".join(f"{one.people[of.split]} {name}" for name, one in groups.items())
+    else:
+        both = reversed(groups.items())
+        sizes = " and ".join(f"{one.people[of.split]} with {name}" for name, one in both)
     return (
         f"{said} and the DPU one of {number(of.dpu_standard_error)}, from {sizes}: a policy with parity on "
         "other people need not have it on these."

@@ -85,6 +85,7 @@ class Capacity(Part):
     """
 
     config_type = CapacityConfig
+    two_groups = False
     kept = ("counts",)
     measures = (utility_per_place,)
     config: CapacityConfig

@@ -45,6 +45,7 @@ class Delay(Part):
     """
 
     config_type = DelayConfig
+    two_groups = False
     kept = ("waiting",)
     config: DelayConfig
 

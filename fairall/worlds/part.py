@@ -56,6 +56,7 @@ class Part(Stateful):
     Attributes:
         config_type: dataclass of the node.
         measures: functions decorated with `metrics.measure`, which runs in such a world report.
+        two_groups: whether it is for two groups only, so that a world with more is refused.
         kept: names of attributes that later steps depend on, tensors or plain containers. Attributes that
             have a `state_dict`, such as `SeedStreams`, are kept without being named.
 
@@ -65,6 +66,7 @@ class Part(Stateful):
 
     config_type: ClassVar[type[PartConfig]] = PartConfig
     measures: ClassVar[tuple[Callable[..., Tensor], ...]] = ()
+    two_groups: ClassVar[bool] = True
 
     def __init__(self, config: Any, setting: WorldSetting) -> None:
         self.config = config

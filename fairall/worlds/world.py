@@ -33,7 +33,13 @@ class World:
     def __init__(self, setting: WorldSetting, parts: Mapping[str, PartConfig] | None = None) -> None:
         self.setting = setting
         self.nodes = parts or {}
-        self.parts: dict[str, Part] = {name: node.build(setting) for name, node in self.nodes.items()}
+        self.parts: dict[str, Part] = {}
+        for name, node in self.nodes.items():
+            if node.target.two_groups:
+                setting.data.schema.require_two_groups(f"world.{name}", "leave it out, or ")
+            self.parts[name] = node.build(setting)
+        if self.capacity is not None and self.capacity.by_group:
+            setting.data.schema.require_two_groups("world.capacity.quotas", "leave them out, or ")
         self.stream = setting.data.applicants(setting.applicants, setting.seeds, one_order=setting.fixed_luck)
         self.time_step = 0
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from fairall.config.checks import at_least, limited, one_of
+from fairall.config.checks import at_least, groups, limited, one_of
 from fairall.data.dataset import TableConfig
 from fairall.data.features import Kind
 from fairall.data.splits import SplitConfig
@@ -37,7 +37,7 @@ class CsvConfig(TableConfig):
     label: str = MISSING
     positive: str = MISSING
     sensitive: str = MISSING
-    advantaged: str = MISSING
+    advantaged: str | None = None
     drop: list[str] = _words()
     kinds: dict[str, str] = one_of(Kind)
     missing: list[str] = _words()
@@ -47,6 +47,7 @@ class CsvConfig(TableConfig):
     decision: str | None = MISSING
     accepted: str = MISSING
     propensity: str | None = MISSING
+    groups: list[str] | None = groups()
     split: CsvSplitConfig = field(default_factory=CsvSplitConfig)
 
     @property

@@ -30,7 +30,7 @@ from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Schema
 from fairall.data.splits import ROLES, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
-from fairall.errors import FairAllError
+from fairall.errors import FairAllError, count
 
 LEAST_LABELLED = 40  # rows for a training, a validation and a test set
 
@@ -67,28 +67,32 @@ class OwnCsv(TableDataset):
         if config.propensity is not None and config.decision is None:
             raise FairAllError("dataset.propensity needs the decisions too: give dataset.decision=COLUMN")
         without_role = raw.drop(columns=[name for name, key in named.items() if key != "dataset.kinds"])
-        s = groups(raw[config.sensitive], config.advantaged)
+        s, n_groups = groups(raw[config.sensitive], config.advantaged, config.groups)
+        notes: list[str] = []
+        if n_others := int(np.isnan(s).sum()):
+            notes += [f"{count(n_others, 'row')} of other values of column {config.sensitive!r} left out"]
+            raw, without_role, s = raw[~np.isnan(s)], without_role[~np.isnan(s)], s[~np.isnan(s)]
+        s, sensitive = s.astype(int), Sensitive.of(raw[config.sensitive], s, n_groups)
         label, labelled = labels(raw[config.label], config.positive)
         accepted: np.ndarray | None = None
-        notes: list[str] = []
         if config.decision is not None:
             accepted = decisions(raw[config.decision], config.accepted)
             if not labelled.all():
-                labelled, notes = revealed(labelled, accepted, raw[config.decision], config.accepted)
+                labelled, told = revealed(labelled, accepted, raw[config.decision], config.accepted)
+                notes += told
             label = label * labelled
-        splits = _splits(raw, s, label, labelled, config)
+        splits = _splits(raw, s, sensitive, label, labelled, config)
         features, of_columns = infer_features(without_role, splits.train, config)
         if not features:
             raise FairAllError(f"{config.path}: no column is left as a feature")
-        schema = Schema(features)
+        schema = Schema(features, n_groups=n_groups)
         missing = {name: int(raw[name].isna().sum()) for name in schema.names}
-        sensitive = Sensitive.of(raw[config.sensitive], s)
         table = Table(schema, schema.encode(raw), s, label, labelled, missing=missing, sensitive=sensitive)
         if accepted is not None:
             table = replace(table, logged=_logged(raw, accepted, table, splits, config))
         notes += [
             f"no training row of the {group} group has a positive label"
-            for group, rows in _groups(splits.train, s)
+            for group, rows in _groups(splits.train, s, sensitive)
             if not label[rows].any()
         ]
         told = leaks(without_role, labelled, config)
@@ -138,9 +142,14 @@ def _named(config: CsvConfig) -> list[tuple[str, str]]:
 
 
 def _splits(
-    raw: pd.DataFrame, s: np.ndarray, label: np.ndarray, labelled: np.ndarray, config: CsvConfig
+    raw: pd.DataFrame,
+    s: np.ndarray,
+    sensitive: Sensitive,
+    label: np.ndarray,
+    labelled: np.ndarray,
+    config: CsvConfig,
 ) -> Splits:
-    """Splits; each part must hold both groups and a label, the training rows both labels."""
+    """Splits; each part must hold all groups and a label, the training rows both labels."""
     if config.split.column is not None:
         hint = "give more rows"
         column = raw[config.split.column]
@@ -156,7 +165,7 @@ def _splits(
         )
     for part in ROLES[:3]:
         rows = getattr(splits, part)
-        for group, of_group in _groups(rows, s):
+        for group, of_group in _groups(rows, s, sensitive):
             if not len(of_group):
                 raise FairAllError(
                     f"column {config.sensitive!r}: no {part} row is of the {group} group; {hint}"
@@ -168,8 +177,10 @@ def _splits(
     return splits
 
 
-def _groups(rows: np.ndarray, s: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    return [("advantaged", rows[s[rows] == 1]), ("disadvantaged", rows[s[rows] == -1])]
+def _groups(rows: np.ndarray, s: np.ndarray, sensitive: Sensitive) -> list[tuple[str, np.ndarray]]:
+    return [
+        (name, rows[s[rows] == side]) for name, side in zip(sensitive.names, sensitive.groups, strict=True)
+    ]
 
 
 def _logged(

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairall.config.words import typed, typed_entry
-from fairall.data.cells import FIRST, listed, many_values, refuse, shown
+from fairall.data.cells import FIRST, listed, many_values, refuse, row_number, shown
 from fairall.data.csv.config import CsvConfig
 from fairall.data.csv.formatted import is_formatted, point_groups_thousands
 from fairall.data.features import (
@@ -129,7 +129,8 @@ class _Column:
         """The kind of text; raises FairAllError for formatted numbers, dates and free text."""
         values = self.text[self.present]
         distinct = values.nunique()
-        first = f"column {self.name!r}, row {int(self.present.argmax()) + 1}: {shown(values.iloc[0])!r}"
+        row = row_number(self.text, int(self.present.argmax()))
+        first = f"column {self.name!r}, row {row}: {shown(values.iloc[0])!r}"
         otherwise = (
             f"leave the column out with {drop_typed(self.name, self.config)}, or take it as it is: "
             f"{self.as_kind(Kind.CATEGORICAL)}"

@@ -15,7 +15,10 @@ from fairall.config.words import typed
 from fairall.data.cells import listed, refuse, shown
 from fairall.data.encoding import FeatureInputs
 from fairall.data.features import Schema, is_value
+from fairall.data.table import sides
 from fairall.errors import FairAllError, count
+
+MOST_GROUPS = 20  # of the sensitive attribute
 
 
 def roles(named: Sequence[tuple[str, str]], columns: Sequence[str], path: str) -> dict[str, str]:
@@ -53,11 +56,33 @@ def decisions(column: pd.Series, accepted: str) -> np.ndarray:
     return one_of_two(column, accepted, "dataset.accepted", "a decision")
 
 
-def groups(column: pd.Series, advantaged: str) -> np.ndarray:
-    """The sensitive attribute in {−1, +1} of each row, shape (N,)."""
+def groups(column: pd.Series, advantaged: str | None, words: list[str] | None) -> tuple[np.ndarray, int]:
+    """S of each row, shape (N,), NaN in rows of no group, and the number of groups.
+
+    The groups are `words` of the column, else `advantaged` and its one other word, else all of its words.
+    """
     refuse(column, column.isna(), "is no sensitive attribute: complete or remove the row")
-    of_two = "the sensitive attribute", ": merge or remove rows"
-    return np.where(one_of_two(column, advantaged, "dataset.advantaged", *of_two), 1, -1)
+    found = sorted(column.unique())
+    if words is None and (advantaged is not None or len(found) < 2):
+        remedy = ": merge or remove rows, or list the groups, dataset.advantaged=null dataset.groups=[A,B,C]"
+        first = one_of_two(column, advantaged or "", "dataset.advantaged", "the sensitive attribute", remedy)
+        return np.where(first, 1, -1), 2
+    if words is not None and advantaged is not None:
+        raise FairAllError("dataset.advantaged and dataset.groups both name groups: give one of the two")
+    if words is None and len(found) == 2:
+        raise FairAllError(
+            f"column {column.name!r} has two values ({', '.join(map(shown, found))}): say which of them is "
+            f"S = +1, for instance {typed('dataset.advantaged', found[0])}"
+        )
+    if len(words or found) > MOST_GROUPS:
+        raise FairAllError(
+            f"column {column.name!r} has {listed(found, 'value')}, more groups than can be measured: merge "
+            "values, or choose some with dataset.groups=[A,B,C]"
+        )
+    s = np.full(len(column), np.nan)
+    for side, word in zip(sides(len(words or found)), words or found, strict=True):
+        s[is_value(column, word, "dataset.groups")] = side
+    return s, len(words or found)
 
 
 def one_of_two(column: pd.Series, value: str, key: str, what: str, remedy: str = "") -> np.ndarray:
@@ -119,8 +144,8 @@ def estimated_propensity(
 
     It is fitted to the rows `train` (M,) of `features` (N, D), among which there are both decisions.
     """
-    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))(torch.tensor(features)).numpy()
-    design = np.column_stack([inputs, s])
+    inputs = FeatureInputs(schema.seen_as(NetInputs.one_hot))
+    design = inputs.with_s(torch.tensor(features), torch.tensor(s, dtype=torch.float64)).numpy()
     design = (design - design[train].mean(0)) / np.maximum(design[train].std(0), 1e-9)
     fit = LogisticRegression(max_iter=1000).fit(design[train], accepted[train])
     return fit.predict_proba(design)[:, 1]

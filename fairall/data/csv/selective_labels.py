@@ -66,8 +66,8 @@ def total_warnings(table: Table) -> list[str]:
         return []
     logged, told = table.logged, []
     everybody = np.ones(len(table), dtype=bool)
-    groups = {"all people": everybody, "the advantaged": table.s == 1, "the disadvantaged": table.s == -1}
-    for name, rows in groups.items():
+    groups = {f"the {name}": rows for name, rows in table.groups.items()}
+    for name, rows in {"all people": everybody, **groups}.items():
         weight = 1.0 / table.label_propensity[rows & logged.accepted]
         total, noise = weight.sum() / rows.sum(), np.sqrt((weight * (weight - 1.0)).sum()) / rows.sum()
         if abs(total - 1.0) > max(TOTAL_TOLERANCE, DEVIATIONS * noise):
@@ -83,7 +83,7 @@ def overlap_warnings(table: Table) -> list[str]:
     """Warnings on `empty_regions` without any known label, which no weight can correct."""
     if table.labelled.all():
         return []
-    groups = {"of the advantaged group": table.s == 1, "of the disadvantaged group": table.s == -1}
+    groups = {f"of the {name} group": rows for name, rows in table.groups.items()}
     empty = empty_regions(groups, table.schema, table.x, table.labelled)
     verb = "has a label" if table.logged is None else "was accepted with a known label"
     told = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 import zipfile
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -13,13 +14,13 @@ import numpy as np
 import pandas as pd
 from omegaconf import MISSING
 
-from fairall.config.checks import check, limited, one_of, require
-from fairall.data.cells import listed, refuse
+from fairall.config.checks import check, groups, limited, one_of, require
+from fairall.data.cells import refuse, shown
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Kind
 from fairall.data.raw.files import RawTableConfig, find, raw_file
-from fairall.data.table import Table
-from fairall.errors import FairAllError
+from fairall.data.table import Table, sides
+from fairall.errors import FairAllError, count
 
 SAS_TINY = 1e-78
 
@@ -34,17 +35,50 @@ class GroupsConfig:
 
 @dataclass
 class GroupedTableConfig(RawTableConfig):
-    """Keys of a data set with a choice of sensitive attribute; `groups` has one entry for each."""
+    """Keys of a data set with a choice of sensitive attribute.
+
+    `groups`: words of it, a group each, or in place of the `two_groups` of some attributes others, by
+    attribute.
+    """
 
     sensitive: str = MISSING
-    groups: dict[str, GroupsConfig] = MISSING
+    groups: Any = field(default=None, metadata={"left_out": True})
+    two_groups: dict[str, GroupsConfig] | None = field(default=None, metadata={"left_out": True})
+
+    def __post_init__(self) -> None:
+        """Complete `groups` by `two_groups`, unless it is a list of words."""
+        if isinstance(self.groups, list):
+            self.groups = [str(word) for word in self.groups]
+            return
+        pairs = {name: vars(own) for name, own in (self.two_groups or {}).items()}
+        try:
+            for name, own in (self.groups or {}).items():
+                if not all(isinstance(values, list) for values in own.values()):
+                    raise TypeError
+                pairs[name] = pairs.get(name, {}) | {key: [*map(str, own[key])] for key in own}
+            self.groups = {name: GroupsConfig(**own) for name, own in pairs.items()}
+        except (AttributeError, TypeError) as error:
+            allowed = "a list of words, as [A,B,C], or lists `advantaged` and `disadvantaged` by attribute"
+            raise FairAllError(
+                f"dataset.groups={self.groups} is not possible: it must be {allowed}"
+            ) from error
+        self.two_groups = None
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.groups) if isinstance(self.groups, list) else 2
 
     def validate(self) -> None:
         """Check the sensitive attribute, and that its groups have no value in common."""
         super().validate()
+        if isinstance(self.groups, list):
+            check("dataset.groups", self.groups, groups())
+            check("dataset.sensitive", self.sensitive, one_of(self.two_groups or {}))
+            return
         check("dataset.sensitive", self.sensitive, one_of(self.groups))
-        for name, groups in self.groups.items():
-            both = sorted(set(groups.advantaged) & set(groups.disadvantaged))
+        for name, own in self.groups.items():
+            both = sorted(set(own.advantaged) & set(own.disadvantaged))
             require(not both, f"dataset.groups.{name}.disadvantaged", both, "values that are not advantaged")
 
 
@@ -95,6 +129,8 @@ class RawTableDataset(TableDataset):
                     refuse(column, raw[name].isna() & column.notna(), "is no number")
             table = self.recipe(raw)
         except FairAllError as error:
+            if str(error).startswith("dataset."):  # about the configuration
+                raise
             raise FairAllError(f"{path}: {error}; was the file edited?") from error
         if self.config.rows is not None and len(table) != self.config.rows:
             raise FairAllError(
@@ -105,18 +141,40 @@ class RawTableDataset(TableDataset):
 
 
 def of_groups(raw: pd.DataFrame, config: GroupedTableConfig) -> tuple[pd.DataFrame, np.ndarray, pd.Series]:
-    """The rows of the two groups, S of each, shape (N,), and its raw column."""
-    groups = config.groups[config.sensitive]
+    """The rows of the groups, S of each, shape (N,), and its raw column."""
     column = raw[config.sensitive].astype(str)
-    for side, values in vars(groups).items():
+    if isinstance(config.groups, list):
+        kept, s = of_lists(column, [("dataset.groups", [word]) for word in config.groups])
+    else:
+        sides = vars(config.groups[config.sensitive])
+        key = f"dataset.groups.{config.sensitive}"
+        kept, s = of_lists(column, [(f"{key}.{side}", values) for side, values in sides.items()])
+    return raw[kept], s, column[kept]
+
+
+def of_lists(column: pd.Series, groups: Sequence[tuple[str, list[str]]]) -> tuple[np.ndarray, np.ndarray]:
+    """Mask (N,) of the rows of some groups, and S of these rows.
+
+    Args:
+        column: of the sensitive attribute, N texts.
+        groups: key and values of each group, in the order of `sides`.
+
+    Raises:
+        FairAllError: if no row has one of the values.
+    """
+    number = np.full(len(column), -1)
+    for i, (key, values) in enumerate(groups):
         for value in values:
-            if not (column == value).any():
+            rows = (column == value).to_numpy()
+            if not rows.any():
+                there = sorted(column.unique())
                 raise FairAllError(
-                    f"dataset.groups.{config.sensitive}.{side}: no row has {value!r}; there are "
-                    f"{listed(sorted(column.unique()), 'value')}"
+                    f"{key}: no row has {value!r}; there are {count(len(there), 'value')} of {column.name} "
+                    f"({', '.join(map(shown, there))})"
                 )
-    kept = column.isin([*groups.advantaged, *groups.disadvantaged])
-    return raw[kept], np.where(column[kept].isin(groups.advantaged), 1, -1), column[kept]
+            number[rows] = i
+    kept = number >= 0
+    return kept, np.array(sides(len(groups)), dtype=int)[number[kept]]
 
 
 def label_of(column: pd.Series) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from fairall.config.checks import even, not_negative, one_of
 from fairall.data.people import Decided
+from fairall.data.table import sides
 from fairall.models.classifier import Remembering, RememberingConfig
 from fairall.models.learner import DecisionRule, Setting
 from fairall.models.memory import Memory
@@ -66,9 +67,10 @@ class Consequential(Remembering):
     opportunity).
 
     Attributes:
-        total: Σ w of the people trained on with S = −1 and with S = +1, shape (E, 2).
+        total: Σ w of the people trained on by group, of two with S = −1 first, shape (E, G).
     """
 
+    two_groups = False
     config: ConsequentialConfig
     config_type = ConsequentialConfig
     total: Tensor
@@ -76,7 +78,10 @@ class Consequential(Remembering):
     def __init__(self, config: ConsequentialConfig, setting: Setting) -> None:
         super().__init__(config, setting)
         self.rule = POLICIES[config.policy]
-        self.register_buffer("total", torch.zeros(len(setting.seeds), 2))
+        if config.fairness != "none":
+            setting.schema.require_two_groups(f"model.fairness={config.fairness}", "choose none, or ")
+        self.sides = sorted(sides(setting.schema.n_groups))
+        self.register_buffer("total", torch.zeros(len(setting.seeds), len(self.sides)))
 
     def remember(self, decided: Decided) -> None:
         """Remember the applicants, and with `data=recent` nobody else."""
@@ -87,7 +92,7 @@ class Consequential(Remembering):
     @override
     def train_classifier(self) -> float:
         known = self.memory.rows()
-        self.total = torch.stack([self.weight(known, group).sum(-1) for group in (-1.0, 1.0)], dim=-1)
+        self.total = torch.stack([self.weight(known, group).sum(-1) for group in self.sides], dim=-1)
         return super().train_classifier()
 
     def loss(self, batch: Decided) -> Tensor:
@@ -95,7 +100,8 @@ class Consequential(Remembering):
         setting = self.setting
         logit = self.classifier.logit(batch.x, batch.s)
         share = self.memory.counts / self.total.sum(-1).clamp(min=1.0)
-        weight = (self.weight(batch, -1.0) + self.weight(batch, 1.0)) * share.unsqueeze(-1)
+        weight = torch.stack([self.weight(batch, group) for group in self.sides]).sum(0)
+        weight = weight * share.unsqueeze(-1)
         if self.config.policy == "threshold":
             entropy = cost_sensitive_cross_entropy(logit, batch.label, setting.cost)
             return (weight * entropy).mean(-1)
@@ -113,7 +119,7 @@ class Consequential(Remembering):
             return acceptance.new_zeros(len(acceptance))
         benefit = acceptance if self.config.fairness == "demographic_parity" else acceptance * batch.label
         gap = torch.zeros(len(benefit), 2)
-        for k, group in enumerate((-1.0, 1.0)):
+        for k, group in enumerate(self.sides):
             share = self.memory.counts / self.total[:, k].clamp(min=1.0)
             in_halves = (self.weight(batch, group) * benefit).unflatten(1, (2, -1))
             gap = gap + group * share.unsqueeze(-1) * in_halves.mean(-1)

@@ -49,6 +49,7 @@ class Ensemble(Remembering):
     the net.
     """
 
+    two_groups = False
     config: EnsembleConfig
     config_type = EnsembleConfig
 

@@ -110,7 +110,7 @@ class FairReductions(Learner):
         self.memory = Memory("all", of=Phased)
         n_seeds, n_classifiers = len(setting.seeds), 2 * (config.rounds + 1)
         self.register_buffer("seen", torch.tensor(0))
-        self.register_buffer("classifiers", torch.zeros(n_seeds, n_classifiers, self.inputs.size + 2))
+        self.register_buffer("classifiers", torch.zeros(n_seeds, n_classifiers, self.inputs.size_with_s + 1))
         self.register_buffer("probability", torch.full((n_seeds, n_classifiers), 1.0 / n_classifiers))
 
     @property

@@ -10,3 +10,5 @@ class Greedy(Remembering):
 
     Where it rejects it never learns that it is wrong: with `exploration=none` false rejections last.
     """
+
+    two_groups = False

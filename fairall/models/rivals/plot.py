@@ -53,6 +53,7 @@ class Plot(Remembering):
         time_step: t, 1 plus the number of updates, shape ().
     """
 
+    two_groups = False
     config: PlotConfig
     config_type = PlotConfig
     time_step: Tensor
