@@ -28,8 +28,9 @@ sensitive, propensity, cost, drop, kinds; and person (who a row is about), gain 
 Without --policy the decisions taken are judged; with one, that policy; with two, their difference."""
 
 OF_FRONTIER = """\
-KEY=VALUE is as for a run; model=A,B and dataset=A,B are several, fairness=demographic_parity|equal_opportunity the
-rates compared, fairness.slack=0,0.1,1 the largest gaps. Runs that are done are read, so that it can be extended."""
+KEY=VALUE is as for a run; model=A,B and dataset=A,B are several, fairness=demographic_parity or
+equal_opportunity the rates compared, fairness.slack=0,0.1,1 the largest gaps allowed. Runs that are done are
+read, so that a frontier can be extended."""
 
 
 class Command(NamedTuple):

@@ -12,7 +12,8 @@ from fairall.config.paths import configuration_root, sweeps_folder
 
 # Groups that users choose from.
 MAIN = (
-    "model", "dataset", "initial_policy", "fairness", "exploration", "world", "cost", "protocol", "preset", "sweeps",
+    "model", "dataset", "initial_policy", "fairness", "exploration", "world", "cost", "protocol", "preset",
+    "sweeps",
 )  # fmt: skip
 # What `list` has, by the word that picks it: groups, runs and studies.
 LISTS = {
@@ -31,7 +32,8 @@ LISTS = {
 }
 # First words of the command line that are no KEY=VALUE.
 VERBS = (
-    "run", "list", "show", "compare", "frontier", "tune", "data", "decide", "explain", "evaluate", "mlflow", "completion",
+    "run", "list", "show", "compare", "frontier", "tune", "data", "decide", "explain", "evaluate", "mlflow",
+    "completion",
 )  # fmt: skip
 PACKAGE = "# @package"  # how a line begins that is for Hydra
 SHOWN = "# Shown: "  # how the second line of a method begins

@@ -20,6 +20,7 @@ from fairall.errors import FairAllError, count
 from fairall.measuring.decisions import free_names, told_of_renamed
 from fairall.models.learner import ProgressCallback
 from fairall.policy import ENSEMBLES, Policy
+from fairall.results.result import bound_of
 from fairall.results.table import print_frame
 from fairall.results.terminal import Display
 from fairall.storage.files import unnamed, why_no_file
@@ -76,6 +77,7 @@ class Decided:
             "seeds": len(self.policy.deciding(self.which)),
             "diverged_seeds": self.policy.diverged,
             "rule": self.rule.told(n),
+            "fairness": bound_of(self.policy.config or {}),
             "groups": self.groups().to_dict("index"),
             "mean_spread": self.total_spread / n if spread else None,
             "largest_spread": self.largest_spread if spread else None,
@@ -91,6 +93,8 @@ class Decided:
         if self.policy.diverged:
             print(f"Left out, since they have diverged: seeds {', '.join(map(str, self.policy.diverged))}")
         print(f"Rule: {plain['rule']}")
+        if plain["fairness"]:
+            print(f"Fairness in training: {plain['fairness']}")
         groups = self.groups()
         share = 100 * groups["accepted"] / groups["people"]
         print_frame(groups.astype(str).assign(share=[f"{one:.1f} %" * (one == one) for one in share]))

@@ -1,13 +1,11 @@
-"""Thresholds on top of a method, chosen from everybody seen, accepted or not, that bound the gap between groups."""
+"""Thresholds on top of a method that bound the gap between groups, chosen from everybody seen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
-from scipy.special import expit
 from torch import Tensor
 from typing_extensions import override
 
@@ -33,7 +31,7 @@ AT_ONCE = 1024  # people who are scored again after an update
 
 
 def learner_of(config: Config, schema: Schema, share: float = 1.0) -> Learner:
-    """The untrained learner of a run: that of `config.model`, with thresholds where `config.fairness` asks for them.
+    """The untrained learner of a run, with thresholds where `config.fairness` asks for them.
 
     Args:
         config: of the run.
@@ -62,8 +60,8 @@ class FairThresholds(Learner):
 
     The thresholds are the ones of greatest estimated utility under a bound on the gap between the groups'
     acceptance rates, or true positive rates Σ π·p̂ / Σ p̂ (`models.thresholds`). They are chosen after every
-    update from the last `window` people seen. That needs estimates and no labels, so that rejected people count
-    too, and the rates are those of all applicants, not of those whom earlier policies have accepted.
+    update from the last `window` people seen. That needs estimates and no labels, so that rejected people
+    count too, and the rates are those of all applicants, not of those whom earlier policies have accepted.
 
     New people have the estimates by which they were decided on. After an update some of the window are scored
     again, in turn, so that no estimate is older than a few time steps: an update can move all estimates of a
@@ -192,10 +190,11 @@ class FairThresholds(Learner):
         for s in people.s.unique().tolist():
             share = (people.s == s).double().mean().item()
             if (n := round(share * self.fairness.window)) < FEW:
+                known_to = 100 * (0.25 / max(n, 1)) ** 0.5
                 lines.append(
-                    f"thresholds of fairness={self.fairness.rule.name} for {table.group_name(s)} rest on about "
-                    f"{count(n, 'person', 'people')} of the last fairness.window={self.fairness.window}, so that its rate has "
-                    f"a standard error of {100 * (0.25 / max(n, 1)) ** 0.5:.0f} points"
+                    f"{self.asked}: the threshold of {table.group_name(s)} rests on about "
+                    f"{count(n, 'person', 'people')} of the last fairness.window={self.fairness.window}, "
+                    f"so that the group's rate has a standard error of {known_to:.0f} points"
                 )
         return lines
 
@@ -228,10 +227,10 @@ class FairThresholds(Learner):
 class BlindThresholds(FairThresholds):
     """Thresholds that depend on x alone, for where s may not be used to decide.
 
-    The learner gets s = 0 of everybody. Of the policies of x alone, the one of greatest utility under a bound on
-    the gap between two groups' rates accepts where p(ỹ = 1 | x) is at least c plus μ times the difference
-    p(S = +1 | x)/P(S = +1) − p(S = −1 | x)/P(S = −1) (Menon and Williamson 2018, section 4). A second net
-    of x, of the classifier's architecture, estimates p(S = +1 | x) from everybody seen; s is used to train it
+    The learner gets s = 0 of everybody. Of the policies of x alone, the one of greatest utility under a bound
+    on the gap between two groups' rates accepts where p(ỹ = 1 | x) is at least c plus μ times the difference
+    p(S = +1 | x)/P(S = +1) − p(S = −1 | x)/P(S = −1) (Menon and Williamson 2018, section 4). A second net of
+    x, of the classifier's architecture, estimates p(S = +1 | x) from everybody seen; s is used to train it
     and to choose μ, and not to decide.
 
     Attributes:
@@ -241,8 +240,8 @@ class BlindThresholds(FairThresholds):
         benefit: mean of p(S = g | x), times p(ỹ = 1 | x) for true positive rates, shape (E, 2).
 
     Raises:
-        FairAllError: where the learner has no classifier of remembered people, there are more than two groups,
-            or places are few.
+        FairAllError: where the learner has no classifier of remembered people, there are more than two
+            groups, or places are few.
     """
 
     price: Tensor
@@ -253,9 +252,14 @@ class BlindThresholds(FairThresholds):
         super().__init__(fairness, learner, share)
         asked = f"{self.asked} fairness.blind=true"
         if not isinstance(learner, Remembering):
-            raise FairAllError(f"{asked}: model={self.config.name} is no classifier of remembered people; take greedy, ensemble or plot")
+            raise FairAllError(
+                f"{asked}: model={self.config.name} is no classifier of remembered people; "
+                "take greedy, ensemble or plot"
+            )
         if self.n_groups > 2 or share < 1.0:
-            raise FairAllError(f"{asked}: for two groups, and without world.capacity; leave fairness.blind out")
+            raise FairAllError(
+                f"{asked}: for two groups, and without world.capacity; leave fairness.blind out"
+            )
         self.remembering = learner.config
         self.group_streams = SeedStreams(self.setting.seeds, "groups of fairness")
         self.group_net = learner.net(self.remembering.clf_arch, self.group_streams)
@@ -280,7 +284,9 @@ class BlindThresholds(FairThresholds):
     def _group_loss(self, batch: Decided) -> Tensor:
         logit = self.group_net.logit(batch.x, torch.zeros_like(batch.s))
         known = batch.s != 0  # not of a replicate that has seen nobody
-        return F.binary_cross_entropy_with_logits(logit, (batch.s > 0).to(logit.dtype), weight=known.to(logit.dtype), reduction="none").mean(-1)
+        return F.binary_cross_entropy_with_logits(
+            logit, (batch.s > 0).to(logit.dtype), weight=known.to(logit.dtype), reduction="none"
+        ).mean(-1)
 
     @override
     @torch.no_grad()
@@ -297,9 +303,11 @@ class BlindThresholds(FairThresholds):
         self.price[e], self.second[e] = price_of_gap(gap, self.fairness.slack)
 
     def _least(self, p: Tensor, q: Tensor, benefit: Tensor, price: Tensor | float) -> Tensor:
-        """Least p at which a person is accepted, for p and q = p(S = +1 | x) (..., B), 2 in `benefit` (..., 2)."""
+        """Least p accepted, for p and q = p(S = +1 | x) of people (..., B), and `benefit` (..., 2)."""
         moved = price * (q / benefit[..., 1:] - (1.0 - q) / benefit[..., :1])
-        return self.setting.cost + (p * moved if self.fairness.rule is FairnessRule.equal_opportunity else moved)
+        return self.setting.cost + (
+            p * moved if self.fairness.rule is FairnessRule.equal_opportunity else moved
+        )
 
     @override
     @torch.no_grad()

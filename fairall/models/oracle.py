@@ -185,7 +185,7 @@ class Oracle(FixedPolicy):
         chosen = fair_thresholds(log_odds, self._group(s), len(self.threshold), self.bound, self.setting.cost)
         self.threshold, self.tied_share = chosen.threshold, chosen.tied_share
 
-    def log_odds(self, x: Tensor, s: Tensor) -> Tensor:
+    def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
         return self._columns(x, s) @ self.weight[:-1] + self.weight[-1]
 

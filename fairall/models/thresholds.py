@@ -68,14 +68,15 @@ def fair_thresholds(
         group: 0..G−1, each present, shape (N,).
         n_groups: G.
         bound: the rates that are compared, and the slack.
-        cost, places, before, tolerance: as for `fair_rates`.
+        cost: c; this and the others as for `fair_rates`.
+        places: number of people who may be accepted.
+        before: least rate of an earlier choice.
+        tolerance: Σ (p − c) that may be lost to stay near it.
     """
     true_positives = bound.rule is FairnessRule.equal_opportunity
     log_odds = log_odds.double()
     groups = [Group.of(log_odds[group == g].numpy(), true_positives=true_positives) for g in range(n_groups)]
-    rates, price = fair_rates(
-        groups, cost, bound.slack, places=places, before=before, tolerance=tolerance
-    )
+    rates, price = fair_rates(groups, cost, bound.slack, places=places, before=before, tolerance=tolerance)
     chosen = [one.threshold(rate, price) for one, rate in zip(groups, rates, strict=True)]
     threshold, tied_share = torch.tensor(chosen, dtype=torch.float64).T
     return Thresholds(threshold, tied_share, min(rates))
@@ -100,7 +101,7 @@ class Group:
 
     @classmethod
     def of(cls, log_odds: np.ndarray, *, true_positives: bool) -> Group:
-        """The group of people with these log odds, n ≥ 1, float64, shape (n,); of true positive rates, or not."""
+        """The group of n ≥ 1 people with log odds (n,); `rate` is that of `true_positives`, or not."""
         ordered = np.sort(log_odds)[::-1]
         accepted = np.arange(len(ordered) + 1.0)
         # No p is 0, so that the true positive rate ascends.
@@ -111,12 +112,12 @@ class Group:
         """The rate of greatest Σ (p − cost), which accepts where p ≥ cost."""
         return float(self.rate[np.searchsorted(-self.log_odds, -_log_odds(cost), side="right")])
 
-    def earned(self, rate: np.ndarray | float, cost: float) -> np.ndarray:
+    def earned(self, rate: np.ndarray, cost: float) -> np.ndarray:
         """Greatest Σ (p − cost) at rates of any shape; concave, and linear between the values of `rate`."""
         return np.interp(rate, self.rate, self.gain - cost * self.accepted)
 
     def threshold(self, rate: float, cost: float) -> tuple[float, float]:
-        """Log odds from which on people are accepted at a rate, and the acceptance probability at these log odds.
+        """Log odds from which on people are accepted at a rate, and the acceptance probability there.
 
         It is that of `cost` at the rate `best`, which so is that of no bound for new people too.
         """
@@ -136,10 +137,10 @@ def fair_rates(
 ) -> tuple[list[float], float]:
     """Rates r_g of greatest Σ (p − c) over the accepted with max r − min r ≤ slack, and what they cost.
 
-    With the least rate ℓ given, a group's rate is its best one between ℓ and ℓ + slack, since what it earns is
-    concave; the sum over groups is concave and piecewise linear in ℓ, so that one of the ℓ at which some group's
-    slope changes is best. Few places add a price to the cost of all, and between the two solutions at the price
-    at which the number of accepted people jumps over the places, a mixture is feasible and best.
+    With the least rate ℓ given, a group's rate is its best one between ℓ and ℓ + slack, since what it earns
+    is concave; the sum over groups is concave and piecewise linear in ℓ, so that one of the ℓ at which some
+    group's slope changes is best. Few places add a price to the cost of all; at the price at which the number
+    of accepted people jumps over the places, a mixture of the two solutions is feasible and best.
 
     Args:
         groups: of the same kind of rates.
@@ -153,7 +154,8 @@ def fair_rates(
         The rates in the order of the groups, and the cost plus the price of a place.
 
     Examples:
-        >>> groups = [Group.of(logit(np.array(p)), true_positives=False) for p in ([0.9, 0.1], [0.8, 0.7, 0.6, 0.1])]
+        >>> people = [0.9, 0.1], [0.8, 0.7, 0.6, 0.1]
+        >>> groups = [Group.of(logit(np.array(p)), true_positives=False) for p in people]
         >>> fair_rates(groups, cost=0.5, slack=0.0)
         ([0.5, 0.5], 0.5)
         >>> fair_rates(groups, cost=0.5, slack=0.25)

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from omegaconf import DictConfig
 
 from fairall.config.compose import compose_all
-from fairall.config.schema import FairnessRule
 from fairall.errors import FairAllError
 from fairall.experiment import run
 from fairall.metrics import Quantity
@@ -24,7 +23,7 @@ from fairall.results.terminal import Display
 
 SLACKS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
 ORACLE = "oracle_fair"
-# Utility and gap that a bound on each rate trades: of the decisions taken, and of the policy on the evaluation people.
+# Utility and gap: of the decisions taken, and of the policy on the evaluation people.
 AXES = {
     "demographic_parity": (("effective_utility", "effective_dpu_pooled"), ("mean_utility", "mean_dpu")),
     "equal_opportunity": (("mean_utility", "mean_equal_opportunity"),),
@@ -60,7 +59,9 @@ def points(words: Sequence[str], display: Display) -> list[Point]:
     given = dict(word.split("=", 1) for word in words)
     models, data_sets = (given.pop(key, "").split(",") for key in ("model", "dataset"))
     if "" in (*models, *data_sets):
-        raise FairAllError("frontier takes model=NAME,... and dataset=NAME,..., for instance model=ensemble dataset=credit")
+        raise FairAllError(
+            "frontier takes model=A,B and dataset=A,B, for instance model=ensemble dataset=credit"
+        )
     rule = given.pop("fairness", "demographic_parity")
     if rule not in AXES:
         raise FairAllError(f"fairness={rule}: a frontier is of {' or '.join(AXES)}")
@@ -76,11 +77,11 @@ def points(words: Sequence[str], display: Display) -> list[Point]:
                 wanted.append((data_set, model, None, [*own, "fairness=none"]))
             for slack in slacks:
                 wanted.append((data_set, model, _number(slack), [*own, *chosen, f"{node}.slack={slack}"]))
-    composed = compose_all(words for *_, words in wanted)
+    composed = compose_all(command for *_, command in wanted)
     found = []
-    for i, (data_set, model, slack, words) in enumerate(wanted):
-        display.say(f"{i + 1} of {len(wanted)}: {' '.join(words)}")
-        found.append(Point(data_set, model, slack, run(composed[i], Display(progress_only=True))))
+    for i, (data_set, model, of, command) in enumerate(wanted):
+        display.say(f"{i + 1} of {len(wanted)}: {' '.join(command)}")
+        found.append(Point(data_set, model, of, run(composed[i], Display(progress_only=True))))
     return found
 
 
@@ -107,7 +108,8 @@ def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
     table = Table(
         key="frontier",
         title=f"Utility and gap by slack, {rule.replace('_', ' ')}",
-        note="×100, mean and 95 % interval over seeds. Slack: the largest gap allowed; none: the method as it is.",
+        note="×100, mean and 95 % interval over seeds. Slack: the largest gap allowed; none: the method as "
+        "it is.",
         frame=frame_of(
             ["slack", *(one.heading for pair in pairs for one in pair)],
             [_row(point, pairs) for point in found],
@@ -118,7 +120,7 @@ def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
         key="utility_against_gap",
         title="Utility against the gap",
         note="A line joins the slacks of a method, from 0 to 1; the large mark is the method as it is. Bars: "
-        "95 % intervals over seeds. Grey: thresholds of the same kind by a classifier that knows every label.",
+        "95 % intervals over seeds. Grey: such thresholds by a classifier that knows every label.",
         draw=lambda: draw(found, data_sets, pairs),
         wide=True,
     )
@@ -154,12 +156,14 @@ def draw(found: Sequence[Point], data_sets: Sequence[str], pairs: Sequence[Seque
         for (utility, gap), axes in zip(pairs, row, strict=True):
             for model in dict.fromkeys(point.model for point in own):
                 _curve(axes, [point for point in own if point.model == model], utility, gap)
-            axes.set(title=dataset_label(data_set), xlabel=f"{gap.heading} ×100", ylabel=f"{utility.heading} ×100")
+            axes.set(
+                title=dataset_label(data_set), xlabel=f"{gap.heading} ×100", ylabel=f"{utility.heading} ×100"
+            )
     legend_below(figure, handles_of(panels.ravel()), 3)
     return figure
 
 
-def _curve(axes, own: Sequence[Point], utility: Quantity, gap: Quantity) -> None:
+def _curve(axes: Axes, own: Sequence[Point], utility: Quantity, gap: Quantity) -> None:
     oracle = own[0].model == ORACLE
     look = {"color": GREY, "marker": "."} if oracle else look_of(own[0].model)
     for point in own:
@@ -168,4 +172,6 @@ def _curve(axes, own: Sequence[Point], utility: Quantity, gap: Quantity) -> None
             interval(axes, x, y, ms=9 if point.slack is None else 4, **look)
     curve = [(p.result.spread(gap.name), p.result.spread(utility.name)) for p in own if p.slack is not None]
     known = [(100 * x.mean, 100 * y.mean) for x, y in curve if x is not None and y is not None]
-    axes.plot(*zip(*known, strict=True), lw=1, label=own[0].label, ls="--" if oracle else "-", color=look["color"])
+    axes.plot(
+        *zip(*known, strict=True), lw=1, label=own[0].label, ls="--" if oracle else "-", color=look["color"]
+    )

@@ -61,6 +61,7 @@ def model_card(result: Result, identity: str) -> str:
                 "caveats": known.get("caveats", OWN),
                 "world": [*config["world"]],
                 "measures": measure_table(result),
+                "bound": bound_of(config),
                 "oracle": ("oracle", "mean_utility") in result.references.index,
                 "noise": noise(result),
                 "groups": _sizes_of_groups(result),

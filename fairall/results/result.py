@@ -34,9 +34,27 @@ def run_title(config: Mapping[str, Any]) -> str:
     """
     names = {group: config[group]["name"] for group in ("model", "dataset", "initial_policy", "protocol")}
     title = "{model} on {dataset}, {initial_policy} initial policy, {protocol} protocol".format(**names)
+    title += f", {bound}" if (bound := bound_of(config)) else ""
     title += f", world of {', '.join(config['world'])}" if config["world"] else ""
     title += f", c = {config['cost']['value']:g}, {count(config['seeds'], 'seed')}"
     return marked(title, config)
+
+
+def bound_of(config: Mapping[str, Any]) -> str:
+    """The bound on the gap between groups that a run keeps, in words; empty for none.
+
+    Args:
+        config: of the run, as plain containers.
+
+    Examples:
+        >>> bound_of({"fairness": {"rule": "demographic_parity", "slack": 0.05, "blind": False}})
+        'demographic parity within 5 points'
+    """
+    fairness = config.get("fairness", {})
+    if fairness.get("rule", "none") == "none":
+        return ""
+    slack = f"{100 * fairness['slack']:g} points" if fairness["slack"] else "0"
+    return f"{fairness['rule'].replace('_', ' ')} within {slack}{', blind to s' * fairness['blind']}"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ PARITY = FairnessConfig(rule=FairnessRule.demographic_parity, slack=0.0, blind=F
 
 
 class Known(Learner):
-    """Its log odds are the first feature, whatever it is shown, and 0.1 more after each update if it `moves`."""
+    """Its log odds are the first feature, and 0.1 more after each update if it `moves`."""
+
+    moved: Tensor
 
     def __init__(self, setting: Setting, *, moves: bool = False) -> None:
         super().__init__(ModelConfig(name="known"), setting)
@@ -40,7 +42,7 @@ class Known(Learner):
         return {}
 
     def update(self, decided: Decided) -> None:
-        self.moved += 0.1 * self.moves
+        self.moved = self.moved + 0.1 * self.moves
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         return torch.sigmoid(x[..., 0] + self.moved)
@@ -50,7 +52,9 @@ def people(seeds: int, n: int, start: int) -> Decided:
     """People of whom S = +1 have greater log odds by 1.5, all rejected."""
     draw = torch.Generator().manual_seed(start)
     s = 2.0 * (torch.rand(seeds, n, generator=draw) < 0.7) - 1.0
-    x = torch.stack([torch.randn(seeds, n, generator=draw) + 0.75 * s, torch.randn(seeds, n, generator=draw)], -1)
+    x = torch.stack(
+        [torch.randn(seeds, n, generator=draw) + 0.75 * s, torch.randn(seeds, n, generator=draw)], -1
+    )
     return Decided(x, s, torch.zeros(seeds, n), torch.zeros(seeds, n).bool(), torch.zeros(seeds, n))
 
 
@@ -133,7 +137,9 @@ def test_log_odds_of_a_cost_sensitive_score_are_those_of_the_label(setting: Call
     torch.testing.assert_close(found.float(), x[..., 0], atol=1e-4, rtol=0)
 
 
-@pytest.mark.parametrize("method", ["plot", "adopt", "consequential", "unfairlog", "fairall_II", "sellf_one_step"])
+@pytest.mark.parametrize(
+    "method", ["plot", "adopt", "consequential", "unfairlog", "fairall_II", "sellf_one_step"]
+)
 def test_other_methods_are_fairer_with_thresholds_than_without(method: str, tmp_path: Path) -> None:
     words = [f"model={method}", "dataset=fico", *QUICK, f"outputs_dir={tmp_path}", "exploration=none"]
     with_bound = run(compose_config(*words, "fairness=demographic_parity", "schedule.time_steps=15"))
@@ -142,25 +148,35 @@ def test_other_methods_are_fairer_with_thresholds_than_without(method: str, tmp_
 
 def test_methods_without_an_estimate_are_refused() -> None:
     for method in ("random", "accept_all", "oracle", "fair_reductions", "explore_exploit"):
-        with pytest.raises(FairAllError, match=rf"fairness=demographic_parity: model={method} has no estimate"):
+        with pytest.raises(
+            FairAllError, match=rf"fairness=demographic_parity: model={method} has no estimate"
+        ):
             job(compose_config(f"model={method}", "dataset=fico", "fairness=demographic_parity"))
-    with pytest.raises(FairAllError, match=r"fairness\.slack must be .* 1\.5|1\.5.*fairness\.slack|fairness\.slack"):
+    with pytest.raises(FairAllError, match=r"fairness\.slack.*1\.5"):
         job(compose_config("model=greedy", "dataset=fico", "fairness.slack=1.5"))
     with pytest.raises(FairAllError, match=r"fairness\.blind=true: model=fairall_I_II is no classifier"):
-        job(compose_config("model=fairall_I_II", "dataset=fico", "fairness=demographic_parity", "fairness.blind=true"))
+        job(
+            compose_config(
+                "model=fairall_I_II", "dataset=fico", "fairness=demographic_parity", "fairness.blind=true"
+            )
+        )
+    words = "model=greedy dataset=fico fairness=demographic_parity fairness.blind=true world=capacity"
     with pytest.raises(FairAllError, match=r"without world\.capacity"):
-        words = "model=greedy dataset=fico fairness=demographic_parity fairness.blind=true world=capacity"
         job(compose_config(*words.split()))
 
 
 def test_places_go_by_thresholds_at_equal_rates(tmp_path: Path) -> None:
     words = ["model=ensemble", "dataset=fico", "world=capacity", "world.capacity.share=0.25", "preset=quick"]
-    training = training_of(*words, "fairness=demographic_parity", "schedule.time_steps=30", f"outputs_dir={tmp_path}")
+    training = training_of(
+        *words, "fairness=demographic_parity", "schedule.time_steps=30", f"outputs_dir={tmp_path}"
+    )
     assert isinstance(training.learner, FairThresholds)
     assert training.learner.share == 0.25
     trained(training, tmp_path)
     wanted = training.learner.propensity(
-        training.evaluation.stacked.x, training.evaluation.stacked.s, SeedStreams(training.evaluation.seeds, "any")
+        training.evaluation.stacked.x,
+        training.evaluation.stacked.s,
+        SeedStreams(training.evaluation.seeds, "any"),
     )
     assert wanted.mean().item() == pytest.approx(0.25, abs=0.06)
 
@@ -175,7 +191,13 @@ def test_a_saved_policy_decides_by_the_thresholds(tmp_path: Path) -> None:
 
 
 def test_blind_decisions_do_not_depend_on_s_and_are_fair(tmp_path: Path) -> None:
-    words = ["model=greedy", "dataset=fico", "preset=quick", "schedule.time_steps=60", "evaluation.window=[30,60]"]
+    words = [
+        "model=greedy",
+        "dataset=fico",
+        "preset=quick",
+        "schedule.time_steps=60",
+        "evaluation.window=[30,60]",
+    ]
     training = training_of(*words, "fairness=demographic_parity", "fairness.blind=true")
     trained(training, tmp_path)
     learner = training.learner

@@ -93,7 +93,8 @@ def test_fifteen_members_may_be_overridden() -> None:
     own = {name for name, member in vars(Learner).items() if not name.startswith("_") and may_be(member)}
     assert own - {"extra_repr"} == {
         "config_type", "net_inputs", "rule", "warm_up_epoch", "update", "score", "explore", "pretrain",
-        "pretrain_units", "notes", "representation", "reconstruction", "estimates_label", "log_odds", "compared",
+        "pretrain_units", "notes", "representation", "reconstruction",
+        "estimates_label", "log_odds", "compared",
     }  # fmt: skip
 
 

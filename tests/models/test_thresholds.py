@@ -73,7 +73,7 @@ def test_rates_stay_where_a_change_would_hardly_gain_anything() -> None:
     (best, _), _ = fair_rates(groups, 0.5, 0.0)
 
     def lost(rate: float) -> float:
-        return float(sum(g.earned(best, 0.5) - g.earned(rate, 0.5) for g in groups))
+        return float(sum(np.subtract(*g.earned(np.array([best, rate]), 0.5)) for g in groups))
 
     for before in (0.0, best - 0.02, best + 0.02, 1.0):
         (rate, _), _ = fair_rates(groups, 0.5, 0.0, before=before, tolerance=1.0)

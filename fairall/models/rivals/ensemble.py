@@ -91,7 +91,9 @@ class Ensemble(Remembering):
     @torch.no_grad()
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The quantile of the members' p(ỹ = 1 | x, s), shape (E, B)."""
-        return in_chunks(lambda x, s: self._quantile(self.member_logits(x, s).sigmoid()), x, s, rows=ROWS_AT_ONCE)
+        return in_chunks(
+            lambda x, s: self._quantile(self.member_logits(x, s).sigmoid()), x, s, rows=ROWS_AT_ONCE
+        )
 
     @override
     @torch.no_grad()
