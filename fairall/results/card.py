@@ -15,7 +15,7 @@ from fairall.config.paths import configuration_root
 from fairall.metrics import LATENT
 from fairall.results.format import interval, mean_interval, mean_std, number
 from fairall.results.interpretable import CAUTION
-from fairall.results.result import Result
+from fairall.results.result import Result, bound_of
 from fairall.results.table import Markdown, code, markdown_rows
 from fairall.results.terminal import noise
 
