@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairall.config.compose import compose_all
 from fairall.errors import FairAllError
-from fairall.experiment import run
+from fairall.experiment import is_finished, run
 from fairall.metrics import Quantity
 from fairall.report.labels import dataset_label, look_of, measures, method_label
 from fairall.results.figures import COLUMN, GREY, handles_of, interval, legend_below
@@ -42,7 +43,7 @@ class Point:
     @property
     def label(self) -> str:
         """Name of the method."""
-        return REFERENCES[ORACLE] if self.model == ORACLE else method_label(self.model)
+        return REFERENCES["oracle"] if self.model == ORACLE else method_label(self.model)
 
 
 def points(words: Sequence[str], display: Display) -> list[Point]:
@@ -78,6 +79,9 @@ def points(words: Sequence[str], display: Display) -> list[Point]:
             for slack in slacks:
                 wanted.append((data_set, model, _number(slack), [*own, *chosen, f"{node}.slack={slack}"]))
     composed = compose_all(command for *_, command in wanted)
+    people: dict[str, Any] = {}
+    for one in composed:
+        is_finished(one, people)  # refuses what is impossible before the first run
     found = []
     for i, (data_set, model, of, command) in enumerate(wanted):
         display.say(f"{i + 1} of {len(wanted)}: {' '.join(command)}")
