@@ -116,9 +116,10 @@ class FairThresholds(Learner):
     @override
     def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
         """Train the learner; after the last epoch choose the first thresholds."""
+        if epoch == 0:
+            self.see(decided)
         values = self.learner.warm_up_epoch(replace(decided, s=self.seen_by_learner(decided.s)), epoch)
         if epoch == self.setting.schedule.warm_up_epochs - 1:
-            self.see(decided)
             self.choose()
         return values
 
@@ -141,17 +142,22 @@ class FairThresholds(Learner):
         self.next = (rows[-1] + 1) % n_seen
         # Into the memory, of which `rows` is a view.
         seen.log_odds[:, rows] = self.log_odds(seen.x[:, rows], seen.s[:, rows], self.streams)
+        estimates = self.estimates(seen)
         for e, n in enumerate(self.seen.counts.tolist()):
-            log_odds, s = seen.log_odds[e, :n], seen.s[e, :n]
+            known, s = estimates[e, :n], seen.s[e, :n]
             # A group nobody of which has been seen, or a seed that has diverged, keeps the thresholds it has.
-            if len(s.unique()) == self.n_groups and log_odds.isfinite().all():
-                self.choose_for(e, seen.x[e, :n], s, log_odds)
+            if len(s.unique()) == self.n_groups and known.isfinite().all():
+                self.choose_for(e, s, known)
 
-    def choose_for(self, e: int, x: Tensor, s: Tensor, log_odds: Tensor) -> None:
-        """Choose the thresholds of replicate e from n people, x (n, D), s and log odds (n,)."""
+    def estimates(self, seen: Scored) -> Tensor:
+        """What thresholds are chosen by, of each person, shape (E, M, 1): the log odds."""
+        return seen.log_odds.unsqueeze(-1)
+
+    def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
+        """Choose the thresholds of replicate e from n people with s (n,) and `estimates` (n, ...)."""
         before = self.least_rate[e].item()
         chosen = fair_thresholds(
-            log_odds,
+            estimates[:, 0],
             group_index(s, self.n_groups),
             self.n_groups,
             self.fairness,
@@ -274,12 +280,21 @@ class BlindThresholds(FairThresholds):
         return torch.zeros_like(s)
 
     @override
-    def choose(self) -> None:
-        """Train the net of p(S = +1 | x) on people seen, then choose μ."""
-        epochs = self.setting.schedule.warm_up_epochs if self.least_rate.isnan().all() else 1
-        n_batches, size = epochs * self.remembering.updates, self.remembering.batch_size
+    def warm_up_epoch(self, decided: Decided, epoch: int) -> dict[str, float]:
+        """Train the learner, and the net of p(S = +1 | x)."""
+        values = super().warm_up_epoch(decided, epoch)
+        self._learn_groups()
+        return values
+
+    @override
+    def update(self, decided: Decided) -> None:
+        """The same, before μ is chosen."""
+        self._learn_groups()
+        super().update(decided)
+
+    def _learn_groups(self) -> None:
+        n_batches, size = self.remembering.updates, self.remembering.batch_size
         train_on(self.seen.minibatches(n_batches, size, self.group_streams), self._group_loss, self.optimiser)
-        super().choose()
 
     def _group_loss(self, batch: Decided) -> Tensor:
         logit = self.group_net.logit(batch.x, torch.zeros_like(batch.s))
@@ -290,8 +305,14 @@ class BlindThresholds(FairThresholds):
 
     @override
     @torch.no_grad()
-    def choose_for(self, e: int, x: Tensor, s: Tensor, log_odds: Tensor) -> None:
-        p, q = log_odds.sigmoid(), self._advantaged(x.expand(len(self.price), -1, -1))[e]
+    def estimates(self, seen: Scored) -> Tensor:
+        """The log odds and p(S = +1 | x), shape (E, M, 2)."""
+        return torch.stack([seen.log_odds, self._advantaged(seen.x)], -1)
+
+    @override
+    @torch.no_grad()
+    def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
+        p, q = estimates[:, 0].sigmoid(), estimates[:, 1]
         counted = p if self.fairness.rule is FairnessRule.equal_opportunity else torch.ones_like(p)
         self.benefit[e] = torch.stack([(counted * (1.0 - q)).mean(), (counted * q).mean()])
         weight = [torch.where(own, counted, 0.0) / counted[own].sum() for own in (s < 0, s > 0)]
@@ -305,9 +326,9 @@ class BlindThresholds(FairThresholds):
     def _least(self, p: Tensor, q: Tensor, benefit: Tensor, price: Tensor | float) -> Tensor:
         """Least p accepted, for p and q = p(S = +1 | x) of people (..., B), and `benefit` (..., 2)."""
         moved = price * (q / benefit[..., 1:] - (1.0 - q) / benefit[..., :1])
-        return self.setting.cost + (
-            p * moved if self.fairness.rule is FairnessRule.equal_opportunity else moved
-        )
+        if self.fairness.rule is FairnessRule.equal_opportunity:
+            moved = p * moved
+        return self.setting.cost + moved
 
     @override
     @torch.no_grad()

@@ -230,4 +230,4 @@ def test_resumed_from_any_state_the_thresholds_are_the_same(two_features: Callab
 def test_a_small_group_is_told_of(two_features: Callable[..., Setting]) -> None:
     words = ["model=ensemble", "dataset=credit", "fairness=demographic_parity", "fairness.window=50"]
     notes = training_of(*words).learner.notes(training_of(*words).data)
-    assert any("rest on about" in note and "fairness.window=50" in note for note in notes)
+    assert any("rests on about" in note and "fairness.window=50" in note for note in notes)

@@ -1,7 +1,5 @@
 """Regret of the parity ensemble where the best policy under a bound is known: FICO's tables."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -71,8 +69,9 @@ def acceptance(learner: Learner, x: torch.Tensor, seeds: list[int]) -> np.ndarra
 
 
 @pytest.mark.whole
-def test_average_regret_falls_as_the_root_of_time_or_faster(tmp_path: Path) -> None:
-    regret, gap = regrets(3, 120)
+def test_average_regret_falls_as_the_root_of_time_or_faster() -> None:
+    # The selected learning rate, a constant one, leaves regret that no longer falls (docs/frontier.md).
+    regret, gap = regrets(3, 120, "model.quantile=0.5", "model.learning_rate=0.0003")
     assert (regret > -1e-4).all()
     average = regret.mean(1).cumsum() / np.arange(1, len(regret) + 1)
     slope = np.polyfit(np.log(np.arange(10, len(average))), np.log(average[10:]), 1)[0]
