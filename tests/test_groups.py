@@ -343,14 +343,10 @@ def test_what_works_with_any_number_of_groups(words: str, tmp_path: Path) -> Non
 @pytest.fixture(scope="module")
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("four")
-    ended = typed(
-        "model=greedy",
-        *FICO,
-        "preset=quick",
-        "evaluation.decisions=true",
-        f"outputs_dir={folder}",
-        cwd=folder,
-    )
+    words = ["model=greedy", *FICO, "preset=quick", "evaluation.decisions=true", f"outputs_dir={folder}"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)  # of a worker of pytest-xdist: tables would be narrowed
+        ended = typed(*words, cwd=folder)
     assert ended.returncode == 0, ended.stderr
     (folder / "said").write_text(ended.stdout)
     return folder

@@ -376,7 +376,7 @@ SELECTED = [
 
 @pytest.mark.whole
 def test_every_pair_with_selected_hyperparameters_has_them() -> None:
-    assert len(SELECTED) == 85
+    assert len(SELECTED) == 92
     composed = compose_all([f"model={model}", f"dataset={dataset}"] for model, dataset in SELECTED)
     for (model, dataset), config in zip(SELECTED, composed, strict=True):
         selected = flattened(hyperparameters(model, dataset))
