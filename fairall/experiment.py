@@ -22,7 +22,7 @@ from fairall.measuring.latent_quality import latent
 from fairall.measuring.measure import measure
 from fairall.metrics import Measure, load_measures, summaries
 from fairall.models.fairness import learner_of
-from fairall.models.learner import Learner
+from fairall.models.learner import Learner, Setting
 from fairall.nn.threads import use_threads
 from fairall.online.footprint import short_of
 from fairall.online.initial_policy import InitialPolicy
@@ -72,7 +72,8 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     config = checked(composed)
     source = dataset(config.dataset)
     data = people(source, config.protocol.scaler)
-    world = World.of(config, data, list(range(config.seed, config.seed + config.seeds)))
+    setting = Setting.of(data.schema, config)
+    world = World.of(config, data, setting.seeds)
     words = data.pool_table.sensitive
     measures = (*load_measures(config.evaluation.measures, words.keys if words else None), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]
@@ -83,7 +84,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     for objective in objectives_of(config.objective):
         require(objective in possible, "objective", objective, f"one of {', '.join(possible)}")
     policy: InitialPolicy = config.initial_policy.build()
-    learner = learner_of(config, data.schema, world.share)
+    learner = learner_of(config, setting, world.share)
     plain, functions = config.to_plain(), (measure.function for measure in measures)
     identity = run_id(plain, data.fingerprint(), source, policy, learner, *world.parts.values(), *functions)
     folder = RunFolder(Path(config.outputs_dir) / "runs" / config.model.name / config.dataset.name / identity)

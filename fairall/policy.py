@@ -27,7 +27,7 @@ from fairall.data.people_reader import PeopleReader
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError
 from fairall.models.fairness import learner_of
-from fairall.models.learner import Learner
+from fairall.models.learner import Learner, Setting
 from fairall.nn.bounded import Bounded, TooLargeError
 from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples
@@ -298,7 +298,7 @@ def _built(config: Config, reader: PeopleReader, tensors: dict[str, Tensor], fol
     target = config.model._target_
     try:
         with Bounded(sum(one.numel() for one in tensors.values()), len(tensors)):
-            return learner_of(config, reader.schema)
+            return learner_of(config, Setting.of(reader.schema, config))
     except FairAllError as error:
         raise FairAllError(f"{folder}: {shown(str(error), MOST_SHOWN)}") from error
     except TooLargeError as error:

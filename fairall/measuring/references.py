@@ -13,6 +13,7 @@ from torch import Tensor
 from fairall.data.people import Decisions, People
 from fairall.errors import FairAllError
 from fairall.measuring.summary import measure_table, summarise
+from fairall.models.learner import LEAST
 from fairall.models.oracle import Oracle, oracles
 from fairall.online.history import Recorded
 from fairall.online.training import Training
@@ -108,8 +109,6 @@ class _Series:
         }
 
 
-SURE = 1e-12  # P no nearer to 0 and 1, where log odds are infinite
-
 Score = Callable[[Tensor, Tensor], Tensor]
 """Log odds of P(ỹ = 1 | x, s) at a time step."""
 
@@ -123,7 +122,7 @@ def _score_of_day(policies: Mapping[str, Oracle], training: Training, time_step:
         return free.log_odds
 
     def score(x: Tensor, s: Tensor) -> Tensor:
-        return world.probability(free.log_odds(x, s).sigmoid(), s, time_step).logit(eps=SURE)
+        return world.probability(free.log_odds(x, s).sigmoid(), s, time_step).logit(eps=LEAST)
 
     train = world.evaluated(training.data.train, time_step)
     policies["oracle_fair"].choose_thresholds(score(train.x, train.s), train.s)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -10,7 +11,6 @@ from torch import Tensor
 from typing_extensions import override
 
 from fairall.config.schema import Config, FairnessConfig, FairnessRule
-from fairall.data.features import Schema
 from fairall.data.people import Decided, group_index
 from fairall.data.prepared import PreparedData
 from fairall.errors import FairAllError, count
@@ -30,18 +30,18 @@ TOLERANCE = 1e-3
 AT_ONCE = 1024  # people who are scored again after an update
 
 
-def learner_of(config: Config, schema: Schema, share: float = 1.0) -> Learner:
+def learner_of(config: Config, setting: Setting, share: float = 1.0) -> Learner:
     """The untrained learner of a run, with thresholds where `config.fairness` asks for them.
 
     Args:
         config: of the run.
-        schema: the features of its people.
+        setting: the problem that it learns in.
         share: places per applicant.
 
     Raises:
         FairAllError: where the method has nothing that thresholds could be chosen for.
     """
-    learner: Learner = config.model.build(Setting.of(schema, config))
+    learner: Learner = config.model.build(setting)
     if config.fairness.rule is FairnessRule.none:
         return learner
     kind = BlindThresholds if config.fairness.blind else FairThresholds
@@ -155,7 +155,7 @@ class FairThresholds(Learner):
 
     def choose_for(self, e: int, s: Tensor, estimates: Tensor) -> None:
         """Choose the thresholds of replicate e from n people with s (n,) and `estimates` (n, ...)."""
-        before = self.least_rate[e].item()
+        before = float(self.least_rate[e])
         chosen = fair_thresholds(
             estimates[:, 0],
             group_index(s, self.n_groups),
@@ -163,7 +163,7 @@ class FairThresholds(Learner):
             self.fairness,
             self.setting.cost,
             places=self.share * len(s),
-            before=None if before != before else before,
+            before=None if math.isnan(before) else before,
             tolerance=TOLERANCE * len(s),
         )
         self.threshold[e], self.tied_share[e] = chosen.threshold, chosen.tied_share

@@ -12,9 +12,10 @@ from fairall.experiment import job
 from fairall.models.learner import Learner
 from fairall.online.evaluation import Evaluation
 from fairall.online.loop import OnlineLearning
+from fairall.online.training import initially_decided
 from fairall.randomness import SeedStreams
 from fairall.runtime.process import prepare_processor
-from tests.conftest import training_of, warm_up
+from tests.conftest import warm_up
 
 
 def best_value(source: Fico, cost: float, gap: float) -> float:
@@ -38,8 +39,7 @@ def regrets(seeds: int, time_steps: int, *words: str) -> tuple[np.ndarray, np.nd
     made = job(compose_config("model=parity_ensemble", "dataset=fico", *of, *words))
     source, learner, cost = dataset(made.config.dataset), made.learner, made.config.cost.value
     assert isinstance(source, Fico)
-    training = training_of("model=parity_ensemble", "dataset=fico", *of, *words)
-    warm_up(learner, training.decided)
+    warm_up(learner, initially_decided(made.initial_policy, made.config, made.data))
     known = list(range(seeds))
     x = made.data.scaler.transform(source.scores.score[:, None])
     tables: list[np.ndarray] = []
