@@ -33,7 +33,7 @@ AXES = {
 
 @dataclass(frozen=True)
 class Point:
-    """A run of a frontier: `slack` is None for the method as it is."""
+    """A run of a frontier: `slack` is None for the method without thresholds of groups."""
 
     dataset: str
     model: str
@@ -112,8 +112,8 @@ def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
     table = Table(
         key="frontier",
         title=f"Utility and gap by slack, {rule.replace('_', ' ')}",
-        note="×100, mean and 95 % interval over seeds. Slack: the largest gap allowed; none: the method as "
-        "it is.",
+        note="×100, mean and 95 % interval over seeds. Slack: the largest gap allowed; none: without "
+        "thresholds of groups.",
         frame=frame_of(
             ["slack", *(one.heading for pair in pairs for one in pair)],
             [_row(point, pairs) for point in found],
@@ -123,7 +123,7 @@ def frontier(found: Sequence[Point], folder: Path) -> list[Table]:
     figure = PageFigure(
         key="utility_against_gap",
         title="Utility against the gap",
-        note="A line joins the slacks of a method, from 0 to 1; the large mark is the method as it is. Bars: "
+        note="A line joins the slacks of a method, from 0 to 1; the large mark is without. Bars: "
         "95 % intervals over seeds. Grey: such thresholds by a classifier that knows every label.",
         draw=lambda: draw(found, data_sets, pairs),
         wide=True,
