@@ -84,7 +84,7 @@ def fair_thresholds(
 
 @dataclass(frozen=True)
 class Group:
-    """What n people of a group earn, who are accepted in the order of their probabilities p(ỹ = 1 | x, s).
+    """What a group of n people earns if those of greatest p(ỹ = 1 | x, s) are accepted first.
 
     Attributes:
         log_odds: of p, descending, shape (n,).
@@ -101,7 +101,7 @@ class Group:
 
     @classmethod
     def of(cls, log_odds: np.ndarray, *, true_positives: bool) -> Group:
-        """The group of n ≥ 1 people with log odds (n,); `rate` is that of `true_positives`, or not."""
+        """The group of n ≥ 1 people with log odds (n,), compared by true positive or acceptance rates."""
         ordered = np.sort(log_odds)[::-1]
         accepted = np.arange(len(ordered) + 1.0)
         # No p is 0, so that the true positive rate ascends.
@@ -119,7 +119,8 @@ class Group:
     def threshold(self, rate: float, cost: float) -> tuple[float, float]:
         """Log odds from which on people are accepted at a rate, and the acceptance probability there.
 
-        It is that of `cost` at the rate `best`, which so is that of no bound for new people too.
+        At the rate `best` these are the log odds of `cost`, not those of the last person accepted: a bound
+        that does not bind then changes nothing for new people either.
         """
         if rate == self.best(cost):
             return _log_odds(cost), 1.0
