@@ -120,10 +120,13 @@ class Group:
         """Log odds from which on people are accepted at a rate, and the acceptance probability there.
 
         At the rate `best` these are the log odds of `cost`, not those of the last person accepted: a bound
-        that does not bind then changes nothing for new people either.
+        that does not bind then changes nothing for new people either. A price of places is often within
+        TIED of the first person left out, who would be accepted with it.
         """
-        if rate == self.best(cost):
-            return _log_odds(cost), 1.0
+        at_cost = _log_odds(cost)
+        below = at_cost - self.log_odds
+        if rate == self.best(cost) and not ((below > 0.0) & (below <= TIED)).any():
+            return at_cost, 1.0
         return threshold_of(self.log_odds, float(np.interp(rate, self.rate, self.accepted)))
 
 

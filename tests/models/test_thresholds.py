@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.special import logit
@@ -39,6 +39,7 @@ def best_by_linear_program(
     share=st.one_of(st.just(1.0), st.floats(0.05, 1.0)),
     coarse=st.booleans(),
 )
+@example(seed=0, n_groups=4, rule=RULES[0], cost=0.5, slack=1.0, share=0.5, coarse=True)
 def test_nothing_that_keeps_the_bound_earns_more(
     seed: int, n_groups: int, rule: FairnessRule, cost: float, slack: float, share: float, coarse: bool
 ) -> None:
