@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -12,9 +13,10 @@ import numpy as np
 import torch
 
 from fairall.config.schema import DatasetConfig, ScalerRows
+from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
-from fairall.data.splits import ROLES, SplitConfig, Splits, split
+from fairall.data.splits import ROLES, SplitConfig, Splits, shifted, split
 from fairall.data.table import Table
 from fairall.errors import FairAllError
 
@@ -42,6 +44,26 @@ class Dataset(ABC):
     @abstractmethod
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """All people of a run, real features standardised by the rows `scaler`; raises as `load` does."""
+
+    def resplit(self, number: int) -> Dataset:
+        """The same data set with another random split, number 1 or more, scaled as this one.
+
+        Raises:
+            FairAllError: if the data set has one split only.
+        """
+        raise FairAllError(f"splits: dataset={self.config.name} has one split of its people; set splits=1")
+
+    def replicates(self, seeds: int, splits: int, scaler: ScalerRows) -> PreparedData:
+        """All people of a run of so many seeds, seed number e with the split of number e mod `splits`.
+
+        Raises:
+            FairAllError: as `load` and `resplit`.
+        """
+        first = self.prepare(scaler=scaler)
+        if splits == 1:
+            return first
+        others = [self.resplit(number).prepare(scaler=scaler) for number in range(1, splits)]
+        return PreparedData.of_splits([first, *others], seeds)
 
     def table(self) -> Table:
         """The table of `load`, which is called once."""
@@ -84,11 +106,27 @@ class TableDataset(Dataset):
         table = self.table()
         return table.splits or split(len(table), self.config.split)
 
+    @cached_property
+    def schema(self) -> Schema:
+        """The features with mean and scale of the training rows; raises as `load` does."""
+        table = self.table()
+        return table.schema.measured(table.features[self.splits.train])
+
+    def resplit(self, number: int) -> TableDataset:
+        other, config = copy(self), self.config.split
+        other.schema = self.schema
+        other.splits = self.other_splits(replace(config, random_state=shifted(config.random_state, number)))
+        return other
+
+    def other_splits(self, config: SplitConfig) -> Splits:
+        """Row numbers of another random split; raises as `resplit`."""
+        return split(len(self.table()), config)
+
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """People of each role of the split, scaled; raises as `load` does."""
         table, splits = self.table(), self.splits
         features, label_weight, strata = table.features, table.label_weight, splits.strata
-        of_training = Scaler(table.schema.measured(features[splits.train]), scaler)
+        of_training = Scaler(self.schema, scaler)
         lacking: set[str] = set()
 
         def people(rows: np.ndarray) -> People:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from fairall.data.dynamics import Dynamics, DynamicsConfig
 from fairall.data.features import Schema
 from fairall.data.people import People
 from fairall.data.prepared import PreparedData, Scaler
+from fairall.data.splits import shifted
 from fairall.data.table import Sensitive, Table
 from fairall.randomness import SeedStreams
 
@@ -101,6 +104,19 @@ class GeneratedDataset(Dataset, Generic[I]):
         x = scaler.transform(self.features(individuals))
         return People(x, float32(individuals.s), float32(individuals.label))
 
+    def resplit(self, number: int) -> GeneratedDataset[I]:
+        """The data set with other people of all roles."""
+        other = copy(self)
+        other.__dict__.pop("_table", None)
+        other.in_pool = self.in_pool
+        other.config = replace(self.config, random_state=shifted(self.config.random_state, number))
+        return other
+
+    @cached_property
+    def in_pool(self) -> np.ndarray:
+        """Features of the pool, shape (N, D)."""
+        return self.features(self.individuals("pool", self.config.rows.pool))
+
     def load(self) -> Table:
         """The pool; columns hidden from learners follow the features."""
         pool = self.individuals("pool", self.config.rows.pool)
@@ -112,8 +128,7 @@ class GeneratedDataset(Dataset, Generic[I]):
     def prepare(self, *, scaler: ScalerRows = ScalerRows.training_rows) -> PreparedData:
         """Fixed people of each role, scaled, with the generator of applicants."""
         sizes = self.config.rows
-        in_pool = self.features(self.individuals("pool", sizes.pool))
-        of_pool = Scaler(self.schema.measured(in_pool), scaler)
+        of_pool = Scaler(self.schema.measured(self.in_pool), scaler)
 
         def fixed(role: str, n: int) -> People:
             individuals = self.individuals(role, n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import torch
@@ -13,6 +14,9 @@ from fairall.randomness import SeedStreams
 @dataclass(frozen=True)
 class People:
     """N people with all their attributes; callers hide from learners what these may not see.
+
+    Where replicates have people of their own, as applicants or with `splits`, every field has a leading axis
+    of E replicates.
 
     Attributes:
         x: features, shape (N, D); real ones standardised, counts as they are, categories as their codes.
@@ -37,7 +41,12 @@ class People:
     person: Tensor | None = None
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.s.shape[-1]
+
+    @property
+    def by_replicate(self) -> bool:
+        """Whether replicates have people of their own."""
+        return self.s.dim() > 1
 
     @property
     def labelled(self) -> Tensor:
@@ -47,9 +56,26 @@ class People:
         return self.label_weight > 0
 
     def rows(self, index: Tensor) -> People:
-        """The people at `index` of any shape (...); x becomes (..., D)."""
+        """The people at `index` of any shape (...); x becomes (..., D).
+
+        Where replicates have people of their own, `index` has shape (n,), or (E, n) with a row for each.
+        """
+        if not self.by_replicate:
+            return self._each(lambda values: values[index])
+        return self._each(lambda values: take(values, index.expand(len(values), -1)))
+
+    def replicate(self, e: int) -> People:
+        """The people of a replicate, fields of shape (N, ...)."""
+        return self._each(lambda values: values[e]) if self.by_replicate else self
+
+    def merged(self) -> People:
+        """The people of all replicates, fields of shape (E·N, ...)."""
+        return self._each(lambda values: values.flatten(0, 1)) if self.by_replicate else self
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> People:
+        """People whose fields, where they are known, are changed."""
         known = {name: values for name, values in vars(self).items() if values is not None}
-        return People(**{name: values[index] for name, values in known.items()})
+        return People(**{name: change(values) for name, values in known.items()})
 
 
 @dataclass(frozen=True)

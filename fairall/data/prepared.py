@@ -92,7 +92,8 @@ class PreparedData:
         validation: people for model selection.
         test: people for reported measures.
         pool: people of Phase I; its first rows are those of the warm-up.
-        pool_table: the pool before scaling, as initial policies need it.
+        pool_table: the pool before scaling, as initial policies need it; of several splits that of the first.
+        other_pools: those of the other splits.
         draw: generator of new applicants; None if they are people of `train`.
         dynamics: how people change when they are accepted, if that is known.
         notes: remarks on how the raw data was read, a line each.
@@ -109,6 +110,7 @@ class PreparedData:
     dynamics: Dynamics | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    other_pools: tuple[Table, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse people of more than two groups one of which is absent, and warn of groups of few people."""
@@ -120,7 +122,7 @@ class PreparedData:
         for name, s in zip(words.names, words.groups, strict=True):
             remedy = "leave it out with dataset.groups=[A,B,C] of the others"
             for role, people in (("training", self.train), ("test", self.test)):
-                n = int((people.s == s).sum())
+                n = int((people.s == s).sum(-1).min())
                 if n == 0:
                     raise FairAllError(f"group {name}: nobody among the {role} people; {remedy}")
                 if n < FEWEST:
@@ -137,11 +139,43 @@ class PreparedData:
         """The features of x, with mean and scale of the training rows."""
         return self.scaler.schema
 
+    @classmethod
+    def of_splits(cls, parts: Sequence[PreparedData], seeds: int) -> PreparedData:
+        """The people of E seeds, seed e with those of split e mod K, scaled as those of the first.
+
+        Raises:
+            FairAllError: where labels are unknown, of which every split would have other numbers.
+        """
+        if parts[0].train.label_weight is not None:
+            raise FairAllError("splits: people without a label are split once only; set splits=1")
+
+        def by_replicate(of: Sequence[People]) -> People:
+            known = [name for name, values in vars(of[0]).items() if values is not None]
+            each = [of[e % len(of)] for e in range(seeds)]
+            return People(**{name: torch.stack([getattr(one, name) for one in each]) for name in known})
+
+        roles = ("train", "validation", "test", "pool")
+        return replace(
+            parts[0],
+            **{role: by_replicate([getattr(part, role) for part in parts]) for role in roles},
+            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+            warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+            other_pools=tuple(part.pool_table for part in parts[1:]),
+        )
+
+    @property
+    def pool_tables(self) -> tuple[Table, ...]:
+        """The pool of each split before scaling."""
+        return (self.pool_table, *self.other_pools)
+
     def warm_up(self, n: int) -> People:
         """The first `n` people of the pool, on whom the initial policy decides; scaled as a file."""
         first = self.pool.rows(torch.arange(min(n, len(self.pool))))
-        features = self.pool_table.features[: len(first)]
-        return replace(first, x=self.scaler.of_file(features).transform(features))
+        files = [table.features[: len(first)] for table in self.pool_tables]
+        scaled = [self.scaler.of_file(features).transform(features) for features in files]
+        if not first.by_replicate:
+            return replace(first, x=scaled[0])
+        return replace(first, x=torch.stack([scaled[e % len(scaled)] for e in range(len(first.x))]))
 
     def applicants(
         self, size: int, seeds: Sequence[int], purpose: str = "applicants", *, one_order: bool = False
@@ -179,8 +213,8 @@ class PreparedData:
             for values in vars(people).values():
                 if values is not None:
                     digest.update(values.numpy().tobytes())
-        digest.update(self.pool_table.labelled.tobytes())
-        logged = self.pool_table.logged
-        if logged is not None:
-            digest.update(logged.accepted.tobytes() + logged.propensity.tobytes())
+        for table in self.pool_tables:
+            digest.update(table.labelled.tobytes())
+            if table.logged is not None:
+                digest.update(table.logged.accepted.tobytes() + table.logged.propensity.tobytes())
         return digest.hexdigest()

@@ -33,6 +33,11 @@ class Splits:
     strata: np.ndarray | None = None  # of every row of the table, shape (N,); each part has its share of each
 
 
+def shifted(random_state: int, number: int) -> int:
+    """The random state of split number `number`, 0 for the first."""
+    return (random_state + number) % 2**32
+
+
 def split(n_rows: int, config: SplitConfig, strata: np.ndarray | None = None) -> Splits:
     """Split rows 0..n_rows − 1 as in the paper, with held-out rows halved into validation and test.
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from fairall.config.checks import at_least, not_negative, positive
 from fairall.data.features import Schema
-from fairall.data.people import People
+from fairall.data.people import People, take
 from fairall.errors import FairAllError
 from fairall.models.elbo import phase1_elbo
 from fairall.models.learner import PretrainCurves, ProgressCallback
@@ -69,7 +69,7 @@ class Phase1Config:
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """N people without labels: x (N, D) and s (N,)."""
+    """N people without labels: x (N, D) and s (N,), or of each replicate x (E, N, D) and s (E, N)."""
 
     x: Tensor
     s: Tensor
@@ -80,7 +80,13 @@ class Unlabelled:
         return cls(people.x, people.s)
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.s.shape[-1]
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """X (E, n, D) and s (E, n) of the people at `index` (E, n)."""
+        if self.s.dim() == 1:
+            return self.x[index], self.s[index]
+        return take(self.x, index), take(self.s, index)
 
 
 @dataclass(frozen=True)
@@ -219,7 +225,7 @@ class Phase1Epochs(Stateful):
         total = torch.zeros(len(order))
         size = self.config.batch_size
         for rows, eps in zip(order.split(size, 1), noise.split(size, 1), strict=True):
-            x, s = self.pool.x[rows], self.pool.s[rows]
+            x, s = self.pool.rows(rows)
             loss = -phase1_elbo(self.vae, x, s, eps, beta=self.config.beta)
             self.optimiser.minimise(loss)
             total += loss.detach() * rows.shape[1]
@@ -228,7 +234,7 @@ class Phase1Epochs(Stateful):
     @torch.no_grad()
     def loss(self, people: Unlabelled, noise: Tensor) -> Tensor:
         """−K of N other people, shape (E,), in nats per person, with L samples for each, (E, N, Z, L)."""
-        x, s = (values.expand(len(noise), *values.shape) for values in (people.x, people.s))
+        x, s = people.x.expand(len(noise), -1, -1), people.s.expand(len(noise), -1)
         return -phase1_elbo(self.vae, x, s, noise, beta=self.config.beta)
 
 

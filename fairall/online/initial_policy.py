@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from fairall.config.checks import numpy_seed, open_unit, positive_share
 from fairall.config.schema import InitialPolicyConfig
+from fairall.data.splits import shifted
 from fairall.data.table import Logged, Table, sides
 from fairall.errors import FairAllError
 
@@ -28,6 +29,10 @@ class InitialPolicy(ABC):
 
     def __init__(self, config: Any) -> None:
         self.config = config
+
+    def of_split(self, number: int) -> InitialPolicy:
+        """The policy for the pool of a split, 0 for the first."""
+        return self
 
     @abstractmethod
     def propensity(self, table: Table) -> np.ndarray:
@@ -50,6 +55,12 @@ class DrawnPolicy(InitialPolicy):
 
     config: DrawnPolicyConfig
     config_type = DrawnPolicyConfig
+
+    @override
+    def of_split(self, number: int) -> DrawnPolicy:
+        """The same with decisions drawn anew."""
+        random_state = shifted(self.config.random_state, number)
+        return type(self)(replace(self.config, random_state=random_state))
 
     @abstractmethod
     def acceptance(self, table: Table) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
 from fairall.config.schema import Config, EffectiveDecisions, ExplorationRule
@@ -166,6 +167,9 @@ def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData)
     """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2)."""
     people = data.warm_up(config.schedule.warm_up_applicants)
     everyone = torch.arange(len(people)).expand(config.seeds, -1)
-    propensity = torch.tensor(policy.propensity(data.pool_table), dtype=torch.float32)[everyone]
-    accepted = torch.tensor(policy.decide(data.pool_table), dtype=torch.bool)[everyone]
+    policies = [policy.of_split(number) for number in range(len(data.pool_tables))]
+    decided = [(one.propensity(pool), one.decide(pool)) for one, pool in zip(policies, data.pool_tables)]
+    of_seeds = [decided[e % len(decided)] for e in range(config.seeds)]
+    propensity = torch.tensor(np.stack([p[: len(people)] for p, _ in of_seeds]), dtype=torch.float32)
+    accepted = torch.tensor(np.stack([d[: len(people)] for _, d in of_seeds]), dtype=torch.bool)
     return Decided.reveal(people.rows(everyone), propensity, accepted)
