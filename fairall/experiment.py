@@ -12,7 +12,7 @@ import numpy as np
 from omegaconf import DictConfig
 
 from fairall.config.checks import require
-from fairall.config.schema import Config, ScalerRows, objectives_of
+from fairall.config.schema import Config, objectives_of
 from fairall.config.validation import checked
 from fairall.data.dataset import Dataset, dataset
 from fairall.data.prepared import PreparedData
@@ -56,12 +56,12 @@ class Job:
     folder: RunFolder
 
 
-def prepare(source: Dataset, scaler: ScalerRows) -> PreparedData:
+def prepare(source: Dataset, config: Config) -> PreparedData:
     """The people of a run."""
-    return source.prepare(scaler=scaler)
+    return source.replicates(config.seeds, config.splits, config.protocol.scaler)
 
 
-def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedData] = prepare) -> Job:
+def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] = prepare) -> Job:
     """Build everything that a run needs from its configuration; nothing is written.
 
     `people` loads the data: `prepare`, or a cache of it for many jobs.
@@ -71,7 +71,7 @@ def job(composed: DictConfig, people: Callable[[Dataset, ScalerRows], PreparedDa
     """
     config = checked(composed)
     source = dataset(config.dataset)
-    data = people(source, config.protocol.scaler)
+    data = people(source, config)
     setting = Setting.of(data.schema, config)
     world = World.of(config, data, setting.seeds)
     words = data.pool_table.sensitive
@@ -103,11 +103,12 @@ def is_finished(composed: DictConfig, people: dict[str, Any] | None = None) -> b
     """
     loaded: dict[str, Any] = {} if people is None else people
 
-    def load(source: Dataset, scaler: ScalerRows) -> PreparedData:
-        key = repr((source.config, scaler))
+    def load(source: Dataset, config: Config) -> PreparedData:
+        seeds = config.seeds if config.splits > 1 else 1
+        key = repr((source.config, config.protocol.scaler, config.splits, seeds))
         if key not in loaded:
             try:
-                loaded[key] = prepare(source, scaler)
+                loaded[key] = prepare(source, config)
             except FairAllError as error:
                 # Kept: a failing download should not be tried again for every run.
                 loaded[key] = error
@@ -190,13 +191,14 @@ def write_files(result: Result, training: Training, folder: RunFolder) -> None:
         title = f"Phase I of {result.title}"
         draw_phase1(training.curves, folder.file("figures/phase1.png"), title=title)
     people = getattr(data, config.evaluation.split)
+    first = people.replicate(0)
     z = latent(training.learner, people, len(result.seeds))
     if z is not None and np.isfinite(z[0]).all():
         draw_latent(
             z[0],
-            people.s.numpy(),
-            people.label.numpy(),
-            people.labelled.numpy(),
+            first.s.numpy(),
+            first.label.numpy(),
+            first.labelled.numpy(),
             folder.file("figures/latent.png"),
             title=f"{result.title}, seed {result.seeds[0]}, {config.evaluation.split} set",
         )

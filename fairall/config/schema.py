@@ -247,6 +247,7 @@ class Config:
     sweep: SweepConfig = field(default_factory=SweepConfig)
     seed: int = limited("0 or more, and below 2**63", lambda seed: 0 <= seed < 2**63 - MOST_SEEDS)
     seeds: int = between(1, MOST_SEEDS)
+    splits: int = between(1, MOST_SEEDS)
     threads: int | None = between(1, MOST_THREADS)
     objective: Any = MISSING
     hyperparameters: str = MISSING

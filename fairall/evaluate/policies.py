@@ -180,6 +180,8 @@ def _learnt_from(folder: Path, log: DecisionLog) -> np.ndarray:
         raise FairAllError(f"its data set, {run.name('dataset')}, is no file of dataset=csv")
     config = checked_dataset(run.config)
     assert isinstance(config, CsvConfig)
+    if run.config.get("splits", 1) > 1:
+        raise FairAllError("it was learnt with several splits, so that every row was a training row of some")
     source = OwnCsv(config)
     try:
         fingerprint = source.prepare(scaler=ScalerRows[run.config["protocol"]["scaler"]]).fingerprint()

@@ -16,7 +16,7 @@ SPLITS = ("train", "validation", "test")
 
 
 def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> dict[str, Group]:
-    """Sizes, base rates and acceptance of everybody and of each group.
+    """Sizes, base rates and acceptance of everybody and of each group; sizes are means over splits.
 
     Args:
         data: the people of the run.
@@ -34,8 +34,8 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
         rate = "acceptance_rate" if s is None else f"acceptance_rate_{group}"
         found[group] = Group(
             values=list(sensitive.values(s)) if sensitive is not None and s is not None else [],
-            people={name: int(rows.sum()) for name, rows in members.items()},
-            labelled=sum(int(splits[name].labelled[rows].sum()) for name, rows in members.items()),
+            people={name: _mean_size(rows) for name, rows in members.items()},
+            labelled=sum(_mean_size(splits[name].labelled & rows) for name, rows in members.items()),
             base_rate=_base_rate(data.train, members["train"]),
             accepted=_over_seeds(table, rate),
             accepted_in_window=_over_seeds(in_window, rate),
@@ -45,6 +45,11 @@ def groups(data: PreparedData, table: pd.DataFrame, window: tuple[int, int]) -> 
 
 def _members(people: People, s: float | None) -> torch.Tensor:
     return torch.ones_like(people.s, dtype=torch.bool) if s is None else people.s == s
+
+
+def _mean_size(members: torch.Tensor) -> int:
+    """Number of members (N,), or its mean over replicates (E, N)."""
+    return round(members.sum(-1).double().mean().item())
 
 
 def _base_rate(people: People, rows: torch.Tensor) -> float | None:

@@ -35,23 +35,23 @@ def representation_measures(
     measures = {}
     weights = _weight(train), _weight(held_out)
     for target, of_target in (("s", (None, None)), ("label", weights)):
-        target_train = getattr(train, target).numpy() > 0
-        target_held_out = getattr(held_out, target).numpy() > 0
+        targets = [getattr(people, target).expand(n_seeds, -1).numpy() > 0 for people in (train, held_out)]
         scores = [
-            readability(*pair, target_train, target_held_out, *of_target)
-            for pair in zip(z_train, z_held_out, strict=True)
+            readability(*of_seed, *of_target) for of_seed in zip(z_train, z_held_out, *targets, strict=True)
         ]
         measures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
         measures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
 
-    advantaged, good = held_out.s.numpy() > 0, held_out.label.numpy() > 0
-    measures["latent_variance_gap"] = np.array([variance_gap(z, advantaged) for z in z_held_out])
+    own = [held_out.replicate(e) for e in range(n_seeds)]
+    of_seeds = [(z, people.s.numpy() > 0, people.label.numpy() > 0) for z, people in zip(z_held_out, own)]
+    measures["latent_variance_gap"] = np.array([variance_gap(z, group) for z, group, _ in of_seeds])
     measures["latent_label_agreement"] = np.array(
-        [label_agreement(z, good, advantaged, weights[1]) for z in z_held_out]
+        [label_agreement(z, good, group, weights[1]) for z, group, good in of_seeds]
     )
     if held_out.ground_truth is not None:
-        truth = held_out.ground_truth.numpy()
-        informative = [mutual_information(z, truth) for z in z_held_out]
+        informative = [
+            mutual_information(z, people.ground_truth.numpy()) for z, people in zip(z_held_out, own)
+        ]
         measures["latent_ground_truth_information"] = np.array(informative)
 
     x, s = _stacked(held_out, n_seeds)

@@ -69,7 +69,7 @@ def measure(training: Training, plain: dict[str, Any]) -> Result:
 
 def _evaluation_people(training: Training) -> EvaluationPeople:
     """The standard errors are those of the last policy, averaged over the seeds that have not diverged."""
-    people = training.evaluation.people
+    people = training.evaluation.people.replicate(0)  # all splits have as many, all with a label
     weight = people.labelled if people.label_weight is None else people.label_weight
     errors = {}
     for name in (UTILITY_ERROR, DPU_ERROR):

@@ -94,10 +94,10 @@ def latent_selection_metrics(
     x, s = held_out.x.expand(len(seeds), -1, -1), held_out.s.expand(len(seeds), -1)
     reconstruction = in_chunks(loss_of, x, s, z).mean(-1)
 
-    s_train = train.s.numpy() > 0
-    s_held_out = np.repeat(held_out.s.numpy() > 0, LATENT_SAMPLES)
+    s_train = train.s.expand(len(seeds), -1).numpy() > 0
+    s_held_out = np.repeat(s.numpy() > 0, LATENT_SAMPLES, axis=1)
     rows = z.mT.flatten(1, 2).numpy()
-    auc = [readability(*pair, s_train, s_held_out)[1] for pair in zip(z_train, rows, strict=True)]
+    auc = [readability(*of_seed)[1] for of_seed in zip(z_train, rows, s_train, s_held_out, strict=True)]
     return {
         "reconstruction_loss": reconstruction.double().numpy(),
         "latent_s_dependence": np.abs(2.0 * np.array(auc) - 1.0),

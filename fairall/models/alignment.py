@@ -36,13 +36,13 @@ def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
     n_seeds = len(vae.frame)
     x, s = people.x.expand(n_seeds, -1, -1), people.s.expand(n_seeds, -1)
     z = in_chunks(lambda x, s: vae.encode(x, s)[0], x, s)
-    advantaged = people.s > 0
     frames = torch.eye(vae.latent_size).repeat(n_seeds, 1, 1)
-    if min(int(advantaged.sum()), int((~advantaged).sum())) < 2:
-        return frames
-    upper, lower = (_loadings(z[:, group], people.x[group]) for group in (advantaged, ~advantaged))
-    agreement = (lower @ upper.mT).nan_to_num().double().numpy()
-    for frame, match in zip(frames, agreement, strict=True):
+    for e, frame in enumerate(frames):
+        advantaged = s[e] > 0
+        if min(int(advantaged.sum()), int((~advantaged).sum())) < 2:
+            continue
+        upper, lower = (_loadings(z[e, group], x[e, group]) for group in (advantaged, ~advantaged))
+        match = (lower @ upper.mT).nan_to_num().double().numpy()
         rows, columns = linear_sum_assignment(np.abs(match), maximize=True)
         frame.zero_()
         frame[rows, columns] = torch.from_numpy(np.where(match[rows, columns] < 0, -1.0, 1.0)).float()
@@ -50,7 +50,7 @@ def matching_frame(vae: ConditionalVAE, people: People) -> Tensor:
 
 
 def _loadings(z: Tensor, x: Tensor) -> Tensor:
-    """Covariances of z (E, N, Z) with the standardised features x (N, D), shape (E, Z, D)."""
+    """Covariances of z (N, Z) with the standardised features x (N, D), shape (Z, D)."""
     centred = x - x.mean(0)
     standardised = centred / centred.std(0).clamp(min=1e-6)
-    return (z - z.mean(1, keepdim=True)).mT @ standardised / len(x)
+    return (z - z.mean(0)).mT @ standardised / len(x)

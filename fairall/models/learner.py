@@ -47,6 +47,7 @@ class Setting:
         schema: the features of x, and how nets see them (`protocol.inputs`).
         cost: c in (0, 1), the cost of a positive decision.
         seeds: the E seeds trained together.
+        splits: K; seed number e has the people of split e mod K.
         schedule: numbers of epochs, steps and applicants.
         protocol: choices where the paper's text and the authors' code differ.
     """
@@ -56,6 +57,7 @@ class Setting:
     seeds: Sequence[int]
     schedule: ScheduleConfig
     protocol: ProtocolConfig
+    splits: int = 1
 
     @property
     def gain(self) -> float:
@@ -74,7 +76,8 @@ class Setting:
         inputs = config.protocol.inputs
         if inputs is NetInputs.by_method:
             inputs = config.model.target.net_inputs
-        return cls(schema.seen_as(inputs), config.cost.value, list(seeds), config.schedule, config.protocol)
+        schema, cost = schema.seen_as(inputs), config.cost.value
+        return cls(schema, cost, list(seeds), config.schedule, config.protocol, config.splits)
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class OracleConfig(ModelConfig):
 class Oracle(FixedPolicy):
     """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows, at most the first `ENOUGH`.
 
-    One fit serves all seeds. It accepts where p ≥ c, which maximises the utility if p is true, or from
+    One fit serves all seeds with the same split. It accepts where p ≥ c, which maximises the utility if p is true, or from
     thresholds of each group on (`models.thresholds`), chosen from the training rows. People tied at a group's
     threshold are accepted with the probability that makes the rates of the training rows right.
     """
@@ -132,10 +132,12 @@ class Oracle(FixedPolicy):
         # With a bound, people tied at a threshold have a probability.
         self.rule = DecisionRule(drawn=self.bound is not None)
         self.inputs = FeatureInputs(setting.schema.seen_as(NetInputs.one_hot))
+        # With several splits all have a leading axis of seeds.
+        each = [len(setting.seeds)] if setting.splits > 1 else []
         # Of the inputs, of s, and the intercept.
-        self.register_buffer("weight", torch.zeros(self.inputs.size_with_s + 1, dtype=torch.float64))
+        self.register_buffer("weight", torch.zeros(*each, self.inputs.size_with_s + 1, dtype=torch.float64))
         # By group: the least log odds accepted, and the acceptance probability there.
-        worth = torch.tensor([setting.cost] * setting.schema.n_groups, dtype=torch.float64).logit()
+        worth = torch.full((*each, setting.schema.n_groups), setting.cost, dtype=torch.float64).logit()
         self.register_buffer("threshold", worth)
         self.register_buffer("tied_share", torch.ones_like(worth))
 
@@ -146,17 +148,16 @@ class Oracle(FixedPolicy):
         return None if fairness.rule is FairnessRule.none else fairness
 
     def pretrain_units(self, data: PreparedData) -> int:
-        """One fit."""
-        return 1
+        """One fit for each split."""
+        return self.setting.splits
 
     def pretrain(self, data: PreparedData, cache: Cache, progress: ProgressCallback) -> PretrainCurves | None:
         """Fit to the training rows; raises as `fit`."""
-        self.fit(data.train)
-        progress()
+        self.fit(data.train, progress)
         return None
 
-    def fit(self, people: People) -> None:
-        """Fit to all labels of N people.
+    def fit(self, people: People, progress: ProgressCallback = lambda: None) -> None:
+        """Fit to all labels of N people, the same for all replicates or those of each split.
 
         Raises:
             FairAllError: if a label is unknown, all are the same, or, with parity, a group is absent.
@@ -167,27 +168,43 @@ class Oracle(FixedPolicy):
                 f"model={name} is fitted to the labels of all {len(people)} training rows, and {n_unknown} "
                 "are unknown; choose another model"
             )
-        people = people.rows(torch.arange(min(ENOUGH, len(people))))
-        if people.label.min() == people.label.max():
-            raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
-        self.weight = cross_validated(self._columns(people.x, people.s).numpy(), people.label.numpy())
+        people, fits = people.rows(torch.arange(min(ENOUGH, len(people)))), []
+        for number in range(self.setting.splits):
+            own = people.replicate(number)
+            if own.label.min() == own.label.max():
+                raise FairAllError(f"model={name}: everybody has the same label: nothing to fit")
+            fits.append(cross_validated(self._columns(own.x, own.s).numpy(), own.label.numpy()))
+            progress()
+        several = [fits[e % len(fits)] for e in range(len(self.setting.seeds))]
+        self.weight = torch.stack(several) if people.by_replicate else fits[0]
         self.choose_thresholds(self.log_odds(people.x, people.s), people.s)
 
     def choose_thresholds(self, log_odds: Tensor, s: Tensor) -> None:
-        """Choose the thresholds from people of given log odds and s (N,); without a bound they stay at c."""
+        """Choose the thresholds from people of given log odds and s, shapes (N,), or (E, N) with splits.
+
+        Without a bound they stay at c.
+        """
         if self.bound is None:
             return
-        if s.min() == s.max():
-            raise FairAllError(
-                f"model={self.config.name}: all training rows have s = {s[0]:+.0f}: no second group "
-                "whose acceptance rate could be the same"
+        chosen = []
+        for own, own_s in zip(log_odds.view(-1, log_odds.shape[-1]), s.view(-1, s.shape[-1]), strict=True):
+            if own_s.min() == own_s.max():
+                raise FairAllError(
+                    f"model={self.config.name}: all training rows have s = {own_s[0]:+.0f}: no second group "
+                    "whose acceptance rate could be the same"
+                )
+            chosen.append(
+                fair_thresholds(own, self._group(own_s), self.n_groups, self.bound, self.setting.cost)
             )
-        chosen = fair_thresholds(log_odds, self._group(s), len(self.threshold), self.bound, self.setting.cost)
-        self.threshold, self.tied_share = chosen.threshold, chosen.tied_share
+        self.threshold = torch.stack([one.threshold for one in chosen]).view_as(self.threshold)
+        self.tied_share = torch.stack([one.tied_share for one in chosen]).view_as(self.threshold)
 
     def log_odds(self, x: Tensor, s: Tensor, streams: SeedStreams | None = None) -> Tensor:
         """Log odds of p(ỹ = 1 | x, s) of people x (..., D) and s (...), shape (...), float64."""
-        return self._columns(x, s) @ self.weight[:-1] + self.weight[-1]
+        slopes, intercept = self.weight[..., :-1], self.weight[..., -1:]
+        if slopes.dim() == 1:
+            return self._columns(x, s) @ slopes + intercept
+        return (self._columns(x, s) @ slopes.unsqueeze(-1)).squeeze(-1) + intercept
 
     def score(self, x: Tensor, s: Tensor, streams: SeedStreams) -> Tensor:
         """The acceptance probability, shape (E, B); draws nothing."""
@@ -196,10 +213,18 @@ class Oracle(FixedPolicy):
     def accepted(self, log_odds: Tensor, s: Tensor) -> Tensor:
         """Acceptance probability of people of given log odds and s, shapes (...), float64."""
         group = self._group(s)
-        return acceptance(log_odds, self.threshold[group], self.tied_share[group])
+        threshold, tied = (
+            of.gather(1, group) if of.dim() > 1 else of[group] for of in (self.threshold, self.tied_share)
+        )
+        return acceptance(log_odds, threshold, tied)
+
+    @property
+    def n_groups(self) -> int:
+        """G."""
+        return self.threshold.shape[-1]
 
     def _group(self, s: Tensor) -> Tensor:
-        return group_index(s, len(self.threshold))
+        return group_index(s, self.n_groups)
 
     def _columns(self, x: Tensor, s: Tensor) -> Tensor:
         return self.inputs.with_s(x, s).double()

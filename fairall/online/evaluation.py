@@ -77,10 +77,17 @@ class Evaluation:
                 values = measure(data) if measure.of == "policy" else None
                 if values is not None:
                     measured[measure.name + suffix] = values
-        measured[UTILITY_ERROR] = utility_standard_error(
-            propensity, people.label, self.cost, people.label_weight, people.stratum
+        if people.by_replicate:
+            parts = [(people.replicate(e), of.unsqueeze(0)) for e, of in enumerate(propensity)]
+        else:
+            parts = [(people, propensity)]
+        measured[UTILITY_ERROR] = torch.cat(
+            [
+                utility_standard_error(pi, own.label, self.cost, own.label_weight, own.stratum)
+                for own, pi in parts
+            ]
         )
-        measured[DPU_ERROR] = dpu_standard_error(propensity, people.s, people.stratum)
+        measured[DPU_ERROR] = torch.cat([dpu_standard_error(pi, own.s, own.stratum) for own, pi in parts])
         return measured
 
     def _stacked(self, people: People) -> People:

@@ -36,7 +36,8 @@ def latent_space(run: Result, seed: int | None = None) -> Space | None:
         policy = Policy.load(folder)
         require_trusted(run.config["dataset"], "dataset", ())
         config = checked_dataset(run.config | {"dataset": undownloaded(run.config["dataset"])})
-        data = dataset(config).prepare(scaler=policy.learner.setting.protocol.scaler)
+        setting = policy.learner.setting
+        data = dataset(config).replicates(len(setting.seeds), setting.splits, setting.protocol.scaler)
     except (FairAllError, OmegaConfBaseException, KeyError, RuntimeError):
         return None
     people = getattr(data, run.config["evaluation"]["split"])
@@ -44,4 +45,5 @@ def latent_space(run: Result, seed: int | None = None) -> Space | None:
     k = 0 if seed is None else run.seeds.index(seed)
     if z is None or not np.isfinite(z[k]).all():
         return None
-    return z[k], people.s.numpy(), people.label.numpy()
+    own = people.replicate(k)
+    return z[k], own.s.numpy(), own.label.numpy()

@@ -80,7 +80,7 @@ class Drift(Part):
         for name, slope in config.features.items():
             check("world.drift.features", name, one_of(names))
             self.slope[names.index(name)] = slope
-        train = data.train
+        self.train = train = data.train.merged()
         self.mean, self.scale = train.x.mean(0), train.x.std(0).clamp(min=1e-6)
         self.advantaged = float((train.s > 0).double().mean())
         if not 0 < self.advantaged < 1:
@@ -112,7 +112,7 @@ class Drift(Part):
 
     def weight(self, x: Tensor, s: Tensor, extent: float) -> Tensor:
         """Weights w of people x (..., D) and s (...), shape (...)."""
-        train = self.setting.data.train
+        train = self.train
         tilt = extent * self._score(train.x)
         log_mean = torch.stack(
             [tilt[own].logsumexp(0) - math.log(int(own.sum())) for own in (train.s < 0, train.s > 0)]
@@ -137,7 +137,7 @@ class Drift(Part):
         if extent == 0:
             return people
         if self.moves_people:
-            train = self.setting.data.train
+            train = self.train
             most = float(self.weight(train.x, train.s, extent).max())
             enough = math.ceil(most * (size + 6.0 * math.sqrt(size) + 10.0) / size)
             blocks = [people, *(draw() for _ in range(enough - 1))]
@@ -158,8 +158,8 @@ class Drift(Part):
         moved = self.relabelled(people, uniform[1:], extent)
         if not self.moves_people:
             return moved
-        share = self.weight(people.x, people.s, extent).double().cumsum(0)
-        points = (torch.arange(n) + uniform[0].double()) / n * share[-1]
+        share = self.weight(people.x, people.s, extent).double().cumsum(-1)
+        points = (torch.arange(n) + uniform[0].double()) / n * share[..., -1:]
         return moved.rows(torch.searchsorted(share, points, right=True).clamp(max=n - 1))
 
     def probability(self, p: Tensor, s: Tensor, time_step: int) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from omegaconf import OmegaConf
+from typing_extensions import override
 
 from fairall.data.cells import refuse
 from fairall.data.csv.config import CsvConfig
@@ -28,7 +29,7 @@ from fairall.data.csv.roles import (
 from fairall.data.csv.selective_labels import overlap_warnings, weighting
 from fairall.data.dataset import TableDataset
 from fairall.data.features import Feature, Schema
-from fairall.data.splits import ROLES, Splits, split_alike, split_by_column
+from fairall.data.splits import ROLES, SplitConfig, Splits, split_alike, split_by_column
 from fairall.data.table import Logged, Sensitive, Table
 from fairall.errors import FairAllError, count
 
@@ -100,6 +101,18 @@ class OwnCsv(TableDataset):
         how, of_weights = weighting(table, splits)
         doubts += [*overlap_warnings(table), *of_weights]
         return replace(table, splits=splits, notes=(*of_columns, *notes, *told, *how), warnings=tuple(doubts))
+
+    @override
+    def other_splits(self, config: SplitConfig) -> Splits:
+        """Row numbers of another random split, with the features of the first.
+
+        Raises:
+            FairAllError: if a column says who is in which part.
+        """
+        if self.config.split.column is not None:
+            raise FairAllError("splits: dataset.split.column gives the only split; set splits=1")
+        table = self.table()
+        return split_alike(table.s, table.label, table.labelled, config)
 
     def columns(self) -> list[tuple[str, pd.Series, Feature | str | FairAllError]]:
         """Name, text and interpretation of each column, to check a file before a run.

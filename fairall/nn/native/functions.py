@@ -85,7 +85,7 @@ class Phase1Epochs(Stateful):
         nets = vae.encoder.weights_and_biases(), vae.decoder.weights_and_biases()
         self.model = Updated([*nets[0], *nets[1]])
         self.losses = torch.full((len(self.model.theta),), torch.nan)
-        self.vae, self._config, self._pool = vae, config, _tables(vae, pool)
+        self.vae, self._config, self._tables = vae, config, _tables(vae, pool)
         sizes = tuple(_flat(net)[1] for net in nets)
         self._objective = vae.likelihood.layout, sizes, np.float32(config.beta), np.float32(vae.min_scale)
 
@@ -99,11 +99,10 @@ class Phase1Epochs(Stateful):
         steps, size, rate = int(self.model.steps), self._config.batch_size, self._config.learning_rate
 
         def some(*arrays: np.ndarray) -> None:
-            rest = size, self._pool, *self._objective
-            kernels().phase1_epoch(arrays[:3], steps, rate, *arrays[3:], *rest)
+            kernels().phase1_epoch(arrays[:3], steps, rate, *arrays[3:6], size, arrays[6:], *self._objective)
 
         arrays = *self.model.vectors, order, noise, self.losses
-        _over_replicates(some, *arrays, left_out=done.tolist())
+        _over_replicates(some, *arrays, shared=self._tables, left_out=done.tolist())
         self.model.steps += -(-order.shape[1] // size)
         return self.losses.clone()
 
@@ -111,10 +110,10 @@ class Phase1Epochs(Stateful):
         """−K of other people, shape (E,)."""
         losses, tables = torch.empty(len(noise)), _tables(self.vae, people)
 
-        def some(theta: np.ndarray, noise: np.ndarray, losses: np.ndarray) -> None:
+        def some(theta: np.ndarray, noise: np.ndarray, losses: np.ndarray, *tables: np.ndarray) -> None:
             kernels().phase1_losses(theta, noise, losses, tables, *self._objective)
 
-        _over_replicates(some, self.model.theta, noise, losses)
+        _over_replicates(some, self.model.theta, noise, losses, shared=tables)
         return losses
 
 
@@ -172,19 +171,30 @@ class Phase2Epochs(Stateful):
         updated.steps += objective.n_batches
 
 
-def _tables(vae: Any, people: Any) -> tuple[np.ndarray, ...]:
-    """Inputs of the encoder, features by kind, and log h(x), of people without replicates."""
-    x, s = people.x.unsqueeze(0), people.s.unsqueeze(0)
+def _tables(vae: Any, people: Any) -> tuple[Tensor, ...]:
+    """Inputs of the encoder, features by kind, and log h(x), of each replicate's people or of one for all."""
+    x, s = (values if people.s.dim() > 1 else values.unsqueeze(0) for values in (people.x, people.s))
     tables = vae.encoder_input(x, s).mT, x[..., vae.likelihood.columns], vae.likelihood.log_base(x)
-    return tuple(table[0].contiguous().numpy() for table in tables)
+    return tuple(table.contiguous() for table in tables)
 
 
 def _over_replicates(
-    call: Callable[..., None], *stacked: Tensor, left_out: Sequence[bool] | None = None
+    call: Callable[..., None],
+    *stacked: Tensor,
+    shared: Sequence[Tensor] = (),
+    left_out: Sequence[bool] | None = None,
 ) -> None:
-    """`over_replicates` of a call with the arrays of some replicates; contiguous tensors are written to."""
-    arrays = [tensor.detach().contiguous().numpy() for tensor in stacked]
-    over_replicates(lambda some: call(*(array[some] for array in arrays)), len(arrays[0]), left_out)
+    """`over_replicates` of a call with the arrays of some replicates; contiguous tensors are written to.
+
+    The arrays `shared` follow, which have a row for each replicate or one for all.
+    """
+    arrays = [tensor.detach().contiguous().numpy() for tensor in (*stacked, *shared)]
+    n = len(arrays[0])
+
+    def some(rows: Any) -> None:
+        call(*(array[rows] if len(array) == n else array for array in arrays))
+
+    over_replicates(some, n, left_out)
 
 
 def _flat(layers: Sequence[Tensor]) -> tuple[Tensor, np.ndarray]:

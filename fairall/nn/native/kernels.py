@@ -764,18 +764,19 @@ def phase1_epoch(
 
     `vectors` are the parameters of encoder and decoder, and Adam's moments, each (E, n), which are updated
     after `steps` updates before. People come in `order` (E, N) with noise ε (E, N, Z, L): `people` are inputs
-    of the encoder (N, inputs), s the last, features by kind as in the `Layout` (N, D), and log h(x). `nets`
-    are the sizes of the layers of both. The loss averaged over the epoch goes to `losses` (E,).
+    of the encoder (E, N, inputs), s the last, features by kind as in the `Layout` (E, N, D), and log h(x),
+    or the same once for all replicates. `nets` are the sizes of the layers of both. The loss averaged over
+    the epoch goes to `losses` (E,).
     """
     theta, mean, square = vectors
     n_people, of_theta = order.shape[1], np.empty(theta.shape[1], F)
     for e in range(len(theta)):
-        loss = 0.0
+        loss, own = 0.0, pool_of_replicate(people, e)
         for first in range(0, n_people, batch_size):
             batch = slice(first, min(first + batch_size, n_people))
             of_theta[:] = ZERO
             loss += (batch.stop - first) * phase1_loss(
-                theta[e], order[e, batch], noise[e, batch], people, layout, nets, beta, min_scale, of_theta
+                theta[e], order[e, batch], noise[e, batch], own, layout, nets, beta, min_scale, of_theta
             )  # fmt: skip
             adam(theta[e], mean[e], square[e], of_theta, steps + first // batch_size + 1, rate)
         losses[e] = loss / n_people
@@ -786,7 +787,16 @@ def phase1_losses(theta, noise, losses, people, layout, nets, beta, min_scale):
     """Losses of Phase I of everybody, in the order of `people`, to `losses` (E,)."""
     everybody, none = np.arange(noise.shape[1]), np.empty(0, F)
     for e in range(len(theta)):
-        losses[e] = phase1_loss(theta[e], everybody, noise[e], people, layout, nets, beta, min_scale, none)
+        own = pool_of_replicate(people, e)
+        losses[e] = phase1_loss(theta[e], everybody, noise[e], own, layout, nets, beta, min_scale, none)
+
+
+@compiled
+def pool_of_replicate(people, e):
+    """The people without labels of one replicate, of tables with a row for each or one for all."""
+    given, x, log_base = people
+    row = min(e, len(given) - 1)
+    return given[row], x[row], log_base[row]
 
 
 @compiled
