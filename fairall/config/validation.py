@@ -138,6 +138,7 @@ def validate(config: Config) -> None:
     """Check conditions beyond types; of nodes that stayed plain containers, only that numbers are finite."""
     check_values(config)
     schedule, evaluation, tracking = config.schedule, config.evaluation, config.tracking
+    require(config.splits <= config.seeds, "splits", config.splits, f"at most seeds, which is {config.seeds}")
     key, batches = "schedule.batches_per_epoch", schedule.batches_per_epoch
     fewest = min(schedule.applicants, schedule.warm_up_applicants)
     require(batches <= fewest, key, batches, "at most the number of applicants of a step and of the warm-up")

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch
+from typing_extensions import override
 
 from fairall.config.schema import DatasetConfig, ScalerRows
 from fairall.data.features import Schema
@@ -112,6 +113,7 @@ class TableDataset(Dataset):
         table = self.table()
         return table.schema.measured(table.features[self.splits.train])
 
+    @override
     def resplit(self, number: int) -> TableDataset:
         other, config = copy(self), self.config.split
         other.schema = self.schema

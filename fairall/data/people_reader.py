@@ -88,7 +88,10 @@ class PeopleReader:
     @classmethod
     def of(cls, data: PreparedData) -> PeopleReader:
         """The reader for people like those of `data`."""
-        x, discrete = data.train.x.double().numpy(), [feature.kind in DISCRETE for feature in data.schema]
+        x, discrete = (
+            data.train.merged().x.double().numpy(),
+            [feature.kind in DISCRETE for feature in data.schema],
+        )
         ends = np.stack([x.min(0), x.max(0)]) * data.scaler.scale + data.scaler.mean
         lowest, highest = np.where(discrete, np.nan, ends)
         return cls(data.scaler, lowest, highest, data.pool_table.sensitive)

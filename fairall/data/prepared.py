@@ -154,10 +154,12 @@ class PreparedData:
             each = [of[e % len(of)] for e in range(seeds)]
             return People(**{name: torch.stack([getattr(one, name) for one in each]) for name in known})
 
-        roles = ("train", "validation", "test", "pool")
         return replace(
             parts[0],
-            **{role: by_replicate([getattr(part, role) for part in parts]) for role in roles},
+            train=by_replicate([part.train for part in parts]),
+            validation=by_replicate([part.validation for part in parts]),
+            test=by_replicate([part.test for part in parts]),
+            pool=by_replicate([part.pool for part in parts]),
             notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
             warnings=tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
             other_pools=tuple(part.pool_table for part in parts[1:]),

@@ -290,12 +290,14 @@ def training_people(policy: Policy) -> tuple[Tensor, Tensor]:
         raise FairAllError(f"{error}; or {instead}") from error
     config = checked_dataset(policy.config | {"dataset": undownloaded(policy.config["dataset"])})
     try:
-        data = dataset(config).prepare(scaler=policy.learner.setting.protocol.scaler)
+        setting = policy.learner.setting
+        data = dataset(config).replicates(len(setting.seeds), setting.splits, setting.protocol.scaler)
     except FairAllError as error:
         raise FairAllError(f"no training people of {config.name} ({error}); {instead}") from error
     if PeopleReader.of(data).to_plain() != policy.reader.to_plain():
         raise FairAllError(f"{config.name} has changed since the run; {instead}")
-    return _some_of(data.train.x, data.train.s)
+    train = data.train.merged()
+    return _some_of(train.x, train.s)
 
 
 def read_people(policy: Policy, table: Table) -> tuple[Tensor, Tensor]:

@@ -35,23 +35,22 @@ def representation_measures(
     measures = {}
     weights = _weight(train), _weight(held_out)
     for target, of_target in (("s", (None, None)), ("label", weights)):
-        targets = [getattr(people, target).expand(n_seeds, -1).numpy() > 0 for people in (train, held_out)]
+        fitted, scored = (getattr(of, target).expand(n_seeds, -1).numpy() > 0 for of in (train, held_out))
         scores = [
-            readability(*of_seed, *of_target) for of_seed in zip(z_train, z_held_out, *targets, strict=True)
+            readability(z_train[e], z_held_out[e], fitted[e], scored[e], *of_target) for e in range(n_seeds)
         ]
         measures[f"latent_{target}_balanced_accuracy"] = np.array([score[0] for score in scores])
         measures[f"latent_{target}_auc"] = np.array([score[1] for score in scores])
 
-    own = [held_out.replicate(e) for e in range(n_seeds)]
-    of_seeds = [(z, people.s.numpy() > 0, people.label.numpy() > 0) for z, people in zip(z_held_out, own)]
-    measures["latent_variance_gap"] = np.array([variance_gap(z, group) for z, group, _ in of_seeds])
+    advantaged, good = (of.expand(n_seeds, -1).numpy() > 0 for of in (held_out.s, held_out.label))
+    of_seeds = list(zip(z_held_out, good, advantaged, strict=True))
+    measures["latent_variance_gap"] = np.array([variance_gap(z, group) for z, _, group in of_seeds])
     measures["latent_label_agreement"] = np.array(
-        [label_agreement(z, good, group, weights[1]) for z, group, good in of_seeds]
+        [label_agreement(*of_seed, weights[1]) for of_seed in of_seeds]
     )
     if held_out.ground_truth is not None:
-        informative = [
-            mutual_information(z, people.ground_truth.numpy()) for z, people in zip(z_held_out, own)
-        ]
+        truth = held_out.ground_truth.expand(n_seeds, -1).numpy()
+        informative = [mutual_information(*of_seed) for of_seed in zip(z_held_out, truth, strict=True)]
         measures["latent_ground_truth_information"] = np.array(informative)
 
     x, s = _stacked(held_out, n_seeds)

@@ -115,9 +115,10 @@ class OracleConfig(ModelConfig):
 class Oracle(FixedPolicy):
     """Logistic model of p(ỹ | x, s), fitted to the labels of all training rows, at most the first `ENOUGH`.
 
-    One fit serves all seeds with the same split. It accepts where p ≥ c, which maximises the utility if p is true, or from
-    thresholds of each group on (`models.thresholds`), chosen from the training rows. People tied at a group's
-    threshold are accepted with the probability that makes the rates of the training rows right.
+    One fit serves all seeds with the same split. It accepts where p ≥ c, which maximises the utility if p is
+    true, or from thresholds of each group on (`models.thresholds`), chosen from the training rows. People
+    tied at a group's threshold are accepted with the probability that makes the rates of the training rows
+    right.
     """
 
     two_groups = False

@@ -167,8 +167,8 @@ def initially_decided(policy: InitialPolicy, config: Config, data: PreparedData)
     """Decisions of the initial policy on the first people of the pool, for the warm-up (appendix D.2)."""
     people = data.warm_up(config.schedule.warm_up_applicants)
     everyone = torch.arange(len(people)).expand(config.seeds, -1)
-    policies = [policy.of_split(number) for number in range(len(data.pool_tables))]
-    decided = [(one.propensity(pool), one.decide(pool)) for one, pool in zip(policies, data.pool_tables)]
+    pools = [(policy.of_split(number), table) for number, table in enumerate(data.pool_tables)]
+    decided = [(one.propensity(table), one.decide(table)) for one, table in pools]
     of_seeds = [decided[e % len(decided)] for e in range(config.seeds)]
     propensity = torch.tensor(np.stack([p[: len(people)] for p, _ in of_seeds]), dtype=torch.float32)
     accepted = torch.tensor(np.stack([d[: len(people)] for _, d in of_seeds]), dtype=torch.bool)
