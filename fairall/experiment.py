@@ -75,7 +75,8 @@ def job(composed: DictConfig, people: Callable[[Dataset, Config], PreparedData] 
     setting = Setting.of(data.schema, config)
     world = World.of(config, data, setting.seeds)
     words = data.pool_table.sensitive
-    measures = (*load_measures(config.evaluation.measures, words.keys if words else None), *world.measures)
+    further, keys = config.evaluation.measures, words.keys if words else None
+    measures = (*load_measures(further, keys, by_replicate=config.splits > 1), *world.measures)
     possible = [quantity.name for quantity in summaries(measures)]
     if config.evaluation.split == "validation":
         from fairall.measuring.selection import SELECTION  # imports scipy.optimize, a third of a second

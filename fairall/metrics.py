@@ -147,7 +147,8 @@ def measure(
 
     The names of the parameters select the data. A function of `propensity` measures a policy on the
     evaluation people at every time step and takes any of `POLICY_DATA`: `propensity` and `counterfactual` of
-    shape (E, N), the others of shape (N,); `weight` is None where all labels are known. A function of
+    shape (E, N), the others of shape (N,), or (E, N) where seeds have people of their own (`splits`);
+    `weight` is None where all labels are known. A function of
     `accepted` measures the decisions taken on applicants and takes any of `APPLICANTS_DATA`, of shape (T,
     E, N); of `WORLD_DATA`, `places` has shape (T, E) and `group_score` (T, E, 2). `cost` is a number. Where a
     run lacks what a parameter names, the measure has no values. The function returns shape (E,) for a policy,
@@ -191,12 +192,15 @@ def summaries(measures: Iterable[Measure]) -> list[Quantity]:
     return [*(one for one in measures if one.cumulative), *temporal]
 
 
-def load_measures(names: Sequence[str], groups: Mapping[str, str] | None = None) -> tuple[Measure, ...]:
+def load_measures(
+    names: Sequence[str], groups: Mapping[str, str] | None = None, *, by_replicate: bool = False
+) -> tuple[Measure, ...]:
     """The standard measures, and those that a user has written.
 
     Args:
         names: of decorated functions, as `module.function`; the module is imported.
         groups: see `of_groups`.
+        by_replicate: whether seeds have people of their own.
 
     Raises:
         FairAllError: where there is no such measure, its name is taken, or it fails on made-up data.
@@ -217,7 +221,7 @@ def load_measures(names: Sequence[str], groups: Mapping[str, str] | None = None)
         own = _names([registered])
         if own & _names(found) or any(map(RESERVED.fullmatch, own)):
             raise FairAllError(f"{key}: a measure called {registered.name} is there already; rename this one")
-        _try_out(registered, key)
+        _try_out(registered, key, by_replicate=by_replicate)
         found.append(registered)
     return tuple(found)
 
@@ -227,7 +231,7 @@ def _names(measures: Sequence[Measure]) -> set[str]:
     return {quantity.name for quantity in (*curves(measures), *summaries(measures))}
 
 
-def _try_out(tried: Measure, key: str) -> None:
+def _try_out(tried: Measure, key: str, *, by_replicate: bool) -> None:
     """Raise FairAllError unless a measure has a value for each seed of made-up people.
 
     A mistake would otherwise end a run only after Phase I, or after its last time step. A measure that takes
@@ -240,6 +244,8 @@ def _try_out(tried: Measure, key: str) -> None:
     made_up: dict[str, dict[str, Any]] = {}
     if tried.of == "policy":
         wanted: tuple[int, ...] = (n_seeds,)
+        if by_replicate:
+            people = {name: values.expand(n_seeds, 16) for name, values in people.items()}
         half = torch.full((n_seeds, 16), 0.5)
         weighted = people | {"propensity": half, "counterfactual": half, "weight": half[0], "cost": 0.5}
         made_up["made-up people"] = weighted
@@ -740,8 +746,8 @@ class Spread:
     Attributes:
         mean: over seeds.
         std: over seeds, with n − 1; None for one seed.
-        interval: 95 % interval of the mean over seeds by Student's t; None for one seed. It is about other
-            seeds on the same people, not about other people.
+        interval: 95 % interval of the mean over seeds by Student's t; None for one seed. With one split it is
+            about other seeds on the same people, not about other people.
     """
 
     mean: float

@@ -33,7 +33,7 @@ from fairall.nn.chunks import in_chunks
 from fairall.randomness import FixedSamples
 from fairall.storage.files import atomic, damaged, why_no_file, write_sums
 
-FORMAT = 6  # of the folder; increased when older folders would be read wrongly
+FORMAT = 7  # of the folder; increased when older folders would be read wrongly
 CONFIG, FEATURES, WEIGHTS, SUMS = "config.yaml", "features.json", "weights.safetensors", "SUMS"
 LEARNER, POINTS_NAME = "learner.", "points"  # names of tensors: a prefix of those of the state, and one
 SAMPLES_AT_ONCE = 300_000  # of all replicates, since a layer of a net keeps a value per unit and sample

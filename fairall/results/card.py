@@ -153,4 +153,5 @@ def _words(config: dict[str, Any]) -> str:
     words += [f"preset={config['preset']}"] if config["preset"] else []
     words += [f"{group}={config[group]['name']}" for group in ("initial_policy", "protocol")]
     words += [f"cost.value={config['cost']['value']:g}", f"seed={config['seed']}", f"seeds={config['seeds']}"]
+    words += [f"splits={config['splits']}"] if config.get("splits", 1) > 1 else []
     return " ".join(words)

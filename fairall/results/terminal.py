@@ -129,17 +129,16 @@ def known_labels(result: Result) -> str:
 
 
 def noise(result: Result) -> str:
-    """A sentence on the noise of the evaluation people, which intervals over seeds do not include."""
-    of = result.evaluation
+    """A sentence on the noise of the evaluation people, which intervals over seeds of one split leave out."""
+    of, splits = result.evaluation, result.config.get("splits", 1)
     if of.utility_standard_error is None:
         return f"Measured on {of.people} {of.split} people."
     worth = ""
     if of.labelled < of.people:
         worth = f" ({of.labelled} labels, worth {of.effective_sample_size:.0f} equally weighted ones)"
-    said = (
-        f"Noise of the evaluation people, which these intervals leave out: {of.people} {of.split} "
-        f"people{worth} give the utility a standard error of {number(of.utility_standard_error)}"
-    )
+    left_out = ", which these intervals leave out" if splits == 1 else f" of one of {splits} splits"
+        f"Noise of the evaluation people{left_out}: {of.people} {of.split} people{worth} give the utility a "
+        f"standard error of {number(of.utility_standard_error)}"
     if of.dpu_standard_error is None:
         return f"{said}."
     groups = result.named_groups

@@ -17,7 +17,7 @@ from fairall.runtime.process import numba_version
 IRRELEVANT = "outputs_dir force checkpoint_seconds threads tracking sweep objective hyperparameters".split()
 # Keys that define the problem: the people, what decisions on them are worth, and how they are measured.
 PROBLEM = """
-    dataset cost initial_policy world evaluation protocol.effective preset seed seeds
+    dataset cost initial_policy world evaluation protocol.effective preset seed seeds splits
     schedule.warm_up_applicants schedule.applicants schedule.time_steps
 """.split()
 IRRELEVANT_OF_DATASET = ("path", "raw_file", "known_files", "download", "accept_terms")

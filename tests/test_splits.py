@@ -1,0 +1,191 @@
+"""`splits`: replicates with people of their own, against runs on one split each."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from benchmarks.in_process import typed
+from fairall.config.compose import compose_config, typed_config
+from fairall.config.schema import Config, ScalerRows
+from fairall.data.dataset import Dataset, dataset
+from fairall.data.load import load_dataset
+from fairall.data.prepared import PreparedData
+from fairall.decide.explain import training_people
+from fairall.errors import FairAllError
+from fairall.experiment import job, prepare
+from fairall.measuring.measure import measure
+from fairall.models.latent_learner import LatentLearner
+from fairall.models.phase1 import Phase1Epochs, Unlabelled
+from fairall.nn.native import functions
+from fairall.online.training import Training
+from fairall.policy import Policy
+from fairall.report.latents import latent_space
+from fairall.results.result import Result
+from fairall.results.runs import load_result
+from fairall.results.terminal import Display
+from fairall.storage.checkpoint import Checkpoint
+from tests.conftest import cache_in, run_folder
+
+STEPS = "schedule.time_steps=5", "evaluation.window=[1,5]"
+SHORT = *STEPS, "schedule.phase1_epochs=6", "schedule.warm_up_epochs=4"
+RACES = "dataset.groups=[Caucasian,African-American,Hispanic]"
+
+
+Trained = Callable[..., tuple[Training, Result]]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Trained:
+    """The finished training of a command line, perhaps on other people, and its result."""
+    numbers = itertools.count()
+
+    def run(*words: str, people: Callable[[Dataset, Config], PreparedData] = prepare) -> Any:
+        made = job(compose_config(*SHORT, *words), people)
+        training = Training(made.learner, made.initial_policy, made.config, made.world, made.measures)
+        checkpoint = Checkpoint(tmp_path / f"{next(numbers)}", "none", seconds=float("inf"))
+        training.run(checkpoint, cache_in(tmp_path / "cache"), Display(progress_only=True))
+        return training, measure(training, made.plain)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["model=fairall_I_II", "dataset=credit"],
+        ["model=fairall_II", "dataset=synthetic", "evaluation.split=validation"],
+        ["model=parity_ensemble", "dataset=credit", "world=capacity", "protocol.scaler=each_file"],
+        ["model=oracle_fair", "dataset=fico", "world=drift", "world.drift.label.advantaged=-0.5"],
+        ["model=greedy", "dataset=compas", RACES, "fairness=demographic_parity"],
+    ],
+    ids=" ".join,
+)
+def test_a_seed_is_what_a_run_on_its_split_alone_gives(words: list[str], trained: Trained) -> None:
+    try:
+        dataset(typed_config(*words).dataset).table()
+    except FairAllError as error:
+        pytest.skip(f"no raw data: {error}")
+
+    def second(source: Dataset, config: Config) -> PreparedData:
+        source.prepare(scaler=config.protocol.scaler)
+        return source.resplit(1).prepare(scaler=config.protocol.scaler)
+
+    drawn_anew = f"initial_policy.random_state={typed_config(*words).initial_policy.random_state + 1}"
+    _, together = trained(*words, "seeds=2", "splits=2")
+    alone = trained(*words, "seeds=1"), trained(*words, "seeds=1", "seed=1", drawn_anew, people=second)
+    for seed, (_, one) in enumerate(alone):
+        own = together.steps[together.steps["seed"] == seed].reset_index(drop=True)
+        pd.testing.assert_frame_equal(own, one.steps, rtol=1e-3, atol=1e-4)
+        pd.testing.assert_series_equal(
+            together.per_seed.loc[seed], one.per_seed.loc[seed], rtol=1e-3, atol=1e-3
+        )
+    sizes = [[one.groups["all"].people for _, one in alone], together.groups["all"].people]
+    assert sizes[0] == [sizes[1]] * 2
+
+
+def test_people_of_each_split_are_as_many_and_others() -> None:
+    data = load_dataset("credit").replicates(4, 2, ScalerRows.training_rows)
+    assert data.test.x.shape == (4, 150, len(data.schema))
+    assert torch.equal(data.test.x[0], data.test.x[2])
+    assert not torch.equal(data.test.x[0], data.test.x[1])
+    assert torch.equal(data.test.x[0], load_dataset("credit").prepare().test.x)
+    rows = [{tuple(row) for row in of.tolist()} for of in torch.cat([data.train.x, data.test.x], 1)[:2]]
+    assert rows[0] != rows[1]  # who is for validation differs
+    everybody = [
+        torch.cat([getattr(data, role).x[e] for role in ("train", "validation", "test")]) for e in (0, 1)
+    ]
+    assert torch.equal(*(of[np.lexsort(of.T.numpy())] for of in everybody))
+
+
+def test_means_over_splits_have_the_spread_of_other_people(trained: Trained) -> None:
+    """The utility of the oracle varies over splits by about the standard error of test people."""
+    words = "model=oracle", "dataset=synthetic", "dataset.rows.test=200"
+    _, one_split = trained(*words, "seeds=2")
+    _, splits = trained(*words, "seeds=30", "splits=30")
+    assert one_split.per_seed["mean_utility"].std() == 0.0
+    error = splits.evaluation.utility_standard_error
+    assert error is not None
+    assert splits.per_seed["mean_utility"].std() == pytest.approx(error, rel=0.35)
+
+
+def test_drift_moves_the_people_of_every_split(trained: Trained) -> None:
+    words = "model=greedy", "dataset=credit", "world=drift", "world.drift.advantaged_share=0.3"
+    training, _ = trained(*words, "world.drift.course=step", "world.drift.start=1", "seeds=3", "splits=3")
+    moved = training.world.evaluated(training.data.test, 3)
+    shares = (moved.s > 0).double().mean(1)
+    assert (shares - 0.3).abs().max() < 0.08
+    assert len(set(shares.tolist())) > 1
+
+
+def test_compiled_phase1_learns_from_each_pool() -> None:
+    made = job(compose_config("dataset=credit", "seeds=2", "splits=2"))
+    learner = made.learner
+    assert isinstance(learner, LatentLearner)
+    task = learner.phase1_task(made.data, made.config.model.phase1)
+    order, noise = task.streams().permutations(64), torch.randn(2, 64, task.latent_size, 1)
+    pool = Unlabelled(task.pool.x[:, :64].contiguous(), task.pool.s[:, :64].contiguous())
+    losses, weights = [], []
+    for kind in (Phase1Epochs, functions.Phase1Epochs):
+        vae = task.untrained_vae(task.streams())
+        training = kind(vae, pool, task.config)
+        losses.append(training.epoch(order, noise, torch.zeros(2, dtype=torch.bool)))
+        losses.append(training.loss(pool, noise))
+        weights.append(torch.cat([of.detach().flatten() for of in vae.parameters()]))
+    torch.testing.assert_close(losses[0], losses[2], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(losses[1], losses[3], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(*weights, rtol=1e-3, atol=1e-4)
+
+
+def test_a_run_is_saved_resumed_and_explained(tmp_path: Path) -> None:
+    words = "dataset=credit", "preset=quick", "seeds=2", "splits=2", "tracking.enabled=false"
+    ended = typed(*words, "evaluation.decisions=true", cwd=tmp_path)
+    assert ended.returncode == 0, ended.stderr
+    assert "of one of 2 splits" in " ".join(ended.stdout.split())
+    folder = run_folder(tmp_path / "outputs")
+    assert "splits=2" in (folder / "model_card.md").read_text()
+    run, policy = load_result(folder), Policy.load(folder / "policy")
+    first, second = (latent_space(run, seed) for seed in (0, 1))
+    assert first is not None
+    assert second is not None
+    assert len(first[1]) == 150
+    assert not np.array_equal(first[2], second[2])
+    x, s = training_people(policy)
+    assert len(x) == len(s) > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["splits=3", "seeds=2"], "splits=3 is not possible: it must be at most seeds, which is 2"),
+        (["splits=0"], "splits=0 is not possible"),
+    ],
+)
+def test_impossible_numbers_of_splits(words: list[str], message: str, tmp_path: Path) -> None:
+    ended = typed("dataset=credit", *words, cwd=tmp_path)
+    assert ended.returncode != 0
+    assert message in ended.stderr
+
+
+def test_files_that_have_one_split_are_refused(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame({"income": draw.normal(size=300), "group": draw.choice(["a", "b"], 300)})
+    table["paid"] = np.where(table["income"] + draw.normal(size=300) > 0, "yes", "no")
+    table["part"] = draw.choice(["train", "validation", "test"], 300)
+    path = tmp_path / "loans.csv"
+    words = ["dataset.label=paid", "dataset.positive=yes", "dataset.sensitive=group", "dataset.advantaged=a"]
+    words.append(f"dataset.path={path}")
+    table.to_csv(path, index=False)
+    source = load_dataset("csv", *words, "dataset.drop=[part]")
+    assert source.replicates(2, 2, ScalerRows.training_rows).test.x.shape[0] == 2
+    with pytest.raises(FairAllError, match="gives the only split; set splits=1"):
+        load_dataset("csv", *words, "dataset.split.column=part").replicates(2, 2, ScalerRows.training_rows)
+    table.loc[::7, "paid"] = None
+    table.to_csv(path, index=False)
+    with pytest.raises(FairAllError, match="people without a label are split once only; set splits=1"):
+        load_dataset("csv", *words, "dataset.drop=[part]").replicates(2, 2, ScalerRows.training_rows)
