@@ -137,8 +137,10 @@ def noise(result: Result) -> str:
     if of.labelled < of.people:
         worth = f" ({of.labelled} labels, worth {of.effective_sample_size:.0f} equally weighted ones)"
     left_out = ", which these intervals leave out" if splits == 1 else f" of one of {splits} splits"
+    said = (
         f"Noise of the evaluation people{left_out}: {of.people} {of.split} people{worth} give the utility a "
         f"standard error of {number(of.utility_standard_error)}"
+    )
     if of.dpu_standard_error is None:
         return f"{said}."
     groups = result.named_groups
