@@ -8,7 +8,7 @@ ARGS ?= model=fairall_I_II dataset=credit
 WORDS ?=
 JOBS ?=
 
-.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures report leaderboard worlds docs
+.PHONY: run test test-all check ui clean reproduce reproduce-tables reproduce-figures reproduce-rivals report leaderboard worlds docs
 
 run: .venv/installed
 	$(BIN)/python -m fairall $(ARGS)
@@ -47,6 +47,10 @@ leaderboard: .venv/installed
 
 worlds: .venv/installed
 	$(BIN)/python -m reproduction worlds --into docs/worlds_results.md $(JOBS:%=--jobs %) $(WORDS)
+
+# Beside the figures that the authors of other methods print: docs/rivals.md.
+reproduce-rivals: .venv/installed
+	$(BIN)/python -m reproduction rivals --into docs/rivals.md $(JOBS:%=--jobs %) $(WORDS)
 
 # The documentation site, without a network: site/index.html.
 docs: .venv/installed-dev

@@ -23,6 +23,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction report --into docs/results.md      the report of the runs in outputs/runs
   python -m reproduction leaderboard                        all methods on all data sets
   python -m reproduction worlds                             methods in other worlds
+  python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
   python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
 
 --into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a
@@ -34,6 +35,7 @@ COMMANDS = {
     "report": "Tables and figures of the paper, of the runs that are there.",
     "leaderboard": "Make and show all methods on all data sets.",
     "worlds": "Make and show methods in other worlds.",
+    "rivals": "Make and show figures that the authors of other methods print.",
     "evidence": "Evaluations of policies where the truth is known: hours.",
 }
 
@@ -92,6 +94,8 @@ def _run(arguments: argparse.Namespace) -> bool:
         return True
     if arguments.command == "leaderboard":
         from reproduction.leaderboard import leaderboard as study
+    elif arguments.command == "rivals":
+        from reproduction.rivals import rivals as study
     else:
         from reproduction.worlds import worlds as study
     return study(overrides, arguments.output, arguments.into, arguments.jobs)

@@ -130,11 +130,21 @@ def plan(sweeps: Iterable[str], overrides: Sequence[str] = (), *, once: bool = T
     points = [(sweep, words) for sweep in sweeps for words in _points(sweep, overrides)]
     if not points:
         raise FairAllError(f"no run is left by {' '.join(overrides)}")
-    planned = [
-        Planned(sweep, words, composed, plain_config(composed))
-        for (sweep, words), composed in zip(points, _composed([words for _, words in points]), strict=True)
-    ]
+    planned = composed_points(points)
     return distinct(planned) if once else planned
+
+
+def composed_points(points: Sequence[tuple[str, tuple[str, ...]]]) -> list[Planned]:
+    """The runs of some points, each the name of its sweep and the words of its command.
+
+    Raises:
+        FairAllError: where a word is wrong.
+    """
+    configs = _composed([words for _, words in points])
+    return [
+        Planned(sweep, words, config, plain_config(config))
+        for (sweep, words), config in zip(points, configs, strict=True)
+    ]
 
 
 def distinct(planned: Iterable[Planned]) -> list[Planned]:
