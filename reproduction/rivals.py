@@ -202,8 +202,7 @@ def study_table(key: str, rows: Sequence[tuple[Cells, Planned, Planned]]) -> Tab
         key=key,
         title=study["title"],
         note=f"Of {study['source']}. {study['setting']}. Printed: mean (standard deviation). Ours: mean and "
-        "its 95 % interval. Then the 95 % predictive interval of the mean of as many replicates of ours as are "
-        "printed, and whether the printed mean is inside.",
+        "its 95 % interval. Such replicates of ours: 95 % predictive interval of the mean of as many.",
         frame=frame_of(columns, shown),
         records=records_of(records),
         lacking=missing_runs(distinct([one for _, *pair in rows for one in pair])),

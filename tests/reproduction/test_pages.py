@@ -9,6 +9,7 @@ from fairall.results import Cell, Row, Table, frame_of, records_of
 from reproduction.pages import BEGIN, block_of, copy_figures, fill, refuse
 from reproduction.plan import LEADERBOARD, WORLDS, plan
 from reproduction.report import contents
+from reproduction.rivals import studies
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = """# By hand
@@ -91,3 +92,4 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
     further = {"setting", "leaderboard", "leaderboard_fairall_I_II_adopt", "leaderboard_care"}
     assert set(of_page["leaderboard"]) == datasets | further
     assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
+    assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
