@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -24,6 +25,7 @@ sweep picks from it, as dataset=credit; any other is added to every command, for
   python -m reproduction leaderboard                        all methods on all data sets
   python -m reproduction worlds                             methods in other worlds
   python -m reproduction rivals dataset=fico                beside the figures of other methods' authors
+  python -m reproduction logs dataset=credit                a benchmark of estimators from logs of decisions
   python -m reproduction evidence --jobs 2 --hours 1        evaluations of policies where the truth is known
 
 --into PAGE fills the blocks of a page, <!-- begin: KEY --> to <!-- end: KEY -->, where KEY is a table, a
@@ -36,6 +38,7 @@ COMMANDS = {
     "leaderboard": "Make and show all methods on all data sets.",
     "worlds": "Make and show methods in other worlds.",
     "rivals": "Make and show figures that the authors of other methods print.",
+    "logs": "A benchmark of estimators: logs with exact propensities, the truth apart, and scores.",
     "evidence": "Evaluations of policies where the truth is known: hours.",
 }
 
@@ -92,13 +95,10 @@ def _run(arguments: argparse.Namespace) -> bool:
 
         report(overrides, arguments.output, arguments.into, from_mlflow=arguments.mlflow)
         return True
-    if arguments.command == "leaderboard":
-        from reproduction.leaderboard import leaderboard as study
-    elif arguments.command == "rivals":
-        from reproduction.rivals import rivals as study
-    else:
-        from reproduction.worlds import worlds as study
-    return study(overrides, arguments.output, arguments.into, arguments.jobs)
+    # Each other command is a function of the module of its name.
+    study = getattr(import_module(f"reproduction.{arguments.command}"), arguments.command)
+    further = {"answers": arguments.answers} if arguments.command == "logs" else {}
+    return bool(study(overrides, arguments.output, arguments.into, arguments.jobs, **further))
 
 
 def _evidence(arguments: argparse.Namespace) -> bool:
@@ -143,6 +143,10 @@ def _parsed(words: list[str]) -> argparse.Namespace:
         return parser.parse_intermixed_args(words[1:])
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="default: one in outputs_dir")
     parser.add_argument("--into", type=Path, metavar="PAGE", help="fill the blocks of a page of docs/ too")
+    if name == "logs":
+        parser.add_argument(
+            "--answers", type=Path, metavar="CSV", help="of another estimator, to be scored too"
+        )
     if name == "report":
         parser.add_argument("--mlflow", action="store_true", help="take the runs from the MLflow store")
     if name == "evidence":

@@ -35,8 +35,9 @@ PAPER = {
 EVERY = tuple(itertools.chain(*PAPER.values()))
 WORLDS = ("worlds_capacity", "worlds_delay", "worlds_noise", "worlds_shift", "worlds_feedback")
 LEADERBOARD = ("leaderboard_paper", "leaderboard_rivals")
-FURTHER = (*WORLDS, *LEADERBOARD)
-PARTS = PAPER | {"worlds": WORLDS, "leaderboard": LEADERBOARD}
+LOGS = ("logs",)
+FURTHER = (*WORLDS, *LEADERBOARD, *LOGS)
+PARTS = PAPER | {"worlds": WORLDS, "leaderboard": LEADERBOARD, "logs": LOGS}
 SINGLE_VALUES = ("cost.value=", "model.policy=", "world.")  # axes that set a value, not a group
 PLACES = ("outputs_dir=", "tracking.")  # words that do not change results
 

@@ -93,3 +93,4 @@ def test_blocks_of_the_documentation_can_be_made() -> None:
     assert set(of_page["leaderboard"]) == datasets | further
     assert set(BEGIN.findall((DOCS / "worlds_results.md").read_text())) == {"setting", *WORLDS}
     assert set(BEGIN.findall((DOCS / "rivals.md").read_text())) == {"setting", *studies()}
+    assert BEGIN.findall((DOCS / "logs.md").read_text()) == ["setting", "logs"]
