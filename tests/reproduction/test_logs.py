@@ -89,7 +89,8 @@ def test_people_whom_nobody_could_accept_cannot_be_told() -> None:
 def test_scores_count_errors_coverage_and_refusals() -> None:
     keys = {"target": "oracle", "quantity": "value"}
     truth = pd.DataFrame({
-        "log": list("abcde"), "truth": [0.1, 0.2, 0.3, 0.4, 0.4], "can_tell": [True, True, True, False, False],
+        "log": list("abcde"), "truth": [0.1, 0.2, 0.3, 0.4, 0.4],
+        "can_tell": [True, True, True, False, False],
     }).assign(**keys)  # fmt: skip
     answers = pd.DataFrame(
         [("a", 0.2, 0.0, 0.3), ("b", 0.1, 0.05, 0.15), ("c", None, None, None), ("d", None, None, None),
