@@ -1,4 +1,9 @@
-"""Compare two policies on the same people of a log: differences in value and in unfairness."""
+"""Compare two policies on the same people of a log: differences in value and in unfairness.
+
+References:
+    Guerdan, L., Coston, A., Holstein, K. and Wu, Z. S. (2024). Predictive performance comparison of decision
+        policies under confounding. ICML.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +16,20 @@ import pandas as pd
 from scipy.special import ndtr
 
 from fairall.evaluate import bounds
+from fairall.evaluate.bounds import Labels, Limits
 from fairall.evaluate.estimators import ESTIMATORS
 from fairall.evaluate.evaluation import Evaluation, judge
 from fairall.evaluate.fairness import MEASURES, VIEWS, View
 from fairall.evaluate.gaps import NOTHING, Interval, gap_difference, wald
 from fairall.evaluate.influence import Estimate
 from fairall.evaluate.log import DecisionLog
+from fairall.evaluate.officers import OFFICERS
 from fairall.evaluate.plain import plain
 
 # Names of `Interval.probability`.
 BETTER, FAIRER = {"probability": "probability_better"}, {"probability": "probability_fairer"}
+OVERALL = "equal_opportunity", "false_positive", "predictive_parity"  # whose rates of all people are bounded
+SHOWN_GAMMAS = 1.5, 2.0
 UNKNOWN = NOTHING._replace(probability=np.nan)
 
 
@@ -76,6 +85,31 @@ class Comparison:
         return bounds.turning_point(self._certain)
 
     @cached_property
+    def bounds(self) -> dict[str, dict[str, Limits]]:
+        """Bounds of differences in utility and in rates of all people, by what is assumed.
+
+        The same labels count for both policies, so that those of people on whom they agree hardly matter,
+        and bounds are much narrower than the difference of two (Guerdan et al. 2024). There are bounds
+        without assumption, for odds ratios Γ where there is a model of the label, and by decision makers
+        where the log names them; none of rates where one policy took the logged decisions.
+        """
+        models, logged = self.first.models, self.first.logged or self.second.logged
+        views = {"no assumption": bounds.manski(self.second.people)}
+        if not logged and models.outcome is not None and self.refused_value is None:
+            for gamma in SHOWN_GAMMAS:
+                views[f"Γ = {gamma:g}"] = bounds.odds_ratio(gamma, self.second.people)
+        if not logged and models.officers is not None and models.why_no_officers is None:
+            views[OFFICERS] = models.officers.labels(self.second.people)
+        return {view: self._bounds(labels, rates=not logged) for view, labels in views.items()}
+
+    def _bounds(self, labels: Labels, *, rates: bool) -> dict[str, Limits]:
+        first, second, sample = self.first.people, self.second.people, self.first.sample
+        found = {"utility": bounds.difference_bounds(first, second, labels, sample).limits()}
+        for name in OVERALL if rates else ():
+            found[name] = bounds.rate_difference_bounds(name, first, second, labels, sample).limits()
+        return found
+
+    @cached_property
     def values(self) -> dict[str, Interval]:
         """The difference in value by estimator, with the probability that it is above 0."""
         return {name: self._value(name) for name in ESTIMATORS}
@@ -118,6 +152,7 @@ class Comparison:
                 "acceptance": float(self.second.target.mean() - self.first.target.mean()),
                 "value": plain(self.values, BETTER),
                 "fairness": plain(self.fairness, FAIRER),
+                "bounds": plain(self.bounds),
                 "turning_point": self.turning_point,
             },
             "refused": self.refused,

@@ -73,6 +73,14 @@ class Evaluation(Judgement):
         """Bounds of utility and gaps without assumption (`bounds.manski`), and 95 % intervals of them."""
         return self._bounds(limits.manski(self.people))
 
+    @cached_property
+    def officers(self) -> dict[str, Limits]:
+        """The same by decision makers as an instrument (`officers`); empty where they bound nothing."""
+        of_log = self.models.officers
+        if of_log is None or self.models.why_no_officers is not None:
+            return {}
+        return self._bounds(of_log.labels(self.people, self.logged))
+
     def _bounds(self, labels: limits.Labels) -> dict[str, Limits]:
         shown = self.models.shown
         found = {"utility": limits.value_bounds(self.people, labels, self.sample).limits()}
@@ -159,6 +167,15 @@ class Evaluation(Judgement):
             smallest=self.models.smallest_cell,
         )  # fmt: skip
 
+    def _of_officers(self) -> dict[str, Any] | None:
+        """Bounds by decision makers, and the test of their assignment; None where the log names none."""
+        if self.log.decision_maker is None:
+            return None
+        found, why = self.models.officers, self.models.why_no_officers
+        return {"bounds": self.officers, "why": why} | (
+            {} if found is None else {"levels": found.levels, "p_assignment": found.p_assignment}
+        )
+
     @cached_property
     def disagreement(self) -> str | None:
         """Which estimators differ by more than their errors, and the reason that is likely; None for none."""
@@ -224,6 +241,7 @@ class Evaluation(Judgement):
             "acceptance_ratio": self.acceptance_ratio,
             "groups": self.groups,
             "bounds": self.bounds,
+            "officers": self._of_officers(),
             "sensitivity": self.sensitivity,
             "overlap": self.overlap(),
             "calibration": self.calibration,

@@ -178,6 +178,11 @@ class Sample:
             return person
         return (np.random.default_rng(self.seed).permutation(persons) % BLOCKS)[person]
 
+    @property
+    def clusters(self) -> int:
+        """M."""
+        return len(self._size)
+
     @cached_property
     def _size(self) -> np.ndarray:
         """Rows of each cluster, shape (M,)."""

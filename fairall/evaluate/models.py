@@ -10,9 +10,10 @@ from sklearn.base import ClassifierMixin
 
 from fairall.errors import FairAllError, count
 from fairall.evaluate import checks
-from fairall.evaluate.influence import Column, Sample
+from fairall.evaluate.influence import Column, Sample, Z
 from fairall.evaluate.log import DecisionLog
 from fairall.evaluate.nuisance import Fitted, fit
+from fairall.evaluate.officers import Officers, officers, why_not
 
 Model: TypeAlias = str | ClassifierMixin
 OPTIONS = ("propensity_model", "outcome_model", "folds", "seed", "smallest_cell", "score")  # of `Models`
@@ -48,6 +49,7 @@ class Models:
         score: np.ndarray | None = None,
     ) -> None:
         self.log, self.seed, self.smallest_cell, self.score = log, seed, smallest_cell, score
+        self.folds = folds
         decision, known = log.accepted.astype(float), np.where(log.accepted, log.revealed, np.nan)
         self.propensity: Fitted | None = None
         if log.propensity is None or np.isnan(log.propensity).any():
@@ -117,6 +119,24 @@ class Models:
         log = self.log
         recorded = log.propensity is not None
         return checks.impossible(log, self.acceptance if log.propensity is None else log.propensity, recorded)
+
+    @cached_property
+    def officers(self) -> Officers | None:
+        """Bounds of labels by the decision makers of the log; None where `why_no_officers` says why."""
+        return None if why_not(self.log) else officers(self.log, self.folds, self.seed)
+
+    @cached_property
+    def why_no_officers(self) -> str | None:
+        """Why decision makers bound nothing; None where they do."""
+        if self.officers is None:
+            return why_not(self.log)
+        crossed = self.officers.crossed(self.sample)
+        if crossed.value + Z * crossed.error < 0:
+            return (
+                "those of different decision makers exclude each other: cases are not assigned at random "
+                "given the features, or who decides changes the label"
+            )
+        return None
 
     @cached_property
     def shown(self) -> np.ndarray:

@@ -27,6 +27,7 @@ from fairall.storage.identity import flattened
 VALUE, FAIRNESS, HIDDEN = "Value", "Fairness", "What the rejected may hide"
 CHOICES, CHECKS = "Thresholds and costs", "Checks"
 TO_MLFLOW = ("acceptance", "value", "guarantee", "fairness", "bounds", "overlap")  # of each policy
+DEPENDS = 0.01  # p below which the assignment of cases is said to depend on features
 MODELS = {
     "propensity": "Model of the decision",
     "labelled": "Model of which labels are known",
@@ -134,6 +135,7 @@ def told(shown: Shown) -> Iterator[str]:
     for name, one in shown.evaluations.items():
         yield f"{name}: accepts {number(float(one.target.mean()))} % of the people"
         yield from (*_overlap(one), *_sensitivity(one), *_contraction(one))
+    yield from _officers(shown.first)
     if difference is not None and not np.isnan(difference.values["dr"].estimate):
         at = _up_to(difference.turning_point)
         yield f"B − A: with 95 % confidence, which of the two has the greater utility is certain {at}"
@@ -217,6 +219,22 @@ def _contraction(one: Evaluation) -> Iterator[str]:
             f"the acceptance rates of the {found.others} others the policy fails less often than "
             f"{found.fewer} of them, with 95 % confidence each than {found.surely_fewer}"
         )
+
+
+def _officers(one: Evaluation) -> Iterator[str]:
+    if one.log.decision_maker is None:
+        return
+    found, why = one.models.officers, one.models.why_no_officers
+    if found is None or why is not None:
+        yield f"Bounds by decision makers: none, {why}"
+        return
+    p = found.p_assignment
+    random = (
+        "no sign that cases were assigned by features"
+        if p > DEPENDS
+        else "cases were assigned by features, which is allowed for, or by what they do not tell, which is not"
+    )
+    yield f"Decision makers as an instrument, {found.levels} levels of strictness: {random} (p = {p:.2g})"
 
 
 def share(probability: float | None) -> str:

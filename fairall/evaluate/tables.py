@@ -9,20 +9,24 @@ from typing import Any
 import numpy as np
 
 from fairall.evaluate.bounds import Limits
-from fairall.evaluate.comparison import BETTER, FAIRER
+from fairall.evaluate.comparison import BETTER, FAIRER, OVERALL
 from fairall.evaluate.estimators import LABELS
 from fairall.evaluate.evaluation import Evaluation
 from fairall.evaluate.fairness import MEASURES, VIEWS
 from fairall.evaluate.figures import CURVES, NAMES, VIEWS_TOLD
 from fairall.evaluate.gaps import Interval
+from fairall.evaluate.officers import OFFICERS
 from fairall.evaluate.plain import plain
-from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, VALUE, Shown, share
+from fairall.evaluate.shown import CHECKS, CHOICES, FAIRNESS, HIDDEN, VALUE, Shown, share
 from fairall.results.format import interval, number
 from fairall.results.table import Row, Table, frame_of, records_of, without_empty
 from fairall.storage.identity import flattened
 
 INTERVALS = "with 95 % intervals"
 NO_ASSUMPTION = "no assumption: 95 % interval of what is possible, whatever the missing labels are."
+BY_OFFICERS = (
+    "decision makers: the same, from their different strictness, if cases are assigned to them at random."
+)
 SIZES = ("people", "accepted", "labelled")
 RATES = ("dpu", "equal_opportunity", "predictive_parity", "false_positive", "utility_gap")
 WORST = 3  # features named in the table of balance
@@ -67,7 +71,7 @@ class Lines:
 
 def tables(shown: Shown) -> list[Table]:
     """All tables that have records; the first three are for the terminal."""
-    made = (value, fairness, groups, thresholds, costs, calibration, balance)
+    made = (value, fairness, groups, disagreement, thresholds, costs, calibration, balance)
     return [table for table in (one(shown) for one in made) if len(table.records)]
 
 
@@ -78,6 +82,7 @@ def value(shown: Shown) -> Table:
         known: dict[str, Interval | Limits] = {LABELS[key]: own for key, own in one.values.items()}
         if isinstance(one, Evaluation):
             known |= {"guaranteed interval": one.guarantee, "no assumption": one.bounds["utility"]}
+            known |= {OFFICERS: one.officers["utility"]} if one.officers else {}
         for label, own in known.items():
             lines.records.append({"policy": name, "estimator": label} | _record(own, BETTER))
             if isinstance(own, Limits):
@@ -89,7 +94,7 @@ def value(shown: Shown) -> Table:
     gain = "gain or costs loss" if cost is None else f"y − c with the label y and c = {cost:g}"
     note = (
         f"An acceptance gains {gain}, a rejection 0. Intervals of 95 %; guaranteed interval: valid at any "
-        f"sample size if the propensities are right; {NO_ASSUMPTION}"
+        f"sample size if the propensities are right; {NO_ASSUMPTION} {BY_OFFICERS}"
     )
     columns = ["estimate", "interval", "P(B better)"]
     return lines.table("value", VALUE, "Utility per person of the log ×100", note, columns)
@@ -99,13 +104,13 @@ def fairness(shown: Shown) -> Table:
     """Gaps between groups, naive and corrected, with bounds, and the ratio of acceptance rates."""
     lines = Lines()
     for name, group, one in shown.with_difference():
-        bounds = one.bounds if isinstance(one, Evaluation) else {}
+        bounds = (one.bounds, one.officers) if isinstance(one, Evaluation) else ({}, {})
         for measure, views in one.fairness.items():
-            texts = [*(lines.both(views[view]) for view in VIEWS), ""]
+            texts = [lines.both(views[view]) for view in VIEWS]
             known: list[tuple[str, Interval | Limits]] = list(views.items())
-            if measure in bounds:
-                known.append(("no assumption", bounds[measure]))
-                texts[-1] = lines.ends(bounds[measure])
+            for label, own in zip(("no assumption", OFFICERS), bounds, strict=True):
+                known += [(label, own[measure])] if measure in own else []
+                texts.append(lines.ends(own[measure]) if measure in own else "")
             texts.append(share(views["dr"].probability))
             lines.rows.append(Row(group, MEASURES[measure].label, texts))
             lines.records += [
@@ -114,15 +119,36 @@ def fairness(shown: Shown) -> Table:
             ]
         if isinstance(one, Evaluation):
             ratio = one.acceptance_ratio
-            lines.rows.append(Row(group, "acceptance ratio", ["", "", lines.both(ratio), "", ""]))
+            lines.rows.append(Row(group, "acceptance ratio", ["", "", lines.both(ratio), "", "", ""]))
             lines.records.append({"policy": name, "measure": "acceptance_ratio", "view": "dr"} | plain(ratio))
     note = (
-        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION} acceptance "
-        "ratio: smallest acceptance rate by the largest; below 80 is a sign of adverse impact (four-fifths "
-        "rule)."
+        f"Largest difference between groups, 0 is fair, {INTERVALS}. {VIEWS_TOLD} {NO_ASSUMPTION} "
+        f"{BY_OFFICERS} acceptance ratio: smallest acceptance rate by the largest; below 80 is a sign of "
+        "adverse impact (four-fifths rule)."
     )
-    columns = [*NAMES.values(), "no assumption", "P(B fairer)"]
+    columns = [*NAMES.values(), "no assumption", OFFICERS, "P(B fairer)"]
     return lines.table("fairness", FAIRNESS, "Unfairness ×100", note, columns)
+
+
+def disagreement(shown: Shown) -> Table:
+    """Differences between two policies, bounded by the people on whom they disagree."""
+    lines, views = Lines(), {} if shown.difference is None else shown.difference.bounds
+    names = {"utility": "utility"} | {name: MEASURES[name].rate for name in OVERALL}
+    for measure, label in names.items():
+        known = {view: found[measure] for view, found in views.items() if measure in found}
+        if known:
+            lines.rows.append(
+                Row("", label, [lines.ends(known[view]) if view in known else "" for view in views])
+            )
+            lines.records += [
+                {"measure": measure, "view": view} | _record(own, {}) for view, own in known.items()
+            ]
+    note = (
+        "Labels count for both policies, so that little depends on those of people on whom they agree. Rates "
+        f"are of all people, not of groups. {NO_ASSUMPTION} Γ: labels of rejected people differ from those "
+        f"of accepted ones by an odds ratio up to it. {BY_OFFICERS}"
+    )
+    return lines.table("disagreement", HIDDEN, "B − A where the policies differ ×100", note, list(views))
 
 
 def groups(shown: Shown) -> Table:
