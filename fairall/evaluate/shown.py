@@ -229,11 +229,9 @@ def _officers(one: Evaluation) -> Iterator[str]:
         yield f"Bounds by decision makers: none, {why}"
         return
     p = found.p_assignment
-    random = (
-        "no sign that cases were assigned by features"
-        if p > DEPENDS
-        else "cases were assigned by features, which is allowed for, or by what they do not tell, which is not"
-    )
+    random = "no sign that cases were assigned by features"
+    if p < DEPENDS:
+        random = "the bounds allow for cases that were assigned by the features, and for no other assignment"
     yield f"Decision makers as an instrument, {found.levels} levels of strictness: {random} (p = {p:.2g})"
 
 

@@ -107,7 +107,6 @@ def test_bounds_cover_the_truth_and_are_narrower_than_without_officers() -> None
     assert min(shares.values()) >= 0.88, shares
     of_officers, without = np.mean(widths, axis=0)
     assert of_officers < 0.7 * without
-    print(shares, widths)
 
 
 def test_ends_are_those_of_the_known_population() -> None:
