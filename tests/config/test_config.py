@@ -116,6 +116,8 @@ IMPOSSIBLE = {
     "opt_unfair": "decision=maybe fit_rows=99",
     "greedy": "learning_rate=0 clf_arch=[0] updates=0 batch_size=0",
     "ensemble": "members=1 members=30000000 quantile=0 quantile=1 updates=0",
+    "dcem": "rounds=0 updates=0 regularisation=-0.1 clf_arch=[0]",
+    "multiple_imputation": "members=1 members=30000000 updates=0",
     "adopt": "epsilon=0 epsilon=1.2 clone_updates=0 adversary_weight=-1 clf_arch=[] adversary_arch=[]",
     "explore_exploit": "fdr=0 exploit_fdr=0 exploit_power=-0.1 acceptance_gap=1.1 held_out=1 "
     "past_classifiers=1 past_classifiers=30000000 batch_size=0",
