@@ -58,7 +58,7 @@ Q, SEEN = (0.2, 0.5, 0.8), (0.9, 0.25, 0.5)
 
 
 def three_kinds(n: int = 400) -> Decided:
-    """People of three kinds, n of each; shares of seen labels, and of 1 among them, exactly `SEEN` and `Q`."""
+    """n people of each of three kinds; shares of seen labels, and of 1 among them, exactly `SEEN` and `Q`."""
     kind = torch.arange(3).repeat_interleave(n)
     place = torch.arange(n).repeat(3) / n
     seen, q = torch.tensor(SEEN)[kind], torch.tensor(Q)[kind]
