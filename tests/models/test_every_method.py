@@ -35,6 +35,9 @@ METHODS = [
     "model=explore_exploit",
     "model=fair_reductions",
     "model=sellf_one_step",
+    "model=dcem",
+    "model=dcem model.protected_as_feature=true",
+    "model=multiple_imputation",
     *(f"model=consequential model.policy={policy}" for policy in ("logistic", "semi_logistic", "threshold")),
     "model=consequential model.data=recent",
 ]

@@ -33,11 +33,13 @@ def imported(path: Path) -> set[str]:
     "choice",
     [
         "consequential",
+        "dcem",
         "ensemble",
         "epsilon_greedy",
         "explore_exploit",
         "fair_reductions",
         "neural_ucb",
+        "multiple_imputation",
         "sellf_one_step",
     ],
 )
