@@ -13,10 +13,11 @@ from reproduction.tables import by_dataset
 REPRODUCED, IN_DIRECTION, NOT, MISSING = "reproduced", "in direction only", "not reproduced", "missing"
 ON_SPLIT = f"{REPRODUCED} on this split"  # where all seeds have the same
 MEANING = (
-    f"{REPRODUCED} (on this split, where all seeds share one): our means are in the order that the paper claims "
-    "and differ beyond chance (two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected over the "
-    f"data sets of a claim, p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; {NOT}: not "
-    "in its order. A claim that something is no worse is not reproduced where it is worse beyond chance."
+    f"{REPRODUCED} (on this split, where all seeds share one): our means are in the order that the paper "
+    "claims and differ beyond chance (two-sided Wilcoxon signed-rank test, paired over seeds, Holm-corrected "
+    f"over the data sets of a claim, p < {LEVEL:g}); {IN_DIRECTION}: in its order, but chance might do this; "
+    f"{NOT}: not in its order. A claim that something is no worse is not reproduced where it is worse beyond "
+    "chance."
 )
 
 
